@@ -1,5 +1,5 @@
-//! `calorimeter-sinks` alone: figures of one's own in a journal that survives a crash, as a table on the terminal, and
-//! in `results.csv` (with the feature `tables`, which is on by default, in `results.parquet` too).
+//! Uses `calorimeter-sinks` without the benchmark runner: custom measurements in a crash-safe journal, as a table on
+//! the terminal, and in `results.csv`. With the feature `tables`, on by default, also in `results.parquet`.
 //!
 //! `cargo run -p calorimeter-sinks --no-default-features --example store_results [-- FOLDER]`
 
@@ -29,7 +29,7 @@ fn main() -> Result<(), SinkError> {
     let mut records = Vec::new();
     for size in [1000, 10_000, 100_000] {
         let record = sorted(size);
-        // On disk before the next one starts.
+        // On disk before the next case starts.
         journal.append(&record)?;
         table.show(&record).iter().for_each(|lines| println!("{lines}"));
         records.push(record);
@@ -46,7 +46,7 @@ fn main() -> Result<(), SinkError> {
     written.errors.into_iter().next().map_or(Ok(()), Err)
 }
 
-/// Sorts so many scrambled numbers nine times.
+/// Sorts `size` pseudo-random integers nine times.
 fn sorted(size: u64) -> Record {
     let mut nanos: Vec<u64> = (0..9)
         .map(|_| {

@@ -1,4 +1,4 @@
-//! Derived files appear whole or not at all: written beside their place, synced, then renamed over it.
+//! Atomic writes of derived files: written to a temporary file in the same directory, synced, then renamed.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -8,14 +8,15 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::{SinkError, left_over};
 
-/// Puts `bytes` at `path`, making its folder if need be. A reader sees the old file or the new one, never a part. A link
-/// there gives way to the file: whoever made the folder may have led it elsewhere.
+/// Writes `bytes` to `path` atomically, creating its directory if necessary. A reader sees the old or the new file.
+///
+/// A symbolic link is replaced by the file, because it may have been placed there by someone else.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), SinkError> {
     write_with(path, |file| file.write_all(bytes).map_err(|cause| SinkError::write(path, cause)))
 }
 
-/// The same at a place that the user has named: a link, a device or a pipe there, such as `/dev/stdout`, is not replaced by a
-/// file but written directly, without that promise.
+/// Writes to a path that the user named. Symbolic links, devices and pipes such as `/dev/stdout` are written directly,
+/// hence not atomically; other paths as by [`write`](fn@write).
 pub fn write_named(path: &Path, bytes: &[u8]) -> Result<(), SinkError> {
     let failed = |cause| SinkError::write(path, cause);
     if fs::symlink_metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
@@ -24,7 +25,7 @@ pub fn write_named(path: &Path, bytes: &[u8]) -> Result<(), SinkError> {
     write(path, bytes)
 }
 
-/// The same for what is written bit by bit.
+/// Writes a file atomically from a function that streams its content.
 pub fn write_with(path: &Path, content: impl FnOnce(&mut File) -> Result<(), SinkError>) -> Result<(), SinkError> {
     let failed = |cause| SinkError::write(path, cause);
     let dir = folder_of(path);
@@ -37,7 +38,7 @@ pub fn write_with(path: &Path, content: impl FnOnce(&mut File) -> Result<(), Sin
     Ok(())
 }
 
-/// The same where nothing is yet; answers whether that was so. What is there already stays as it is.
+/// Writes a file atomically unless the path exists; returns true if it was written.
 pub fn write_new(path: &Path, bytes: &[u8]) -> Result<bool, SinkError> {
     put_new(path, bytes).map_err(|cause| SinkError::write(path, cause))
 }
@@ -56,10 +57,11 @@ fn put_new(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     Ok(true)
 }
 
-/// A file in `dir` that vanishes unless it is persisted. It gets the permissions that any new file would get, because
-/// the private ones usual for temporary files would stay on after the renaming. What killed writers left in the folder goes.
+/// Creates a file in `dir` that is deleted unless it is persisted, and removes temporary files of killed writers.
+///
+/// It has the permissions of an ordinary new file; the private ones of temporary files would remain after renaming.
 pub(crate) fn temporary_in(dir: &Path) -> io::Result<tempfile::NamedTempFile> {
-    // Until it is locked, a file of ours looks as if an earlier process with our id had left it.
+    // Until it is locked, a file of this process looks like one left by an earlier process with the same id.
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     left_over::clear(dir);
@@ -69,12 +71,12 @@ pub(crate) fn temporary_in(dir: &Path) -> io::Result<tempfile::NamedTempFile> {
         .append(true)
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(dir)?;
-    // Without locks the id in its name is all that others know of its writer.
+    // Without lock support, the process id in the name is the only sign of a live writer.
     let _ = file.as_file().try_lock();
     Ok(file)
 }
 
-/// Makes a renaming survive a power cut. Not every file system can, and the file is right without it.
+/// Makes a rename durable. Errors are ignored: not every file system supports it, and the file is complete anyway.
 pub(crate) fn sync_folder(dir: &Path) {
     let _ = File::open(dir).and_then(|dir| dir.sync_all());
 }
@@ -135,7 +137,7 @@ mod tests {
         assert_eq!(names(dir.path()), ["taken"]);
     }
 
-    /// The process id of somebody who has gone.
+    /// Id of a process that has exited.
     fn nobody() -> u32 {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         child.wait().unwrap();

@@ -1,45 +1,45 @@
-//! What summaries need of a record: of a long run a hundredth of what the records hold.
+//! Excerpt of a record for summaries: about one percent of the memory of the record.
 
 use crate::record_part::RecordPart;
 use calorimeter_case::record::{Record, Status};
 use calorimeter_case::{Axes, CaseId, Device, Element, Implementation, Mode, Name, Regime};
 use serde::{Deserialize, Deserializer};
 
-/// What was measured, how it ended, and its speed-up. It is read from the JSON of a record, where nothing else is looked at.
+/// Case, outcome and speed-up of a record. Deserialized from the JSON of a record, ignoring its other fields.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Brief {
-    /// The id of the case.
+    /// Case id.
     pub id: CaseId,
-    /// What is done.
+    /// Mode.
     pub mode: Mode,
-    /// Which computation.
+    /// Model or operator.
     pub workload: Name,
-    /// Which arithmetic.
+    /// Recipe.
     pub recipe: Name,
-    /// The sparsity laid over it, if any.
+    /// Sparsity, if any.
     #[serde(default)]
     pub sparsity: Option<Name>,
-    /// Whose kernels ran.
+    /// Implementation.
     #[serde(deserialize_with = "Implementation::read_recorded")]
     pub implementation: Implementation,
-    /// Where.
+    /// Device.
     pub device: Device,
-    /// The type of its numbers.
+    /// Element type.
     #[serde(rename = "dtype")]
     pub element: Element,
-    /// Its sizes.
+    /// Sizes.
     pub shape: Axes,
-    /// What its time means.
+    /// Regime.
     pub regime: Regime,
-    /// How it ended.
+    /// Status.
     pub status: Status,
-    /// Why it is not `ok`.
+    /// Reason for a status other than `ok`.
     #[serde(default)]
     pub reason: Option<String>,
-    /// What a reader of the figure should know.
+    /// Warnings.
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// How many times faster it is than what it is compared with.
+    /// Speed-up over the baseline.
     #[serde(default, deserialize_with = "ratio")]
     pub speedup: Option<f64>,
 }
@@ -53,7 +53,7 @@ fn ratio<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::E
 }
 
 impl Brief {
-    /// The recipe with the sparsity laid over it, e.g. `int8wo+semi-sparse`.
+    /// Recipe with sparsity, e.g. `int8wo+semi-sparse`.
     pub fn variant(&self) -> String {
         calorimeter_case::variant(self.recipe, self.sparsity)
     }

@@ -1,18 +1,18 @@
-//! Why cases have no time, and what was warned of: once each, with a count.
+//! Reasons of cases without time, and warnings, each with a count.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use calorimeter_case::record::{Record, Status};
 
-/// Cases that ended alike.
+/// Cases with equal status and reason.
 pub(crate) struct Cause<'a> {
     pub(crate) status: Status,
     pub(crate) reason: &'a str,
     pub(crate) ids: Vec<&'a str>,
 }
 
-/// Those of records.
+/// Groups the records without time by status and reason.
 pub(crate) fn causes<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Cause<'a>> {
     let ends = records
         .into_iter()
@@ -20,38 +20,37 @@ pub(crate) fn causes<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<C
     causes_of(ends)
 }
 
-/// Of the status, the reason and the id of each case. What went wrong comes first, what was never going to run after it; the
-/// more frequent before the rarer.
+/// Groups (status, reason, case id) by status and reason. Ordered by severity of the status, then by descending count.
 pub(crate) fn causes_of<'a>(ends: impl IntoIterator<Item = (Status, &'a str, &'a str)>) -> Vec<Cause<'a>> {
     let mut causes: Vec<Cause> = Vec::new();
-    let mut place_of: HashMap<(Status, &str), usize> = HashMap::new();
+    let mut index_of: HashMap<(Status, &str), usize> = HashMap::new();
     for (status, reason, id) in ends.into_iter().filter(|(status, ..)| *status != Status::Ok) {
-        let place = *place_of.entry((status, reason)).or_insert(causes.len());
-        if place == causes.len() {
+        let index = *index_of.entry((status, reason)).or_insert(causes.len());
+        if index == causes.len() {
             causes.push(Cause { status, reason, ids: Vec::new() });
         }
-        causes[place].ids.push(id);
+        causes[index].ids.push(id);
     }
     let rank = |status| Status::ALL.iter().position(|known| *known == status);
     causes.sort_by_key(|cause| (rank(cause.status), Reverse(cause.ids.len())));
     causes
 }
 
-/// How often each warning of records was given, the most frequent first.
+/// Counts the warnings of records, most frequent first.
 pub(crate) fn warnings<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<(&'a str, usize)> {
     counted(records.into_iter().flat_map(|record| &record.outcome.warnings))
 }
 
-/// How often each was given, the most frequent first.
+/// Counts equal texts, most frequent first.
 pub(crate) fn counted<'a>(given: impl IntoIterator<Item = &'a String>) -> Vec<(&'a str, usize)> {
     let mut warnings: Vec<(&str, usize)> = Vec::new();
-    let mut place_of = HashMap::new();
+    let mut index_of = HashMap::new();
     for warning in given {
-        let place = *place_of.entry(warning).or_insert(warnings.len());
-        if place == warnings.len() {
+        let index = *index_of.entry(warning).or_insert(warnings.len());
+        if index == warnings.len() {
             warnings.push((warning, 0));
         }
-        warnings[place].1 += 1;
+        warnings[index].1 += 1;
     }
     warnings.sort_by_key(|(_, count)| Reverse(*count));
     warnings

@@ -1,7 +1,7 @@
-//! The columns of a table of records, in their order. Each belongs to the facet that it shows, where a new one is an entry.
+//! Columns of record tables, in order. Each belongs to the facet that it shows, where new columns are added.
 //!
-//! Every table has the same columns in the same order, whatever its records hold, so that tables of different runs can be
-//! put under one another. What was not measured is an empty cell.
+//! Every table has these columns in this order, whatever its records hold, so that tables of several runs can be
+//! concatenated. Unmeasured values are empty cells.
 
 mod reference;
 
@@ -17,7 +17,7 @@ use crate::record::{
     Traffic, Weights,
 };
 
-/// Every column of `results.csv` and `results.parquet`, in their order.
+/// Columns of `results.csv` and `results.parquet`, in order.
 pub static COLUMNS: LazyLock<Vec<RecordColumn>> = LazyLock::new(|| {
     [
         of(Case::COLUMNS, |record| Some(&record.case)),
@@ -42,7 +42,7 @@ pub static COLUMNS: LazyLock<Vec<RecordColumn>> = LazyLock::new(|| {
     .collect()
 });
 
-/// Every field of a record that no column shows, facet by facet.
+/// Fields of a record that no column shows, by facet.
 pub static JOURNAL_ONLY: LazyLock<Vec<Field>> = LazyLock::new(|| {
     [
         Case::JOURNAL_ONLY,
@@ -58,17 +58,17 @@ pub static JOURNAL_ONLY: LazyLock<Vec<Field>> = LazyLock::new(|| {
     .concat()
 });
 
-/// A column of `results.csv` and `results.parquet`: one of a facet, and where a record has that.
+/// Column of `results.csv` and `results.parquet`: a column of a facet, and access to the facet of a record.
 pub struct RecordColumn {
-    /// Its head.
+    /// Header.
     pub name: &'static str,
-    /// The field of the record's JSON that it is read from, with dots where that is inside another one.
+    /// Path of the field in the JSON of a record, with dots between nested fields.
     pub field: &'static str,
-    /// The unit of its numbers; empty where they have none.
+    /// Unit; empty if there is none.
     pub unit: &'static str,
-    /// What stands in it, in Markdown.
+    /// Documentation in Markdown.
     pub doc: &'static str,
-    /// What its cells are.
+    /// Type of the cells.
     pub kind: Kind,
     read: Box<ReadCell>,
 }
@@ -76,12 +76,12 @@ pub struct RecordColumn {
 type ReadCell = dyn Fn(&Record) -> Option<Cell<'_>> + Send + Sync;
 
 impl RecordColumn {
-    /// The cell of this record, or `None` where that was not measured.
+    /// Cell of a record; `None` if not measured.
     pub fn cell<'a>(&self, record: &'a Record) -> Option<Cell<'a>> {
         (self.read)(record)
     }
 
-    /// The kind of its cells in words, with the unit.
+    /// Type of the cells in words, with the unit.
     pub fn in_words(&self) -> String {
         let kind = match self.kind {
             Kind::Text => "text",
@@ -99,7 +99,7 @@ impl fmt::Debug for RecordColumn {
     }
 }
 
-/// Columns of a facet as columns of the records that have it.
+/// Lifts the columns of a facet to columns of records.
 fn of<F>(columns: &'static [Column<F>], facet: fn(&Record) -> Option<&F>) -> Vec<RecordColumn> {
     let lifted = columns.iter().map(|column| RecordColumn {
         name: column.name,

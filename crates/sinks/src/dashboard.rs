@@ -1,4 +1,4 @@
-//! The JSON list that the PyTorch benchmark database takes from torchao's nightly micro-benchmarks.
+//! JSON list of the PyTorch benchmark database, as written by torchao's nightly micro-benchmarks.
 
 use calorimeter_case::record::Footprint;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use crate::{SinkError, atomic};
 use calorimeter_case::record::Record;
 use calorimeter_case::{DeviceKind, Dtype, Element};
 
-/// Writes [`to_json`] at `path`, atomically, and says how many entries there are.
+/// Writes [`to_json`] to `path` atomically; returns the number of entries.
 pub fn write(path: &Path, records: &[Record], arch: &str) -> Result<usize, SinkError> {
     let rows = rows(records);
     let entries: Vec<Entry> = rows.iter().flat_map(|(row, name)| entries(row, name, arch)).collect();
@@ -20,21 +20,22 @@ pub fn write(path: &Path, records: &[Record], arch: &str) -> Result<usize, SinkE
     Ok(entries.len())
 }
 
-/// The entries of each recipe and shape that the user listed, as far as they and their baseline were measured: of the
-/// compiled arm the speed-up with two decimals, both times in ms, and the peak memory in 10⁶ bytes, as torchao has them; then
-/// the same of the eager arm, without its memory. `arch` is the name of the device model.
+/// Entries of each recipe and shape that the user listed, if they and their baseline were measured.
 ///
-/// Compiled means the fastest implementation that is not `eager`. The time of the baseline is called
-/// `Bfloat16 Fwd Time (ms)` when it is bf16 and by its own dtype otherwise, where torchao says bfloat16 in any case.
-/// An entry without a compile mode gets `default`, which is what torchao takes it to be. No two have the same model's name,
-/// recipe and metric: where the sizes do not tell rows apart, the name goes on with what does.
+/// For the compiled arm: speed-up with two decimals, both times in ms, and peak memory in 10⁶ bytes, as in torchao. For
+/// the eager arm: speed-up and times. `arch` is the name of the device model.
+///
+/// The compiled arm is the fastest implementation other than `eager`. The baseline time is named `Bfloat16 Fwd Time
+/// (ms)` for bf16 and after its own dtype otherwise, where torchao always writes bfloat16. An entry without a compile
+/// mode gets `default`, as in torchao. Combinations of model name, recipe and metric are unique: if sizes do not
+/// distinguish rows, distinguishing properties are appended to the name.
 pub fn to_json(records: &[Record], arch: &str) -> Result<String, serde_json::Error> {
     let rows = rows(records);
     let entries: Vec<Entry> = rows.iter().flat_map(|(row, name)| entries(row, name, arch)).collect();
     serde_json::to_string_pretty(&entries)
 }
 
-/// What tells rows apart that have a recipe and sizes in common, one after another.
+/// Properties that distinguish rows of equal recipe and sizes, in the order in which they are appended.
 const TELLING: [fn(&Row) -> String; 6] = [
     |row| row.case.workload.to_string(),
     |row| row.case.element.to_string(),
@@ -44,23 +45,23 @@ const TELLING: [fn(&Row) -> String; 6] = [
     |row| row.case.shape_name.clone(),
 ];
 
-/// The rows, each with a name that no other has.
+/// Rows with unique names.
 fn rows(records: &[Record]) -> Vec<(Row<'_>, String)> {
     let rows = pivot::rows(records);
     let base = |row: &Row| format!("{}-{}-{}-{}", row.case.variant(), row.m, row.k, row.n);
-    let mut alike: HashMap<String, Vec<usize>> = HashMap::new();
-    rows.iter().enumerate().for_each(|(at, row)| alike.entry(base(row)).or_default().push(at));
+    let mut groups: HashMap<String, Vec<usize>> = HashMap::new();
+    rows.iter().enumerate().for_each(|(at, row)| groups.entry(base(row)).or_default().push(at));
     let mut names: Vec<String> = rows.iter().map(base).collect();
-    for group in alike.values().filter(|group| group.len() > 1) {
-        for tell in TELLING {
-            let told: Vec<String> = group.iter().map(|&at| tell(&rows[at])).collect();
-            if told.iter().any(|one| *one != told[0]) {
-                group.iter().zip(told).for_each(|(&at, one)| names[at] += &format!("-{one}"));
+    for group in groups.values().filter(|group| group.len() > 1) {
+        for property in TELLING {
+            let values: Vec<String> = group.iter().map(|&at| property(&rows[at])).collect();
+            if values.iter().any(|one| *one != values[0]) {
+                group.iter().zip(values).for_each(|(&at, one)| names[at] += &format!("-{one}"));
             }
         }
-        let mut known: HashMap<String, usize> = HashMap::new();
+        let mut counts: HashMap<String, usize> = HashMap::new();
         for &at in group {
-            let count = known.entry(names[at].clone()).or_default();
+            let count = counts.entry(names[at].clone()).or_default();
             *count += 1;
             if *count > 1 {
                 names[at] += &format!("#{count}");
@@ -82,7 +83,7 @@ fn entries<'a>(row: &Row<'a>, name: &str, arch: &'a str) -> Vec<Entry<'a>> {
     metrics.into_iter().map(|metric| Entry::new(row, name, arch, metric)).collect()
 }
 
-/// What is told of an arm beside its baseline; nothing unless both were measured.
+/// Metrics of an arm and its baseline; empty unless both were measured.
 fn of_arm(arm: Arm, baseline: Arm, [pass, dtype]: [&str; 2]) -> Vec<Metric> {
     let figures = || Some((arm.speedup_over(baseline)?, baseline.milliseconds()?, arm.milliseconds()?));
     let Some((speedup, before, after)) = figures() else { return Vec::new() };
@@ -102,7 +103,7 @@ fn dtype_label(element: Element) -> String {
     }
 }
 
-/// The order of the fields is the order of the keys.
+/// Entry of the list. The order of fields is the order of JSON keys.
 #[derive(Serialize)]
 struct Entry<'a> {
     benchmark: Benchmark<'a>,

@@ -1,176 +1,168 @@
-//! Everything that can go wrong when results are stored, as sentences for the person who can act on them.
+//! Errors of storing and reading results.
 
 use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why results could not be stored or read back. The text names the place and what is wrong there, and
-/// [`source`](Error::source) has what the system or the format's library said.
+/// Error of storing or reading results. The message names the path and the problem; [`source`](Error::source) is the
+/// error of the system or of the format library.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SinkError {
-    /// The folder for results cannot be made or written.
-    #[error("cannot write in the folder {dir}")]
+    /// Results directory that cannot be created or written.
+    #[error("cannot write to the directory {dir}")]
     NotWritable {
-        /// The folder.
+        /// Directory.
         dir: PathBuf,
-        /// What the system said.
+        /// System error.
         #[source]
         cause: io::Error,
     },
     /// No space left.
     #[error("cannot write {path}: the disk or the quota is full")]
     DiskFull {
-        /// The file that was being written.
+        /// File being written.
         path: PathBuf,
-        /// What the system said.
+        /// System error.
         #[source]
         cause: io::Error,
     },
-    /// Writing failed for another reason; what was written before is intact.
+    /// Other write error. Earlier content is intact.
     #[error("cannot write {path}")]
     Write {
-        /// The file that was being written.
+        /// File being written.
         path: PathBuf,
-        /// What the system said.
+        /// System error.
         #[source]
         cause: io::Error,
     },
-    /// Reading failed.
+    /// Read error.
     #[error("cannot read {path}")]
     Read {
-        /// The file that was being read.
+        /// File being read.
         path: PathBuf,
-        /// What the system said.
+        /// System error.
         #[source]
         cause: io::Error,
     },
-    /// A value cannot be written in the format of the file.
-    #[error("cannot bring the results into the format of {path}")]
+    /// Value that the file format cannot represent.
+    #[error("cannot convert the results to the format of {path}")]
     Format {
-        /// The file that was to be written.
+        /// File being written.
         path: PathBuf,
-        /// What the format's library said.
+        /// Error of the format library.
         #[source]
         cause: Box<dyn Error + Send + Sync>,
     },
-    /// A page with the name of ours.
-    #[error(
-        "{path} was not written by calorimeter, and is left alone: move it away, then `calorimeter render` writes one"
-    )]
+    /// Existing index page that calorimeter did not write.
+    #[error("{path} was not written by calorimeter and is not overwritten; move it, then run `calorimeter render`")]
     NotOurIndex {
-        /// The page.
+        /// Page.
         path: PathBuf,
     },
-    /// A sink broke down.
-    #[error("the sink `{sink}` panicked: {said}")]
+    /// Panic of a sink.
+    #[error("the sink `{sink}` panicked: {message}")]
     Panicked {
-        /// Its name.
+        /// Name of the sink.
         sink: &'static str,
-        /// What it said.
-        said: String,
+        /// Panic message.
+        message: String,
     },
-    /// A new run was to start in the folder of an old one.
+    /// Existing journal in the directory of a new run.
     #[error("{path} already exists")]
     JournalExists {
-        /// The journal that is there.
+        /// Existing journal.
         path: PathBuf,
     },
-    /// There is no run to continue or to read.
-    #[error("{path} does not exist, so there is no run to read or continue")]
+    /// Missing journal of a run to resume or read.
+    #[error("{path} does not exist: expected a run to read or resume")]
     JournalMissing {
-        /// The journal that is not there.
+        /// Expected path of the journal.
         path: PathBuf,
-        /// What the system said.
+        /// System error.
         #[source]
         cause: io::Error,
     },
-    /// The file is something else.
-    #[error(
-        "{path} is not a calorimeter journal: its first line is not our header; check the folder, nothing was changed"
-    )]
+    /// File that is not a journal.
+    #[error("{path} is not a calorimeter journal: invalid first line; check the directory; nothing was changed")]
     NotAJournal {
-        /// The file.
+        /// File.
         path: PathBuf,
     },
-    /// A table that does not hold records.
-    #[error("{path} is no results.parquet of ours: {why}")]
+    /// Parquet file that does not hold records.
+    #[error("{path} is not a results.parquet written by calorimeter: {why}")]
     NotOurTable {
-        /// The file.
+        /// File.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Problem.
         why: String,
     },
-    /// A Parquet file, in a program that was built without polars.
-    #[error(
-        "{path} cannot be read: this program was built without the feature `tables`; give the run's folder instead"
-    )]
+    /// Parquet file in a build without polars.
+    #[error("cannot read {path}: this build lacks the feature `tables`; use the directory of the run instead")]
     NeedsTables {
-        /// The file.
+        /// File.
         path: PathBuf,
     },
-    /// The journal comes from a newer program.
-    #[error(
-        "{path} has journal version {found}, and this program knows versions up to {known}; use a newer calorimeter"
-    )]
+    /// Journal of a newer version.
+    #[error("{path} has journal version {found}, newer than the supported version {known}; use a newer calorimeter")]
     NewerVersion {
-        /// The journal.
+        /// Journal.
         path: PathBuf,
-        /// Its version.
+        /// Version of the journal.
         found: u32,
-        /// The newest version known here.
+        /// Newest supported version.
         known: u32,
     },
-    /// The run to continue was made from another configuration.
-    #[error("{path} was started from a configuration with the fingerprint {found}, and the one given now has {given}")]
+    /// Run that was started from another configuration.
+    #[error("{path} was started with configuration fingerprint {found}, but the given configuration has {given}")]
     OtherConfig {
-        /// The journal.
+        /// Journal.
         path: PathBuf,
-        /// The fingerprint in its header.
+        /// Fingerprint in the header.
         found: String,
-        /// The fingerprint of the configuration given now.
+        /// Fingerprint of the given configuration.
         given: String,
     },
-    /// A complete line of the journal makes no sense: the file was damaged or edited.
+    /// Invalid complete line of a journal, which was damaged or edited.
     #[error("{path}:{line}: not a journal line")]
     BadLine {
-        /// The journal.
+        /// Journal.
         path: PathBuf,
-        /// The line, counted from 1.
+        /// Line number, starting at 1.
         line: usize,
-        /// What the JSON parser said.
+        /// JSON parser error.
         #[source]
         cause: serde_json::Error,
     },
-    /// Another process is writing the same run.
+    /// Journal that another process is writing.
     #[error("{path} is being written by another process")]
     Locked {
-        /// The journal.
+        /// Journal.
         path: PathBuf,
     },
-    /// What the run writes can no longer be found.
+    /// Open journal that is no longer reachable by its path.
     #[error(
-        "{path} is no longer the file that this run writes: its folder was removed or moved, or the file was replaced"
+        "{path} is no longer the journal of this run: its directory was removed or moved, or the file was replaced"
     )]
     JournalLost {
-        /// Where the journal was.
+        /// Former path of the journal.
         path: PathBuf,
     },
-    /// The start of the run, which names a derived file, is not a time.
-    #[error("the run's start in the first line of {journal}, {started:?}, is not an RFC 3339 time")]
+    /// Invalid start time in the header, from which the name of a derived file follows.
+    #[error("invalid start time {started:?} in the first line of {journal}: expected RFC 3339")]
     BadTime {
-        /// The journal whose header holds it.
+        /// Journal with this header.
         journal: PathBuf,
-        /// The text found.
+        /// Invalid start time.
         started: String,
-        /// What the parser said.
+        /// Time parser error.
         #[source]
         cause: chrono::ParseError,
     },
 }
 
 impl SinkError {
-    /// The text followed by those of its causes, for a place that shows one line.
+    /// Message followed by the messages of all causes, in one line.
     pub fn with_causes(&self) -> String {
         let mut text = self.to_string();
         let mut cause = self.source();
@@ -181,7 +173,7 @@ impl SinkError {
         text
     }
 
-    /// A failed write, with a full disk told apart because its way out is another one.
+    /// Converts a write error; a full disk is a separate variant because its remedy differs.
     pub(crate) fn write(path: &Path, cause: io::Error) -> SinkError {
         let path = path.to_owned();
         match cause.kind() {

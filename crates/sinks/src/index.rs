@@ -1,6 +1,6 @@
-//! `index.html`: the page in the folder of a run that leads to every file that was written of it.
+//! `index.html`: page in the directory of a run with links to all of its files.
 //!
-//! What it shows lies in it as data, too, so that a file that is made later can be added without reading the run again.
+//! Its data are embedded as JSON, so that files written later can be added without reading the run again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use crate::journal::{JOURNAL_FILE, count_by_status};
 use crate::links::{encoded, relative};
 use crate::{Run, SinkError, atomic};
 
-/// The name of the page in the folder of its run.
+/// File name of the page in the directory of a run.
 pub const INDEX_FILE: &str = "index.html";
 
-/// What the page shows.
+/// Data of the page.
 #[derive(Serialize, Deserialize)]
 struct Index {
     run: String,
@@ -24,23 +24,23 @@ struct Index {
     files: Vec<Linked>,
 }
 
-/// A file of the run.
+/// File of a run.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 struct Linked {
     group: Group,
-    /// Seen from the page.
+    /// Path relative to the page.
     way: PathBuf,
-    /// What it is, or of which case.
+    /// Description, or the case that the file belongs to.
     said: String,
 }
 
-/// What belongs together, in the order in which it is shown.
+/// Section of the page, in order.
 #[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Group {
-    /// What was made later, for people.
+    /// Reports and plots written after the run.
     Report,
-    /// The journal, and the tables that follow from it.
+    /// Journal and tables derived from it.
     Result,
     Trace,
     Memory,
@@ -59,14 +59,14 @@ impl Group {
     }
 }
 
-/// What the files of ours are; those of other programs say it by their names.
+/// Descriptions of known files; files of other formats have self-explanatory names.
 const KNOWN: [(&str, &str); 3] = [
-    (JOURNAL_FILE, "every record as it was measured: all other files follow from it"),
-    ("results.csv", "a table of all cases"),
-    ("results.parquet", "the same with types, and with windows"),
+    (JOURNAL_FILE, "all records; every other file is derived from it"),
+    ("results.csv", "table of all cases"),
+    ("results.parquet", "typed table of all cases, including windows"),
 ];
 
-/// Writes the page of a run whose derived files are these. Files that were added to an earlier page stay on it.
+/// Writes the page of a run with these derived files. Files that were added to an earlier page remain.
 pub(crate) fn write(run: &Run, derived: &[PathBuf]) -> Result<PathBuf, SinkError> {
     let path = run.dir.join(INDEX_FILE);
     let dir = run.dir.canonicalize().map_err(|cause| SinkError::write(&path, cause))?;
@@ -85,7 +85,7 @@ pub(crate) fn write(run: &Run, derived: &[PathBuf]) -> Result<PathBuf, SinkError
     Ok(path)
 }
 
-/// Adds files that were made later to the page of a run, and says where that is; nothing where the folder has none.
+/// Adds files to the page of a run and returns its path; `None` if the directory has no page.
 pub fn add(dir: &Path, made: &[PathBuf]) -> Result<Option<PathBuf>, SinkError> {
     let path = dir.join(INDEX_FILE);
     let Some(mut index) = known(&path)? else { return Ok(None) };
@@ -102,7 +102,7 @@ pub fn add(dir: &Path, made: &[PathBuf]) -> Result<Option<PathBuf>, SinkError> {
 const BEFORE_DATA: &str = "<script type=\"application/json\" id=\"files\">";
 const AFTER_DATA: &str = "</script>";
 
-/// What the page shows that is there.
+/// Reads the data of an existing page.
 fn known(path: &Path) -> Result<Option<Index>, SinkError> {
     if !path.is_file() {
         return Ok(None);
@@ -113,18 +113,18 @@ fn known(path: &Path) -> Result<Option<Index>, SinkError> {
     index.map(Some).ok_or_else(|| SinkError::NotOurIndex { path: path.to_owned() })
 }
 
-/// A file as the page shows it, if it is there.
+/// Link to a file, if it exists.
 fn linked(dir: &Path, file: &Path, group: Group) -> Option<Linked> {
-    let whole = file.canonicalize().ok().filter(|file| file.is_file())?;
-    let way = relative(dir, &whole);
+    let file = file.canonicalize().ok().filter(|file| file.is_file())?;
+    let way = relative(dir, &file);
     let said = KNOWN.iter().find(|(name, _)| way == Path::new(name)).map_or("", |(_, said)| said);
     Some(Linked { group, way, said: said.into() })
 }
 
-/// The trace of a case and the files of its memory.
+/// Links to the trace and the memory files of a case.
 fn of_case(dir: &Path, record: &Record) -> Vec<Linked> {
     let inside = |file: PathBuf, group| {
-        // The name comes from a record, so it leads nowhere else.
+        // The name comes from a record, which must not lead out of the directory.
         let link =
             linked(dir, &file, group).filter(|link| dir.join(&link.way).starts_with(dir) && !link.is_outside())?;
         Some(Linked { said: record.case.id.to_string(), ..link })
@@ -139,13 +139,14 @@ fn of_case(dir: &Path, record: &Record) -> Vec<Linked> {
     trace.chain(memory).collect()
 }
 
-/// A list as long as this is folded.
+/// Maximum length of a list that is not collapsed.
 const LONG: usize = 40;
 
 impl Index {
     fn html(&self, path: &Path) -> Result<String, SinkError> {
         let data = serde_json::to_string(self).map_err(|cause| SinkError::format(path, cause))?;
-        // These occur in strings only, where an escape means the same, and nothing can end the element early.
+        // These characters occur only in strings, where the escapes are equivalent; unescaped they could end the script
+        // element.
         let data = data.replace('<', r"\u003c").replace('>', r"\u003e").replace('&', r"\u0026");
         let counts: Vec<String> = self.counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
         let groups: String = Group::ALL.into_iter().map(|group| self.group(group)).collect();
@@ -193,7 +194,7 @@ h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-bottom: .25rem; }
 ul { margin: .25rem 0; padding-left: 1.25rem; } li span { opacity: .75; margin-left: .5rem; }
 ";
 
-/// Text of a page.
+/// Escapes text for HTML.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -240,7 +241,7 @@ mod tests {
 
         assert_eq!(add(&dir, &[dir.join("report.html")]).unwrap().as_deref(), Some(path.as_path()));
         add(&dir, &[dir.join("report.html")]).unwrap();
-        // What was added stays when the run is rendered again.
+        // Added files remain when the run is rendered again.
         write(&run(&dir), &[outside]).unwrap();
         let html = fs::read_to_string(&path).unwrap();
         assert_eq!(html.matches("href=\"report.html\"").count(), 1, "{html}");

@@ -1,13 +1,12 @@
-//! `journal.jsonl`: everything that a run found out, on disk before the next case starts.
+//! `journal.jsonl`: all results of a run, on disk before the next case starts.
 //!
-//! The first line is the [`Header`]; then comes one line per finished case, `{"record": {…}}`; a run that was continued has
-//! `{"resumed": {…}}` where that happened; the last line is `{"summary": {…}}`, so that a run cut short can be told from a
-//! finished one. Readers ignore fields that they do not know. Where a case has several records, the last one counts, and so
-//! it is with summaries.
+//! The first line is the [`Header`], followed by one line `{"record": {…}}` per finished case. A resumed run has a line
+//! `{"resumed": {…}}`. The last line of a finished run is `{"summary": {…}}`. Readers ignore unknown fields. If a case
+//! has several records, the last one counts; the last summary counts likewise.
 //!
-//! A killed writer can leave an incomplete last line. It costs that one record: [`read`] passes over it and
-//! [`Journal::resume`] cuts it off, both with a [`JournalWarning`]. Anything else that is wrong is an error that names the
-//! line, because a reader that skips over damage hides it.
+//! A killed writer may leave an incomplete last line, which costs that one record: [`read`] skips it and
+//! [`Journal::resume`] truncates it, both with a [`JournalWarning`]. Other damage is an error that names the line,
+//! because skipping it would hide it.
 
 mod blocks;
 mod follow;
@@ -35,13 +34,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The name of the journal in the folder of its run.
+/// File name of the journal in the directory of a run.
 pub const JOURNAL_FILE: &str = "journal.jsonl";
 
-/// How long a lock is waited for that somebody may hold who is about to let it go.
+/// Timeout for a lock held by a process that is about to release it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How many records have which status; one that none has is not listed.
+/// Counts records by status; statuses without records are not listed.
 pub fn count_by_status(records: &[Record]) -> BTreeMap<Status, u64> {
     let mut counts = BTreeMap::new();
     for record in records {
@@ -50,30 +49,30 @@ pub fn count_by_status(records: &[Record]) -> BTreeMap<Status, u64> {
     counts
 }
 
-/// All that a journal holds, or as much of each record as its reader asked for.
+/// Contents of a journal; `R` is the part of each record that the reader requested.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JournalContents<R = Record> {
-    /// The first line.
+    /// First line.
     pub header: Header,
-    /// The last record of each case, in the order in which the cases first ended.
+    /// Last record of each case, ordered by the first record of the case.
     pub records: Vec<R>,
-    /// When the run was taken up again.
+    /// Resumptions of the run.
     pub resumed: Vec<Resumed>,
-    /// The last summary, if the run came to an end after the last resume.
+    /// Last summary, if the run finished after the last resumption.
     pub summary: Option<Summary>,
-    /// What was passed over.
+    /// Skipped lines.
     pub warnings: Vec<JournalWarning>,
 }
 
-/// Something in a journal that was passed over.
+/// Part of a journal that was skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JournalWarning {
-    /// The last line has no end, as a killed writer leaves it.
+    /// Last line without line feed, as a killed writer leaves it.
     IncompleteLastLine {
-        /// The line, counted from 1.
+        /// Line number, starting at 1.
         line: usize,
-        /// Its length.
+        /// Length of the line.
         bytes: u64,
     },
 }
@@ -84,32 +83,32 @@ impl fmt::Display for JournalWarning {
             JournalWarning::IncompleteLastLine { line, bytes } => {
                 write!(
                     f,
-                    "the journal's last line ({line}, {bytes} bytes) is incomplete and was left out; its case has to run again"
+                    "the last line of the journal ({line}, {bytes} bytes) is incomplete and was skipped; its case must run again"
                 )
             }
         }
     }
 }
 
-/// The open journal of a running run. As long as it lives, no other process can write it.
+/// Open journal of a running run, locked against other processes.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
     file: File,
-    /// The length up to the last complete line.
+    /// Length up to the last complete line.
     length: u64,
-    /// The last record of each case.
+    /// Last record of each case.
     records: HashMap<CaseId, Line>,
 }
 
 impl Journal {
-    /// Starts the journal of a new run in `dir`. A journal that is there already is never touched.
+    /// Creates the journal of a new run in `dir`; an error if there is one.
     pub fn create(dir: &Path, header: &Header) -> Result<Journal, SinkError> {
         check_writable(dir)?;
         let path = dir.join(JOURNAL_FILE);
         let line = first_line(&path, header)?;
         refuse_longer(&line, MOST_BYTES, &path)?;
-        // The file gets its name only with its header in it and its lock on it, so nobody ever meets half a journal.
+        // The file is renamed after header and lock are in place, so no process sees a partial journal.
         let mut temporary = atomic::temporary_in(dir).map_err(|cause| SinkError::write(&path, cause))?;
         lock(temporary.as_file(), &path, PATIENCE)?;
         temporary.write_all(&line).map_err(|cause| SinkError::write(&path, cause))?;
@@ -122,12 +121,13 @@ impl Journal {
         Ok(Journal { path, file, length: line.len() as u64, records: HashMap::new() })
     }
 
-    /// Takes the run in `dir` up again and notes so in its journal. The configuration must have the fingerprint of then. The
-    /// series of its records stay on disk: [`finish`](Self::finish) answers where.
+    /// Resumes the run in `dir` and appends a line about it. The configuration fingerprint must match.
+    ///
+    /// The time series of its records stay on disk; [`finish`](Self::finish) returns access to them.
     pub fn resume(dir: &Path, fingerprint: &str, resumed: &Resumed) -> Result<(Journal, JournalContents), SinkError> {
         let path = dir.join(JOURNAL_FILE);
         let mut options = File::options();
-        // A folder may come from somebody else: it does not lead to another file.
+        // The directory may come from someone else and must not redirect to another file.
         options.read(true).append(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
         let file = options.open(&path).map_err(|cause| match cause.kind() {
             io::ErrorKind::NotFound => SinkError::JournalMissing { path: path.clone(), cause },
@@ -148,13 +148,15 @@ impl Journal {
         Ok((journal, contents))
     }
 
-    /// The path of the file.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Adds the record of a finished case; when this returns, the system has it where it will be looked for. Answers the
-    /// record as it is there if its series were too many for a line: it is without them, and says so.
+    /// Appends the record of a finished case. On return the operating system has it at the expected path.
+    ///
+    /// Returns the record as stored if its time series exceeded the maximum line length: without them, and with a
+    /// warning.
     pub fn append(&mut self, record: &Record) -> Result<Option<Record>, SinkError> {
         let (line, shortened) = line_of(&self.path, record, MOST_BYTES)?;
         let line = self.write_line(&line)?;
@@ -162,13 +164,13 @@ impl Journal {
         Ok(shortened)
     }
 
-    /// Adds the summary, makes sure that all of it is on the disk, and lets the lock go. Answers where the records lie.
+    /// Appends the summary, syncs the file and releases the lock. Returns access to the stored records.
     pub fn finish(mut self, summary: &Summary) -> Result<Stored, SinkError> {
         self.append_line(&LineOut::Summary(summary))?;
         self.file.sync_all().map_err(|cause| SinkError::write(&self.path, cause))?;
-        // Of workers that were killed on the way.
+        // Temporary files of killed workers.
         self.path.parent().into_iter().for_each(left_over::clear_run);
-        // Where there are no locks, none is let go.
+        // Fails only without lock support.
         let _ = self.file.unlock();
         Ok(Stored::new(self.path, self.file, self.records))
     }
@@ -190,7 +192,7 @@ impl Journal {
                 }
             }
             Err(cause) => {
-                // Part of the line may be there, and the next record must not be glued to it.
+                // Part of the line may have been written; the next record must not be appended to it.
                 let _ = self.file.set_len(self.length);
                 Err(SinkError::write(&self.path, cause))
             }
@@ -198,31 +200,31 @@ impl Journal {
     }
 }
 
-/// Reads the journal in `dir`, or a journal by its own name, finished or not, even while it is being written.
+/// Reads the journal in `dir`, or a journal file; finished or not, even while it is being written.
 pub fn read(dir: &Path) -> Result<JournalContents, SinkError> {
     read_trimmed(dir, |_| {})
 }
 
-/// The same, where `trim` takes from each record what its reader has no use for, as soon as it is read.
+/// Reads a journal and applies `trim` to each record, which drops fields that the reader does not need.
 pub fn read_trimmed(dir: &Path, trim: impl Fn(&mut Record) + Sync) -> Result<JournalContents, SinkError> {
     let (file, path) = open(dir)?;
     Ok(read_from(&file, &path, |record| trimmed(record, &trim))?.contents)
 }
 
-/// The same without any series: they stay on disk, and the second answer says where.
+/// Reads a journal without time series; the second result gives access to them on disk.
 pub fn read_stored(dir: &Path) -> Result<(JournalContents, Stored), SinkError> {
     let (file, path) = open(dir)?;
     let (contents, _, records) = read_from(&file, &path, slim)?.stored();
     Ok((contents, Stored::new(path, file, records)))
 }
 
-/// The same with no more of each record than its reader needs. Where the others read a record, this does not look.
+/// Reads a part of each record. Fields outside that part are not validated.
 pub fn read_parts<P: RecordPart>(dir: &Path) -> Result<JournalContents<P>, SinkError> {
     let (file, path) = open(dir)?;
     Ok(read_from(&file, &path, |part: P| (part.id().clone(), part))?.contents)
 }
 
-/// A record and what its case is called.
+/// Applies `trim` to a record and returns it with its case id.
 fn trimmed(mut record: Box<Record>, trim: impl Fn(&mut Record)) -> (CaseId, Record) {
     trim(&mut record);
     (record.case.id.clone(), *record)
@@ -232,7 +234,7 @@ fn slim(record: Box<Record>) -> (CaseId, Record) {
     trimmed(record, |record| drop(record.take_series()))
 }
 
-/// Puts a copy of what was read at `path`, a journal like any other, in place of what is there.
+/// Writes the contents of a journal to `path` atomically, replacing an existing file.
 pub fn write_copy(contents: &JournalContents, path: &Path) -> Result<(), SinkError> {
     atomic::write_with(path, |file| {
         let mut file = BufWriter::new(file);
@@ -251,7 +253,7 @@ pub fn read_header(dir: &Path) -> Result<Header, SinkError> {
     header_of(&mut Blocks::starting_small(&file, &path))
 }
 
-/// The journal of a run's folder, or the file that is named itself.
+/// Opens the journal of a directory, or a journal file.
 fn open(dir: &Path) -> Result<(File, PathBuf), SinkError> {
     let path = if dir.is_file() { dir.to_owned() } else { dir.join(JOURNAL_FILE) };
     match File::open(&path) {
@@ -261,7 +263,7 @@ fn open(dir: &Path) -> Result<(File, PathBuf), SinkError> {
     }
 }
 
-/// Makes the folder and tries a file in it, so that a run fails before it has measured anything.
+/// Creates the directory and a temporary file in it, so that a run fails before it has measured anything.
 pub fn check_writable(dir: &Path) -> Result<(), SinkError> {
     let probe = || {
         fs::create_dir_all(dir)?;
@@ -270,23 +272,23 @@ pub fn check_writable(dir: &Path) -> Result<(), SinkError> {
     probe().map_err(|cause| SinkError::NotWritable { dir: dir.to_owned(), cause })
 }
 
-/// What was read of a journal.
+/// Journal with the positions of its lines.
 struct ReadJournal<R> {
     contents: JournalContents<R>,
-    /// The length up to the last complete line.
+    /// Length up to the last complete line.
     length: u64,
-    /// The place of each case among the records, and its last line.
+    /// Index of each case in the records, and its last line.
     places: HashMap<CaseId, (usize, Line)>,
 }
 
 impl<R> ReadJournal<R> {
-    /// The contents, their length, and where the last record of each case lies.
+    /// Returns the contents, their length, and the last line of each case.
     fn stored(self) -> (JournalContents<R>, u64, HashMap<CaseId, Line>) {
         (self.contents, self.length, self.places.into_iter().map(|(case, (_, line))| (case, line)).collect())
     }
 }
 
-/// Reads a journal to its end; of what a line tells of a case, `keep` makes what is kept, and says what the case is called.
+/// Reads a whole journal; `keep` converts a record line to the case id and the part to return.
 fn read_from<L: DeserializeOwned, R: Send>(
     file: &File,
     path: &Path,
@@ -310,8 +312,8 @@ fn read_from<L: DeserializeOwned, R: Send>(
             Ok((read, Line { start: line.start, bytes: line.text.len() as u64 + 1 }))
         });
         for line in read {
-            let (said, line) = line?;
-            found.take(said, line);
+            let (entry, line) = line?;
+            found.take(entry, line);
         }
     }
     let header = header.ok_or_else(|| SinkError::NotAJournal { path: path.to_owned() })?;
@@ -322,7 +324,7 @@ fn read_from<L: DeserializeOwned, R: Send>(
     Ok(ReadJournal { contents: JournalContents { header, records, resumed, summary, warnings }, length, places })
 }
 
-/// What the lines after the first have told so far.
+/// Content of the lines after the header.
 struct Found<R> {
     records: Vec<R>,
     places: HashMap<CaseId, (usize, Line)>,
@@ -331,8 +333,8 @@ struct Found<R> {
 }
 
 impl<R> Found<R> {
-    fn take(&mut self, said: LineIn<(CaseId, R)>, line: Line) {
-        match said {
+    fn take(&mut self, entry: LineIn<(CaseId, R)>, line: Line) {
+        match entry {
             LineIn::Record((case, record)) => match self.places.entry(case) {
                 Entry::Occupied(mut known) => {
                     known.get_mut().1 = line;
@@ -360,7 +362,7 @@ fn header_of(blocks: &mut Blocks<'_>) -> Result<Header, SinkError> {
     }
 }
 
-/// A line that no reader would take is not written.
+/// Rejects a line that is too long for readers.
 fn refuse_longer(line: &[u8], most: u64, path: &Path) -> Result<(), SinkError> {
     if line.len() as u64 <= most {
         return Ok(());
@@ -385,10 +387,10 @@ mod tests {
         let shortened = shortened.unwrap();
         assert_eq!(format::record_of_line(&line, path).unwrap(), shortened);
         assert!(shortened.time.windows.is_empty() && refuse_longer(&line, 2 << 20, path).is_ok());
-        let warning = "its windows and samples are not kept: its line of the journal had 3 MiB, more than 2";
+        let warning = "windows and samples dropped: the journal line had 3 MiB, more than the maximum of 2 MiB";
         assert_eq!(shortened.outcome.warnings, [warning]);
         let error = refuse_longer(&whole, 2 << 20, path).unwrap_err().with_causes();
-        assert!(error.contains("it is longer than 2 MiB"), "{error}");
+        assert!(error.contains("exceeds 2 MiB"), "{error}");
     }
 
     #[test]

@@ -1,24 +1,24 @@
-//! What killed writers leave behind: temporary files, whose names say who wrote them.
+//! Temporary files of killed writers. Their names hold the process id of the writer.
 
 use rustix::process::{Pid, test_kill_process};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-/// What the names of temporary files begin with; the id of their writer and what tells them apart follow.
+/// Prefix of temporary files; process id and a random part follow.
 const PREFIX: &str = ".calorimeter-";
-/// What they end with.
+/// Suffix of temporary files.
 pub(crate) const SUFFIX: &str = ".tmp";
 
-/// What the names of this process's temporary files begin with.
+/// Prefix of this process's temporary files.
 pub(crate) fn prefix() -> String {
     format!("{PREFIX}{}-", std::process::id())
 }
 
-/// How deep files of a run lie in its folder: memory profiles lie in one for all, and there in one for each case.
+/// Depth of files in the directory of a run: memory profiles are two levels down.
 const DEPTH: u32 = 2;
 
-/// Removes from the folder of a run, and from those in it, what writers left behind that are gone.
+/// Removes temporary files of dead writers from the directory of a run and its subdirectories.
 pub(crate) fn clear_run(dir: &Path) {
     clear_below(dir, DEPTH);
 }
@@ -27,13 +27,13 @@ fn clear_below(dir: &Path, depth: u32) {
     clear(dir);
     let Some(depth) = depth.checked_sub(1) else { return };
     let folders = fs::read_dir(dir).into_iter().flatten().flatten();
-    // One that is a link is none of the run's.
+    // Symbolic links are not followed.
     for folder in folders.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
         clear_below(&folder.path(), depth);
     }
 }
 
-/// The same of one folder. What cannot be removed stays, and harms nobody.
+/// Removes temporary files of dead writers from one directory. Files that cannot be removed are harmless.
 pub(crate) fn clear(dir: &Path) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         if entry.file_name().to_str().and_then(writer).is_some_and(|writer| is_left_over(&entry.path(), writer)) {
@@ -42,21 +42,23 @@ pub(crate) fn clear(dir: &Path) {
     }
 }
 
-/// The process that a temporary file's name tells of.
+/// Process id in the name of a temporary file.
 fn writer(name: &str) -> Option<Pid> {
     let (id, _) = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.split_once('-')?;
     Pid::from_raw(id.parse().ok().filter(|&id: &i32| id > 0)?)
 }
 
-/// A file is in use as long as its writer lives, or its lock is held: ids mean nothing to another machine or container,
-/// where an earlier process may also have had our own.
+/// True if the writer is dead and the file is not locked.
+///
+/// Locks matter because process ids are meaningless across machines and containers, where an earlier process may have
+/// had our id.
 fn is_left_over(path: &Path, writer: Pid) -> bool {
     let gone = || test_kill_process(writer) == Err(rustix::io::Errno::SRCH) || has_ended(writer);
     (writer == rustix::process::getpid() || gone())
         && File::open(path).and_then(|file| file.try_lock().map_err(|_| io::Error::from(ErrorKind::Other))).is_ok()
 }
 
-/// Whether a process is dead and nobody has asked how it ended: the one that killed it may be dead as well.
+/// True for a zombie process, whose parent may have died as well.
 fn has_ended(process: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['Z', 'X']))
@@ -75,7 +77,7 @@ mod tests {
         let left = folder.path().join(format!("{PREFIX}{}-0{SUFFIX}", child.id()));
         fs::write(&left, "half").unwrap();
         clear(folder.path());
-        assert!(left.exists(), "its writer lives");
+        assert!(left.exists(), "writer process is alive");
         drop(child.stdin.take());
         let start = Instant::now();
         while left.exists() && start.elapsed() < Duration::from_secs(10) {

@@ -1,8 +1,8 @@
-//! Where benchmark results go: one schema for them, a journal that survives crashes, and the files made from it.
+//! Storage of benchmark results: a record schema, a crash-safe journal, and the files derived from it.
 //!
-//! The records come first. A run appends each [`Record`] to its [`Journal`] before the next case starts, and whatever else
-//! is shown, as a table on the terminal, CSV, Parquet or JSON, is derived from those records and can be made again from the
-//! journal alone. The crate knows nothing of how anything is measured, so any benchmark can store its results with it.
+//! A run appends each [`Record`] to its [`Journal`] before the next case starts. All other output, such as tables on
+//! the terminal, CSV, Parquet and JSON, is derived from those records and can be rendered again from the journal. The
+//! crate contains no measurement code, so any benchmark can store its results with it.
 //!
 //! ```
 //! use calorimeter_sinks::journal::{self, Header, Journal};
@@ -30,30 +30,30 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What is where:
+//! Modules:
 //!
-//! - [`record`]: the schema, a [`Case`] and what became of it
-//! - [`journal`]: `journal.jsonl`, written line by line, read back, continued
-//! - [`read_back()`]: a run from its folder, its journal or its Parquet file
-//! - [`columns`]: what a table of records shows, column by column, and [`csv`], which writes it
-//! - `table` and `parquet`: the same as a data frame of polars and as a file with types, in the feature `tables`
+//! - [`record`]: the schema, a [`Case`] and its result
+//! - [`journal`]: `journal.jsonl`, appended line by line, read, resumed
+//! - [`read_back()`]: a run from its directory, its journal or its Parquet file
+//! - [`columns`]: columns of record tables, and [`csv`], which writes them
+//! - `table` and `parquet`: the table as a polars data frame and as a Parquet file, in the feature `tables`
 //! - [`torchao`] and [`dashboard`]: the files of torchao's micro-benchmarks
-//! - [`services`]: what services that follow benchmarks over time read
-//! - [`operators`]: the list that readers of an op benchmark know
+//! - [`services`]: formats of continuous benchmarking services
+//! - [`operators`]: the JSON list of an operator benchmark
 //! - [`accelerator`]: the files of accelerator-microbenchmarks
-//! - [`terminal`]: the live table, the summary and the table of accuracies
-//! - [`report`]: the page that is sent to a colleague, and its short form in [`markdown`]
-//! - [`index`]: the page in the folder of a run that leads to its files
+//! - [`terminal`]: the live table, the summary and the accuracy table
+//! - [`report`]: the HTML report, and its short form in [`markdown`]
+//! - [`index`]: the page in the directory of a run with links to its files
 //! - [`sink`]: the trait, the list of sinks and [`write_all`]
-//! - [`atomic`]: how every derived file is put in its place
+//! - [`atomic`]: atomic writes of derived files
 //!
-//! A new sink is a file with a type that implements [`Sink`], and a line in `sinks/mod.rs`; a new column is an
-//! entry of its facet in `calorimeter-case`.
+//! A new sink is a file with a type that implements [`Sink`], and a line in `sinks/mod.rs`. A new column is an entry of
+//! its facet in `calorimeter-case`.
 //!
-//! The feature `tables`, on by default, brings polars for Parquet and data frames, which is nearly all of this crate's
-//! weight. Everything else works without it.
+//! The feature `tables`, on by default, adds polars for Parquet and data frames, which accounts for nearly all of the size
+//! of this crate. Everything else works without it.
 
-// What is written in another crate may move into this one, and back: it has the same name in both.
+// Lets code moved between this crate and another refer to `calorimeter_sinks` in both.
 extern crate self as calorimeter_sinks;
 
 pub mod atomic;
@@ -85,7 +85,7 @@ mod stored;
 pub mod table;
 pub mod terminal;
 
-// Types of these are in signatures.
+// Their types occur in public signatures.
 pub use ::{chrono, serde_json};
 #[cfg(feature = "tables")]
 pub use ::polars;

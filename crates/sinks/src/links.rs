@@ -1,10 +1,10 @@
-//! Where files of a run lie, seen from a page.
+//! Relative links from a page to the files of a run.
 
 use std::path::{Component, Path, PathBuf};
 
-/// The way from one folder to another, for files that lie in it.
+/// Relative path from the directory of a page to the directory of a run.
 pub(crate) struct Way {
-    /// The folder, and how the page calls it; nothing where one of them is not there.
+    /// Directory of the run, and its URL relative to the page; `None` if either directory does not exist.
     found: Option<(PathBuf, String)>,
 }
 
@@ -14,7 +14,8 @@ impl Way {
         Self { found: found.map(|(page, run)| (run.clone(), folder(&relative(&page, &run)))) }
     }
 
-    /// The address of a file in that folder, if it is there. The name comes from a record, so it leads nowhere else.
+    /// URL of a file in the run's directory, if it exists. The name comes from a record and must not lead out of the
+    /// directory.
     pub(crate) fn to(&self, name: &Path) -> Option<String> {
         let (run, way) = self.found.as_ref()?;
         let inside = name.components().all(|part| matches!(part, Component::Normal(_)));
@@ -22,19 +23,19 @@ impl Way {
     }
 }
 
-/// The way from one folder to a place, both of them whole.
+/// Relative path between two canonical paths.
 pub(crate) fn relative(from: &Path, to: &Path) -> PathBuf {
     let shared = from.components().zip(to.components()).take_while(|(one, other)| one == other).count();
     let up = from.components().skip(shared).map(|_| Component::ParentDir);
     up.chain(to.components().skip(shared)).collect()
 }
 
-/// With a slash at its end, unless it is empty.
+/// URL of a directory, with a trailing slash unless empty.
 fn folder(way: &Path) -> String {
     if way.as_os_str().is_empty() { String::new() } else { format!("{}/", encoded(way)) }
 }
 
-/// What means something in an address is spelled out; a colon, too, so that nothing becomes a scheme.
+/// Percent-encodes a path for use in a URL, including colons, so that no part becomes a scheme.
 pub(crate) fn encoded(path: &Path) -> String {
     let parts: Vec<String> = path.components().map(encoded_part).collect();
     parts.join("/")

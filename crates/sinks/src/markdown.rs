@@ -1,11 +1,11 @@
-//! Text for a page in Markdown.
+//! Text in Markdown.
 
-/// Text that ends no cell and no line, and begins no element of HTML.
+/// Escapes text for a table cell: no cell separator, line feed or HTML tag.
 pub fn in_a_cell(text: &str) -> String {
     text.replace('|', "\\|").replace(['\n', '\r'], " ").replace('<', "&lt;")
 }
 
-/// The same as code: a backtick in it does not end it.
+/// Formats text as code in a table cell; backticks are replaced.
 pub fn code(text: &str) -> String {
     format!("`{}`", in_a_cell(text).replace('`', "'"))
 }

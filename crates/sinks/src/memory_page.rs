@@ -1,6 +1,6 @@
-//! `memory.html`: the memory of a case over time, its peaks beside those of the baseline, and the largest blocks.
+//! `memory.html`: memory of a case over time, its peaks compared with the baseline, and its largest blocks.
 //!
-//! The page needs a browser and nothing else: what it shows lies in it as JSON, and its script draws that.
+//! The page is self-contained: its data are embedded as JSON, and its script draws them.
 
 mod profile;
 mod thin;
@@ -15,7 +15,7 @@ pub use calorimeter_case::record::Bound;
 pub use profile::{Block, Mark, Peaks, Profile};
 use thin::thin;
 
-/// Writes the page into a folder, which is that of the case, and answers where it is.
+/// Writes the page into the directory of the case and returns its path.
 pub fn write(dir: &Path, case_id: &str, profiles: &[Profile]) -> Result<PathBuf, SinkError> {
     let path = dir.join("memory.html");
     let html = to_html(case_id, profiles).map_err(|cause| SinkError::format(&path, cause))?;
@@ -26,30 +26,31 @@ pub fn write(dir: &Path, case_id: &str, profiles: &[Profile]) -> Result<PathBuf,
 const TEMPLATE: &str = include_str!("memory_page/template.html");
 const PLACE_OF_DATA: &str = "{{data}}";
 
-/// How many blocks of each profile are listed.
+/// Number of listed blocks per profile.
 const LISTED: usize = 64;
 
-/// How many stretches of time all lines of a page have together. Each has at most four points.
+/// Number of time intervals of all lines of a page. Each has at most four points.
 const STRETCHES: usize = 6000;
 
-/// More stretches than this in one line could not be told apart on a screen.
+/// Maximum number of time intervals per line; more could not be distinguished on a screen.
 const STRETCHES_OF_A_LINE: usize = 2000;
 
 fn to_html(case_id: &str, profiles: &[Profile]) -> Result<String, String> {
     let lines = profiles.iter().flat_map(Profile::lines).filter(|line| !line.is_empty()).count();
-    let stretches = (STRETCHES / lines.max(1)).clamp(1, STRETCHES_OF_A_LINE);
+    let intervals = (STRETCHES / lines.max(1)).clamp(1, STRETCHES_OF_A_LINE);
     let page = Page {
         case: case_id,
-        profiles: profiles.iter().map(|profile| Drawn::of(profile, stretches)).collect(),
+        profiles: profiles.iter().map(|profile| Drawn::of(profile, intervals)).collect(),
         comparisons: comparisons(profiles)?,
     };
     let json = serde_json::to_string(&page).map_err(|cause| cause.to_string())?;
-    // These occur in strings only, where an escape means the same, and nothing can end the script element early.
+    // These characters occur only in strings, where the escapes are equivalent; unescaped they could end the script
+    // element.
     let json = json.replace('<', r"\u003c").replace('>', r"\u003e").replace('&', r"\u0026");
     Ok(TEMPLATE.replacen(PLACE_OF_DATA, &json, 1))
 }
 
-/// What the page's script is given.
+/// Data of the page's script.
 #[derive(Serialize)]
 struct Page<'a> {
     case: &'a str,
@@ -70,13 +71,13 @@ struct Drawn<'a> {
     peak_at_ns: Option<u64>,
     blocks: Vec<Listed<'a>>,
     block_count: usize,
-    /// Why there are none.
+    /// Reason for an empty list.
     no_blocks: Option<&'static str>,
     notes: &'a [String],
 }
 
 impl<'a> Drawn<'a> {
-    fn of(profile: &'a Profile, stretches: usize) -> Drawn<'a> {
+    fn of(profile: &'a Profile, intervals: usize) -> Drawn<'a> {
         let mut largest: Vec<&Block> = profile.blocks.iter().collect();
         largest.sort_by_key(|block| std::cmp::Reverse(block.bytes));
         Drawn {
@@ -84,7 +85,7 @@ impl<'a> Drawn<'a> {
             source: &profile.source,
             end_ns: profile.end_ns,
             lost_from_ns: profile.lost_from_ns,
-            lines: profile.lines().map(|line| thin(line, profile.end_ns, stretches)),
+            lines: profile.lines().map(|line| thin(line, profile.end_ns, intervals)),
             marks: &profile.marks,
             bound: profile.peaks.bound,
             peak_at_ns: profile.peak_at_ns,
@@ -98,17 +99,17 @@ impl<'a> Drawn<'a> {
 
 fn no_blocks(profile: &Profile) -> &'static str {
     if profile.source == "pool-statistics" {
-        return "The pool tells the sums of its blocks and no single block.";
+        return "The pool reports totals only, not single blocks.";
     }
     match profile.lost_from_ns {
-        Some(_) => "The records of this moment are lost.",
+        Some(_) => "The events at this time were lost.",
         None => "No block was alive.",
     }
 }
 
 #[derive(Serialize)]
 struct Listed<'a> {
-    /// As text: a script's numbers have 53 bits.
+    /// Text, because JavaScript numbers have 53 bits.
     address: String,
     bytes: u64,
     since_ns: u64,
@@ -122,7 +123,7 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// The peaks of a profile, beside those of its baseline if it has one.
+/// Peaks of a profile, with those of its baseline if it has one.
 #[derive(Debug, PartialEq, Serialize)]
 struct Comparison {
     profile: usize,
@@ -135,11 +136,11 @@ struct Row {
     quantity: &'static str,
     baseline: Option<u64>,
     this: Option<u64>,
-    /// The baseline's peak over this one, where both are exact.
+    /// Peak of the baseline divided by this one, if both are exact.
     saving: Option<f64>,
 }
 
-/// Each profile, except those that stand beside others as their baseline.
+/// Comparison of each profile with its baseline. Profiles that serve only as baselines are omitted.
 fn comparisons(profiles: &[Profile]) -> Result<Vec<Comparison>, String> {
     let is_baseline = |index| profiles.iter().any(|profile| profile.against == Some(index));
     let mut comparisons = Vec::new();
@@ -162,10 +163,10 @@ fn comparisons(profiles: &[Profile]) -> Result<Vec<Comparison>, String> {
 
 fn baseline_of<'a>(profile: &Profile, against: usize, profiles: &'a [Profile]) -> Result<&'a Profile, String> {
     let label = &profile.label;
-    let baseline = profiles.get(against).ok_or_else(|| format!("the baseline of {label:?} is not there"))?;
+    let baseline = profiles.get(against).ok_or_else(|| format!("missing baseline of {label:?}"))?;
     if baseline.source != profile.source {
         let (ours, theirs) = (&profile.source, &baseline.source);
-        return Err(format!("{label:?} was told by {ours} and its baseline by {theirs}, which cannot be compared"));
+        return Err(format!("cannot compare {label:?}: recorded by {ours}, but its baseline by {theirs}"));
     }
     Ok(baseline)
 }
@@ -196,7 +197,7 @@ mod tests {
         Profile { against: Some(baseline), ..profile }
     }
 
-    /// What the page's script reads.
+    /// Data of the page's script.
     fn data(html: &str) -> serde_json::Value {
         let (_, rest) = html.split_once(r#"<script type="application/json" id="data">"#).unwrap();
         serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
@@ -284,8 +285,8 @@ mod tests {
         let html = to_html("case", &profiles).unwrap();
         let data = data(&html);
         let why = |index: usize| data["profiles"][index]["no_blocks"].as_str();
-        assert_eq!(why(0), Some("The pool tells the sums of its blocks and no single block."));
-        assert_eq!([why(1), why(2)], [Some("The records of this moment are lost."), Some("No block was alive.")]);
+        assert_eq!(why(0), Some("The pool reports totals only, not single blocks."));
+        assert_eq!([why(1), why(2)], [Some("The events at this time were lost."), Some("No block was alive.")]);
         assert_eq!(why(3), None);
         assert!(html.contains("profile.no_blocks"));
     }
@@ -295,8 +296,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let device = Profile { source: "cupti".into(), ..profile("baseline eager", 9) };
         for (profiles, cause) in [
-            (vec![against(3, profile("int8wo eager", 9))], r#"the baseline of "int8wo eager" is not there"#),
-            (vec![device, against(0, profile("int8wo eager", 9))], "told by host-allocator and its baseline by cupti"),
+            (vec![against(3, profile("int8wo eager", 9))], r#"missing baseline of "int8wo eager""#),
+            (
+                vec![device, against(0, profile("int8wo eager", 9))],
+                "recorded by host-allocator, but its baseline by cupti",
+            ),
         ] {
             let error = write(dir.path(), "case", &profiles).unwrap_err().with_causes();
             assert!(error.contains("memory.html") && error.contains(cause), "{error}");

@@ -1,19 +1,22 @@
-//! Results of operators as other programs read them: a flat list with the ten fields of a known op benchmark, then ours.
+//! Results of operators as a flat JSON list: the ten fields of a known operator benchmark, followed by our fields.
 
 use crate::{SinkError, atomic};
 use calorimeter_case::record::{Record, Status};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Writes the list. Every record is in it; what was not measured is null, never zero.
+/// Writes the list. It holds every record; unmeasured values are null, never zero.
 pub fn write(path: &Path, records: &[Record]) -> Result<(), SinkError> {
     let list: Vec<Value> = records.iter().map(entry).collect();
     let bytes = serde_json::to_vec_pretty(&list).map_err(|error| SinkError::write(path, error.into()))?;
     atomic::write_named(path, &bytes)
 }
 
-/// `inference_speed` is calls per second; `gpu_efficiency` the share in percent of the measured roof that binds, which
-/// `roof` names; `throughput_gbps` the least traffic over the time; `memory_mb` the peak above the inputs, in MiB.
+/// Entry of a record.
+///
+/// `inference_speed` is calls per second, `gpu_efficiency` the percentage of the measured peak that bounds the operator
+/// and is named by `roof`. `throughput_gbps` is the minimum traffic divided by the time, `memory_mb` the peak above the
+/// inputs in MiB.
 fn entry(record: &Record) -> Value {
     let case = &record.case;
     let ok = record.outcome.status == Status::Ok;

@@ -1,9 +1,9 @@
-//! From one record per implementation to one row per recipe and shape, with eager, compiled and baseline side by side:
-//! the form of the torchao micro-benchmarks, whose CSV and dashboard files are both made from it.
+//! Converts one record per implementation to one row per recipe and shape, with eager, compiled and baseline columns:
+//! the form of torchao's micro-benchmarks, from which both the CSV and the dashboard file are made.
 //!
-//! `eager` fills the eager column. The compiled column takes the fastest of the other implementations, because that is what
-//! a compiler chooses among. Only records with the status `ok` count. The baseline of a row is the recipe `baseline` without
-//! sparsity under the same entry name, workload, dtype, device, shape and regime, so no row ever mixes two regimes.
+//! `eager` fills the eager column. The compiled column holds the fastest other implementation, since a compiler selects
+//! among them. Only records with status `ok` count. The baseline of a row is the recipe `baseline` without sparsity
+//! under equal entry name, workload, dtype, device, shape and regime, so no row mixes regimes.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
@@ -11,9 +11,9 @@ use std::hash::{Hash, Hasher};
 use calorimeter_case::record::{Record, Status, finite};
 use calorimeter_case::{Case, Implementation, Name};
 
-/// One recipe at one shape, as the user listed it.
+/// Recipe at a shape that the user listed.
 pub(crate) struct Row<'a> {
-    /// What the arms have in common; its implementation is that of the first.
+    /// Case of the first arm; its implementation applies to that arm only.
     pub(crate) case: &'a Case,
     pub(crate) m: u64,
     pub(crate) k: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Row<'a> {
     pub(crate) baseline_compiled: Arm<'a>,
 }
 
-/// The record that stands for one way of running, if any of them succeeded.
+/// Fastest successful record of an arm, if any.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Arm<'a>(pub(crate) Option<&'a Record>);
 
@@ -33,7 +33,7 @@ impl<'a> Arm<'a> {
         nanos(self.0?).map(|nanos| nanos / 1e6)
     }
 
-    /// How many times faster than `other` this is, rounded to two decimals as torchao stores it.
+    /// Speed-up over `other`, rounded to two decimals as torchao stores it.
     pub(crate) fn speedup_over(self, other: Arm<'a>) -> Option<f64> {
         let ratio = finite(other.milliseconds()? / self.milliseconds()?)?;
         format!("{ratio:.2}").parse().ok()
@@ -47,7 +47,7 @@ impl<'a> Arm<'a> {
     }
 }
 
-/// The rows in the order of their first records. Baselines that nobody listed and shapes without m, k and n give none.
+/// Returns the rows in order of their first records. Implied baselines and shapes without m, k and n have no rows.
 pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
     let mut arms: HashMap<ArmsKey, (Arm, Arm)> = HashMap::new();
     for record in records.iter().filter(|record| record.outcome.status == Status::Ok && nanos(record).is_some()) {
@@ -78,7 +78,9 @@ fn nanos(record: &Record) -> Option<f64> {
     record.time.time_ns.and_then(|time| finite(time.median))
 }
 
-/// What records must share to be arms of one row: of their case, and its recipe or the baseline. Long runs have many.
+/// Key of the arms of a row: the case without implementation, and its recipe or the baseline.
+///
+/// Borrowed instead of formatted, because long runs have many.
 #[derive(Clone, Copy)]
 struct ArmsKey<'a> {
     case: &'a Case,

@@ -1,6 +1,6 @@
-//! Numbers as Python prints them.
+//! Numbers formatted as in Python.
 
-/// The shortest digits that give the same float again, laid out as Python's `repr` does.
+/// Formats a float as Python's `repr`: the shortest digits that parse to an equal value.
 pub fn float(value: f64) -> String {
     let scientific = format!("{value:e}");
     // `{:e}` always has an exponent, and Rust and Python agree on the shortest digits.

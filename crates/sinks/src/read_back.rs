@@ -1,4 +1,4 @@
-//! A run read back from what is left of it: its folder, its journal, or its Parquet file.
+//! Reads a run from its directory, its journal, or its Parquet file.
 
 use crate::SinkError;
 use crate::journal::{self, Header, JOURNAL_FILE, JournalContents, Resumed};
@@ -6,14 +6,14 @@ use crate::record_part::RecordPart;
 use calorimeter_case::record::Record;
 use std::path::Path;
 
-/// What is known of a run afterwards, or as much of each record as its reader asked for.
+/// Stored run; `R` is the part of each record that the reader requested.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReadBack<R = Record> {
-    /// Where it comes from; a Parquet file that lies alone does not tell.
+    /// Provenance; `None` for a Parquet file without a journal next to it.
     pub header: Option<Header>,
-    /// When it was taken up again, and where.
+    /// Resumptions of the run.
     pub resumed: Vec<Resumed>,
-    /// Its records without their series, one for each case; of what sensors said the middle.
+    /// Record of each case, without time series; telemetry is reduced to its median.
     pub records: Vec<R>,
 }
 
@@ -23,8 +23,8 @@ impl<R> From<JournalContents<R>> for ReadBack<R> {
     }
 }
 
-/// Reads the folder of a run, a journal, or a Parquet file. What a Parquet file cannot hold, its neighbor, the journal of
-/// its run, is asked for.
+/// Reads the directory of a run, a journal, or a Parquet file. The header missing in a Parquet file is read from the
+/// journal next to it.
 pub fn read_back(path: &Path) -> Result<ReadBack, SinkError> {
     let journal = |path: &Path| journal::read_trimmed(path, condensed).map(ReadBack::from);
     if !is_parquet(path) {
@@ -38,7 +38,7 @@ pub fn read_back(path: &Path) -> Result<ReadBack, SinkError> {
     Ok(ReadBack { records, ..journal(&neighbor)? })
 }
 
-/// The same with no more of each record than its reader needs: of a long run in a small part of the time and the memory.
+/// Reads a part of each record, which takes a fraction of the time and memory for long runs.
 pub fn read_parts<P: RecordPart>(path: &Path) -> Result<ReadBack<P>, SinkError> {
     if !is_parquet(path) {
         return Ok(journal::read_parts(path)?.into());
@@ -51,7 +51,7 @@ fn is_parquet(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "parquet") && !path.is_dir()
 }
 
-/// Without series, but for the middle of what sensors said.
+/// Removes time series; telemetry is reduced to its median.
 fn condensed(record: &mut Record) {
     if let Some(telemetry) = &mut record.telemetry {
         telemetry.condense();

@@ -1,12 +1,12 @@
-//! What of a record a reader needs who reads many.
+//! Parts of records, for readers of many records.
 
 use calorimeter_case::CaseId;
 use calorimeter_case::record::Record;
 use serde::de::DeserializeOwned;
 
-/// A part of a record. It is read from the record's JSON, where nothing else is looked at, or made from a record: both give
-/// the same.
+/// Part of a record. Deserialized from the JSON of a record, ignoring its other fields, or converted from a record,
+/// with equal results.
 pub trait RecordPart: DeserializeOwned + Send + for<'a> From<&'a Record> {
-    /// The id of the case.
+    /// Case id.
     fn id(&self) -> &CaseId;
 }

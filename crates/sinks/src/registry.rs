@@ -1,4 +1,4 @@
-//! Every sink: ours, and those of other crates.
+//! Registry of sinks.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,36 +13,36 @@ use crate::{Run, Sink, SinkError, index};
 static SINKS: LazyLock<Registry<dyn Sink>> = LazyLock::new(|| {
     let registry = Registry::new("sink");
     for &sink in OURS {
-        registry.add(sink.name(), sink).expect("each of ours has a name of its own");
+        registry.add(sink.name(), sink).expect("built-in names are unique");
     }
     registry
 });
 
-/// Every sink: ours, then those that were registered.
+/// Returns every sink: built-in ones, then registered ones.
 pub fn sinks() -> Vec<&'static dyn Sink> {
     SINKS.all()
 }
 
-/// Adds a sink, which writes after the others in every run of this process.
+/// Registers a sink, which writes after all others in every run of this process.
 pub fn register(sink: &'static dyn Sink) -> Result<(), NameTaken> {
     SINKS.add(sink.name(), sink)
 }
 
-/// The files that this build cannot write, because it was made without the feature `tables`.
+/// Files that this build cannot write because it lacks the feature `tables`.
 pub fn not_in_this_build() -> &'static [&'static str] {
     if cfg!(feature = "tables") { &[] } else { &["results.parquet"] }
 }
 
-/// What [`write_all`] wrote, and what it could not.
+/// Result of [`write_all`].
 #[derive(Debug, Default)]
 pub struct Written {
-    /// The files that are there now.
+    /// Written files.
     pub paths: Vec<PathBuf>,
-    /// Why others are not.
+    /// Errors of sinks that failed.
     pub errors: Vec<SinkError>,
 }
 
-/// Runs every sink. One that fails does not take the others with it. The last file is the page that leads to all of them.
+/// Runs every sink; a failing sink does not affect the others. The last file is the index page.
 pub fn write_all(run: &Run) -> Written {
     let mut written = written_by(&sinks(), run);
     match index::write(run, &written.paths) {
@@ -57,7 +57,8 @@ fn written_by(sinks: &[&dyn Sink], run: &Run) -> Written {
     for sink in sinks {
         // A table engine that gets no threads panics, and so may a sink of another crate.
         let result = catch_unwind(AssertUnwindSafe(|| sink.write(run)));
-        match result.unwrap_or_else(|panic| Err(SinkError::Panicked { sink: sink.name(), said: said(panic.as_ref()) }))
+        match result
+            .unwrap_or_else(|panic| Err(SinkError::Panicked { sink: sink.name(), message: said(panic.as_ref()) }))
         {
             Ok(paths) => written.paths.extend(paths),
             Err(error) => written.errors.push(error),
@@ -68,7 +69,7 @@ fn written_by(sinks: &[&dyn Sink], run: &Run) -> Written {
 
 fn said(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "it does not say why".into())
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "unknown panic".into())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! What runs found out, for people: one HTML page that needs a browser and nothing else, and the same in short as Markdown.
+//! Reports of runs: a self-contained HTML page, and a short form in Markdown.
 //!
-//! Everything on the page comes from the records, which lie in it column by column; its scripts draw them.
+//! All figures come from the records, which are embedded column by column and drawn by scripts.
 
 mod markdown;
 mod packed;
@@ -18,13 +18,13 @@ pub use markdown::markdown;
 pub use plots::write_plots;
 pub use run::{Mean, ReportedProfile, ReportedRun, SummarizedRun};
 
-/// The name of the page in the folder of its run.
+/// File name of the page in the directory of a run.
 pub const REPORT_FILE: &str = "report.html";
 
-/// Writes the page to a place that the user has named or a folder of a run.
+/// Writes the page to a path that the user named, or into the directory of a run.
 pub fn write_page(runs: &[ReportedRun], profiles: &[ReportedProfile], path: &Path) -> Result<(), SinkError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // Links are seen from here, so it must be there before them.
+    // Links are relative to this directory, so it must exist first.
     fs::create_dir_all(folder).map_err(|cause| SinkError::write(path, cause))?;
     let html = page::html(runs, profiles, folder).map_err(|cause| SinkError::format(path, cause))?;
     atomic::write_named(path, html.as_bytes())

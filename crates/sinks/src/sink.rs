@@ -1,4 +1,4 @@
-//! What derives files from the records of a run.
+//! Trait of sinks, which derive files from the records of a run.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -7,28 +7,28 @@ use crate::journal::Header;
 use crate::{SinkError, Stored};
 use calorimeter_case::record::Record;
 
-/// A run as the derived files see it: nothing that could not be read back from its journal.
+/// Input of sinks. Everything in it can be read back from the journal.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// The folder of the run, where its journal lies.
+    /// Directory of the run, with its journal.
     pub dir: PathBuf,
-    /// The folder that the configuration names for results; the torchao-compatible files go below it.
+    /// Results directory of the configuration, for the torchao-compatible files.
     pub output_dir: PathBuf,
-    /// The first line of the journal.
+    /// First line of the journal.
     pub header: Header,
-    /// The records in the order of the plan. Those whose series lie on disk are without them here.
+    /// Records in plan order; without time series if those are stored on disk.
     pub records: Vec<Record>,
-    /// Where series lie on disk, if any do.
+    /// Access to time series on disk.
     pub stored: Stored,
 }
 
 impl Run {
-    /// The records with their series, one after the other.
+    /// Iterates over the records with their time series.
     pub fn whole(&self) -> impl Iterator<Item = Result<Cow<'_, Record>, SinkError>> {
         self.records.iter().map(|record| self.with_series(record))
     }
 
-    /// One of the records with its series.
+    /// Returns a record with its time series.
     pub fn with_series<'a>(&self, record: &'a Record) -> Result<Cow<'a, Record>, SinkError> {
         Ok(match self.stored.series(&record.case.id)? {
             Some(series) => {
@@ -41,11 +41,11 @@ impl Run {
     }
 }
 
-/// Derives files from a run.
+/// Writer of files derived from a run.
 pub trait Sink: Sync {
-    /// What it is called on the command line.
+    /// Name on the command line.
     fn name(&self) -> &'static str;
 
-    /// Writes the files, each atomically, and says where they are. Without anything to say it writes none.
+    /// Writes the files, each atomically, and returns their paths. A sink without data writes none.
     fn write(&self, run: &Run) -> Result<Vec<PathBuf>, SinkError>;
 }

@@ -1,8 +1,8 @@
-//! Text in tables that spreadsheets open: one that begins like a formula would be computed, and may start programs.
+//! Text for tables that spreadsheets open, which would execute text that looks like a formula.
 
 use std::borrow::Cow;
 
-/// The text as a spreadsheet shows it: what begins like a formula gets an apostrophe before it.
+/// Prefixes text that looks like a formula with an apostrophe.
 pub fn as_text(text: Cow<'_, str>) -> Cow<'_, str> {
     if text.len() > 1 && text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}").into() } else { text }
 }

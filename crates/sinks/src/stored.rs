@@ -1,4 +1,4 @@
-//! Records that are read back from their journal one at a time, so that a long run keeps no series in memory.
+//! Records read from their journal on demand, so that a long run holds no time series in memory.
 
 use crate::SinkError;
 use crate::journal::format::record_of_line;
@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Where the records of a journal lie in it. By default it knows of none.
+/// Positions of records in a journal; empty by default.
 #[derive(Clone, Debug, Default)]
 pub struct Stored(Option<Arc<Lines>>);
 
@@ -21,7 +21,7 @@ struct Lines {
     of: HashMap<CaseId, Line>,
 }
 
-/// A line of a journal.
+/// Position of a line in a journal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
     pub(crate) start: u64,
@@ -29,11 +29,11 @@ pub(crate) struct Line {
 }
 
 impl Stored {
-    pub(crate) fn new(path: PathBuf, file: File, of: HashMap<CaseId, Line>) -> Self {
-        Self(Some(Arc::new(Lines { path, file, of })))
+    pub(crate) fn new(path: PathBuf, file: File, spans: HashMap<CaseId, Line>) -> Self {
+        Self(Some(Arc::new(Lines { path, file, of: spans })))
     }
 
-    /// The series of a case, or nothing where they were not left on disk.
+    /// Reads the time series of a case; `None` if they are not stored.
     pub(crate) fn series(&self, case: &CaseId) -> Result<Option<Series>, SinkError> {
         let Some((lines, line)) = self.0.as_ref().and_then(|lines| Some((lines, lines.of.get(case)?))) else {
             return Ok(None);

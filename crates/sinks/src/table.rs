@@ -1,5 +1,4 @@
-//! The records as one table, one row per case: the form in which other programs join, group and plot them. In the feature
-//! `tables`.
+//! Records as a data frame with one row per case, for joins, grouping and plots. In the feature `tables`.
 
 mod read;
 
@@ -10,8 +9,9 @@ use polars::prelude::{AnyValue, Column, DataFrame, DataType, PolarsResult, Serie
 use crate::columns::{COLUMNS, Cell, Kind};
 use crate::record::Record;
 
-/// Builds the table of all [columns](crate::columns). Lists become text: axes `m1024-k512-n256`, windows
-/// `launches:nanos;…`, warnings `…; …`. What was not measured is null.
+/// Builds the data frame of all [columns](crate::columns).
+///
+/// Lists become text: axes `m1024-k512-n256`, windows `launches:nanos;…`, warnings `…; …`. Unmeasured values are null.
 pub fn data_frame(records: &[Record]) -> PolarsResult<DataFrame> {
     let columns = COLUMNS.iter().map(|column| {
         let cells: Vec<AnyValue> = records.iter().map(|record| value(column.cell(record))).collect();

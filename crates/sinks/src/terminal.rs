@@ -1,8 +1,7 @@
-//! The table that grows while a run goes on, the summary at its end, and the table of accuracies. Pure functions from
-//! records to text.
+//! Live table of a run, summary, and accuracy table: pure functions from records to text.
 //!
-//! Columns have fixed widths, so that a row can be printed as soon as its case is done, and a line has at most
-//! [`WIDTH`] characters. Color only underlines what the words say. No text ends in a line feed.
+//! Columns have fixed widths, so that a row can be printed as soon as its case is done. Lines have at most [`WIDTH`]
+//! characters. Colors carry no information of their own. No text ends in a line feed.
 
 mod accuracy;
 mod column;
@@ -19,21 +18,21 @@ pub use text::{four_digits, nanoseconds, operations, wrap};
 
 use calorimeter_case::Case;
 
-/// The longest line, in characters. Only a name that is longer by itself can exceed it.
+/// Maximum line length in characters. Only a single long name can exceed it.
 pub const WIDTH: usize = 120;
 
 const RECIPE_WIDTH: usize = 20;
 
-/// Said where the intervals of the fastest overlap.
+/// Shown if the confidence intervals of the fastest implementations overlap.
 const NOBODY: &str = "even";
 
-/// Whether to write ANSI colors.
+/// Use of ANSI colors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Color {
     /// Plain text.
     Never,
-    /// Bold heads, green and red verdicts, yellow statuses.
+    /// Bold headings, green and red verdicts, yellow statuses.
     Always,
 }
 
@@ -48,7 +47,7 @@ fn paint(text: &str, code: &str, color: Color) -> String {
     }
 }
 
-/// What cases share that are shown under one heading and compared with each other.
+/// Key of cases under one heading, which are compared with each other.
 fn group(case: &Case) -> impl Eq + std::hash::Hash + '_ {
     let Case { mode, name, workload, element, output, device, shape_name, shape, regime, .. } = case;
     (mode, name, workload, element, output, device, shape_name, shape, regime)
@@ -145,7 +144,7 @@ mod tests {
                 },
                 ..against("SAME", 1.0, ok("int8_dynamic_activation_intx_weight-4-32-true", "cube", 1e6))
             },
-            failed(Status::Unsupported, "int4wo-32", "native", "there is no native kernel for groups of 32"),
+            failed(Status::Unsupported, "int4wo-32", "native", "native has no kernel for groups of 32"),
             failed(Status::Crashed, "float8dq-row", "cube", &"the worker\nended by signal 11 ".repeat(9)),
             Record::new(case("marlin", "eager"), Status::Timeout),
         ]
@@ -234,14 +233,14 @@ int8wo               fused     3200 s ±0.4%   0.04321x ±10%   SLOWER
         );
         assert!(row(&records()[1], Color::Always, WIDTH).contains(" \x1b[32mFASTER\x1b[0m "));
         assert!(row(&records()[2], Color::Always, WIDTH).contains(" \x1b[31mSLOWER\x1b[0m "));
-        assert!(row(&records()[5], Color::Always, WIDTH).contains(" \x1b[33munsupported\x1b[0m: there"));
+        assert!(row(&records()[5], Color::Always, WIDTH).contains(" \x1b[33munsupported\x1b[0m: native"));
     }
 
     #[test]
     fn the_summary_counts_names_the_winners_and_gathers_like_causes() {
         let mut records = records();
         records.push(ok("int8wo", "eager", 5.0));
-        // Theirs overlap.
+        // Overlapping intervals.
         records.extend([ok("fp6", "eager", 100.0), ok("fp6", "fused", 100.5)]);
         for index in 0..12 {
             let mut wrong = failed(Status::Mismatch, "int4wo-32", "cube", "element 17 is NaN");
@@ -278,7 +277,7 @@ not measured
     signal 11 the worker ended by signal 11
       float8dq-row/cube
   unsupported, 1 case
-    1 × there is no native kernel for groups of 32
+    1 × native has no kernel for groups of 32
 warnings
   12 × the clock was throttled"
         );

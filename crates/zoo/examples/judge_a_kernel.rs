@@ -1,4 +1,5 @@
-//! `calorimeter-zoo` alone: an operator's inputs, what two kernels of one's own make of them, and which of them is right.
+//! `calorimeter-zoo` as a library: generates the inputs of an operator, runs two custom kernels on them, and checks the
+//! outputs.
 //!
 //! `cargo run -p calorimeter-zoo --example judge_a_kernel`
 
@@ -14,12 +15,12 @@ fn main() -> Result<(), ZooError> {
 
     let inputs = problem.inputs();
     let references = problem.references(&inputs);
-    let judged = |kernel: fn(&[f32]) -> Vec<f32>| problem.judge(&[by_rows(&inputs[0], kernel)], &references, false);
+    let check = |kernel: fn(&[f32]) -> Vec<f32>| problem.judge(&[by_rows(&inputs[0], kernel)], &references, false);
 
-    let right = judged(softmax).expect("it subtracts the largest");
-    println!("right, with a relative error of {:.1e}", right.rel_l2);
-    let wrong = judged(as_in_the_textbook).expect_err("some rows are too large for an exponential in f32");
-    println!("wrong: {wrong}");
+    let accuracy = check(softmax).expect("the row maximum is subtracted");
+    println!("softmax: accepted, relative error {:.1e}", accuracy.rel_l2);
+    let mismatch = check(as_in_the_textbook).expect_err("exp overflows in f32 for large inputs");
+    println!("textbook softmax: rejected, {mismatch}");
     Ok(())
 }
 
@@ -28,8 +29,8 @@ fn by_rows(x: &Matrix, kernel: fn(&[f32]) -> Vec<f32>) -> Output {
 }
 
 fn softmax(row: &[f32]) -> Vec<f32> {
-    let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    as_in_the_textbook(&row.iter().map(|x| x - largest).collect::<Vec<f32>>())
+    let max = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    as_in_the_textbook(&row.iter().map(|x| x - max).collect::<Vec<f32>>())
 }
 
 fn as_in_the_textbook(row: &[f32]) -> Vec<f32> {

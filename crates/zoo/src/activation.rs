@@ -1,17 +1,17 @@
-//! What the activations that models end with compute: on a device, and exactly.
+//! Activation functions of models, on a device and on the host.
 
 use burn::tensor::{Tensor, activation, backend::Backend};
 use calorimeter_case::Activation;
 
-/// The value of a function of one number.
+/// Evaluation of an elementwise function.
 pub trait Activate {
-    /// Applies it on a device.
+    /// Applies the function to a tensor on its device.
     fn apply<B: Backend, const D: usize>(self, x: Tensor<B, D>) -> Tensor<B, D>;
 
-    /// Its value in single precision, NaN where `x` is.
+    /// Returns the value in single precision; NaN for NaN.
     fn in_f32(self, x: f32) -> f32;
 
-    /// Its value in double precision.
+    /// Returns the value in double precision.
     fn exact(self, x: f64) -> f64;
 }
 

@@ -1,13 +1,13 @@
-//! Which way a tensor moves from one buffer set to the next.
+//! Axis along which a tensor is rotated between buffer sets.
 
-/// Which way a tensor moves.
+/// Axis along which a tensor is rotated from one buffer set to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Along {
-    /// Its parts are whole rows.
+    /// Rotation by whole rows.
     Rows,
-    /// Its parts are whole columns.
+    /// Rotation by whole columns.
     Columns,
-    /// It is the same in every set.
+    /// No rotation: every set holds identical content.
     Nothing,
 }

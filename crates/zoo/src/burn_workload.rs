@@ -1,4 +1,4 @@
-//! A problem or an operator on a burn backend.
+//! Workload of a model or operator on a burn backend.
 
 use crate::backends::BurnBackend;
 use crate::{
@@ -10,35 +10,37 @@ use calorimeter_recipes::{Element, FloatType, Linear, Prepared, Treatment};
 use calorimeter_shapes::Shape;
 use std::time::{Duration, Instant};
 
-/// Makes a model's forward pass of layers and an input on a device.
+/// Builds the forward pass of a model from its linear layers and its input on a device.
 pub type MakeForward<B> = dyn Fn(Shape, Vec<Box<dyn Linear<B>>>, Tensor<B, 2>) -> Forward<B> + Send + Sync;
 
-/// Takes a weight to a device, as a layer.
+/// Uploads a prepared weight and returns the linear layer that uses it.
 pub type Upload<B> =
     fn(&Treatment, Prepared, &<B as burn::tensor::backend::BackendTypes>::Device) -> Box<dyn Linear<B>>;
 
-/// Makes an operator's pass of inputs on a device.
+/// Builds the pass of an operator from its inputs on a device.
 pub type MakePass<B> = dyn Fn(&Spec, Vec<Value<B>>) -> Result<Pass<B>, ZooError> + Send + Sync;
 
-/// Numbers of a line of an output, and by how many it is moved on to a buffer set.
+/// Maps (output, set) to the segment length in elements and the shift by which each segment is rotated in that set.
 type Lines = dyn Fn(usize, u32) -> (usize, usize) + Send;
 
-/// Passes on one buffer set each, taken in turn, with their last outputs: kept so that no backend finds them unused, and
-/// that each set has outputs of its own.
+/// Passes over buffer sets, launched round-robin, with the last outputs of each set.
+///
+/// Outputs are stored so that a backend cannot eliminate the computation as unused, and so that sets do not share
+/// outputs.
 struct BurnWorkload<B: BurnBackend> {
     passes: Vec<Pass<B>>,
     next: usize,
     outputs: Vec<Vec<Value<B>>>,
     slots: Vec<Slot>,
     lines: Box<Lines>,
-    /// The first outputs that were read, where the device can compare others with them.
+    /// First outputs of set 0, if the device can compare outputs; empty before the first check.
     first: Vec<Value<B>>,
     device: B::Device,
     weight_bytes: u64,
     quantizing: Option<Duration>,
 }
 
-/// Puts a problem's tensors on a device.
+/// Uploads the tensors of a model once per buffer set.
 pub fn build<B: BurnBackend>(
     problem: &Problem,
     tensors: &Tensors,
@@ -76,7 +78,7 @@ pub fn build<B: BurnBackend>(
     Ok(Box::new(BurnWorkload { weight_bytes, quantizing, ..BurnWorkload::new(passes, slots, lines, device) }))
 }
 
-/// Puts an operator's inputs on a device; `make` turns them into a pass.
+/// Uploads the inputs of an operator once per buffer set; `make` builds each pass from them.
 pub fn build_operator<B: BurnBackend>(
     problem: &OperatorProblem,
     inputs: &[Matrix],
@@ -111,7 +113,8 @@ pub fn build_operator<B: BurnBackend>(
     Ok(Box::new(BurnWorkload::new(passes, slots, lines, device)))
 }
 
-/// An input of a buffer set: the first's for that, and moved on by the device for others, or by the host that uploads it.
+/// Returns an input of a buffer set: the input of set 0 rotated on the device, or uploaded by the host if that is
+/// unsupported.
 fn of_set<B: BurnBackend>(
     first: &Value<B>,
     set: u32,
@@ -122,7 +125,7 @@ fn of_set<B: BurnBackend>(
         return Ok(first.clone());
     }
     let Some(moved) = first.moved_on(along, by) else { return upload() };
-    // A lazy backend would move it in the first pass, and perhaps in one kernel with what that does.
+    // A lazy backend would run the rotation in the first pass, possibly fused with its kernels.
     B::drain(&moved);
     Ok(moved)
 }
@@ -133,10 +136,10 @@ impl<B: BurnBackend> BurnWorkload<B> {
         Self { passes, next: 0, outputs, slots, lines, first, device, weight_bytes: 0, quantizing: None }
     }
 
-    /// One pass on the next set, into memory without a number; answers which set that was.
+    /// Runs one pass on the next set into memory filled with NaN; returns the index of the set.
     fn poisoned_pass(&mut self) -> Result<usize, ZooError> {
         self.forget();
-        // Freed just before the pass, this is the memory that the pool hands out for its outputs.
+        // Memory freed just before the pass is reused by the pool for the outputs.
         let poison = |slot: &Slot| Value::<B>::poison(slot.rows, slot.cols, slot.element, &self.device);
         let poison: Vec<Value<B>> = self.slots.iter().map(poison).collect::<Result<_, _>>()?;
         if let Some(last) = poison.last() {
@@ -149,14 +152,14 @@ impl<B: BurnBackend> BurnWorkload<B> {
         Ok(set)
     }
 
-    /// Keeps what the first set holds, if it is the first and the device can compare others with it.
+    /// Saves the outputs of set 0 as reference, once, if the device can compare outputs.
     fn keep(&mut self, set: usize) {
         if B::COMPARES && set == 0 && self.first.is_empty() {
             self.first = self.outputs[0].clone();
         }
     }
 
-    /// Takes what a set's last pass left.
+    /// Downloads the last outputs of a set and removes them.
     fn read(&mut self, set: usize) -> Result<Vec<Output>, ZooError> {
         let outputs = std::mem::take(&mut self.outputs[set]);
         self.downloaded(outputs)
@@ -194,7 +197,7 @@ impl<B: BurnBackend> Workload for BurnWorkload<B> {
     }
 
     fn seen(&mut self, looks: &[Look<'_>]) -> Result<Option<Vec<Seen>>, ZooError> {
-        // What is not read has to be there still when another set is compared with it.
+        // Outputs that are not downloaded must stay on the device, where other sets are compared with them.
         if !B::COMPARES || looks.len() != self.slots.len() {
             return Ok(None);
         }
@@ -244,7 +247,7 @@ impl<B: BurnBackend> Workload for BurnWorkload<B> {
             return Ok(None);
         }
         let set = self.poisoned_pass()?;
-        // Where the device cannot tell, the host does: what the pass left is still there.
+        // If the device cannot compare, `false` makes the caller compare on the host: the outputs are still stored.
         Ok(Some(self.is_like_first(set as u32)?.unwrap_or(false)))
     }
 

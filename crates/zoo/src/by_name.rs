@@ -1,6 +1,6 @@
-//! What is the same where its name is.
+//! Implements Eq, Ord, Hash, Debug and Display by the field `name`.
 
-/// Implements comparison, order, hashing and printing of a handle by its field `name`.
+/// Implements comparison, order, hashing and formatting of a handle by its field `name`.
 macro_rules! compared_by_name {
     ($handle:ty) => {
         impl PartialEq for $handle {

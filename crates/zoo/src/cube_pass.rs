@@ -1,4 +1,4 @@
-//! Passes by CubeCL kernels on burn's tensors.
+//! Passes that run CubeCL kernels on burn tensors.
 
 use crate::{CubeOf, Pass, Value, ZooError};
 use burn::tensor::{DType, Tensor, TensorPrimitive};
@@ -11,17 +11,18 @@ use calorimeter_kernels::cube::{CubeError, Matrix};
 use cubecl::client::ComputeClient;
 use cubecl::server::Handle;
 
-/// An input of a kernel.
+/// Input of a CubeCL kernel.
 #[derive(Debug, Clone, Copy)]
 pub struct Read<'a> {
-    /// Its memory.
+    /// Memory of the tensor.
     pub handle: &'a Handle,
-    /// The type of its numbers.
+    /// Element type.
     pub kind: Dtype,
 }
 
-/// A kernel that is given `N` inputs of one type and writes `M` outputs, each of the first input's size. It runs once at
-/// once, so that what it cannot take is an error here.
+/// Pass of a kernel with `N` inputs of one dtype and `M` outputs, each of the size and dtype of the first input.
+///
+/// The kernel runs once here, so that unsupported operands are an error now and not during measurement.
 pub fn cube_pass<R: CubeRuntime, const N: usize, const M: usize>(
     inputs: Vec<Value<CubeOf<R>>>,
     kernel: impl Fn(&ComputeClient<R>, Matrix, [&Handle; N], [&Handle; M]) -> Result<(), CubeError> + Send + 'static,
@@ -36,7 +37,9 @@ pub fn cube_pass<R: CubeRuntime, const N: usize, const M: usize>(
     })
 }
 
-/// The same for a kernel whose inputs may be of different types; its outputs are of the first one's.
+/// Pass of a kernel whose inputs may differ in dtype. Its `M` outputs have the size and dtype of the first input.
+///
+/// The kernel runs once here, as in [`cube_pass`].
 pub fn cube_pass_mixed<R: CubeRuntime, const N: usize, const M: usize>(
     inputs: Vec<Value<CubeOf<R>>>,
     kernel: impl Fn(&ComputeClient<R>, Matrix, [Read; N], [&Handle; M]) -> Result<(), CubeError> + Send + 'static,
@@ -47,7 +50,7 @@ pub fn cube_pass_mixed<R: CubeRuntime, const N: usize, const M: usize>(
     });
     let inputs: Vec<(Dtype, CubeTensor<R>)> = inputs.collect::<Result<_, ZooError>>()?;
     let Ok(inputs) = <[(Dtype, CubeTensor<R>); N]>::try_from(inputs) else {
-        unreachable!("an operator is given as many inputs as it declares")
+        unreachable!("the number of inputs is the declared one")
     };
     let (kind, first) = &inputs[0];
     let size = Matrix { rows: first.meta.shape()[0], cols: first.meta.shape()[1], kind: *kind };
@@ -59,23 +62,26 @@ pub fn cube_pass_mixed<R: CubeRuntime, const N: usize, const M: usize>(
         Ok(outputs.map(|output| Value::Float(Tensor::from_primitive(TensorPrimitive::Float(output)))).into())
     };
     run()?;
-    // What a kernel refuses depends on its operands' sizes and types alone, and with the same ones it has just run.
-    Ok(Box::new(move || run().unwrap_or_else(|error| panic!("a kernel refuses what it has taken before: {error}"))))
+    // A kernel rejects operands by size and dtype only, and it has just accepted these.
+    Ok(Box::new(move || run().unwrap_or_else(|error| panic!("kernel failed after a successful first run: {error}"))))
 }
 
-/// Memory for a tensor of the same size and type.
+/// Allocates a contiguous tensor with the shape and dtype of another.
 pub fn like<R: CubeRuntime>(tensor: &CubeTensor<R>) -> CubeTensor<R> {
     let CubeTensor { client, device, meta, dtype, .. } = tensor;
     empty_device_contiguous_dtype(client.clone(), device.clone(), meta.shape().clone(), *dtype)
 }
 
-/// The type of a tensor's numbers, where kernels take it.
+/// Converts a burn dtype to the dtype of our kernels; an error if they do not support it.
 pub fn kind(dtype: DType) -> Result<Dtype, ZooError> {
     match dtype {
         DType::F32 => Ok(Dtype::F32),
         DType::F16 => Ok(Dtype::F16),
         DType::BF16 => Ok(Dtype::Bf16),
-        other => Err(ZooError::Unsupported(format!("CubeCL kernels of ours take no {}", other.name()))),
+        other => Err(ZooError::Unsupported(format!(
+            "unsupported dtype {} of CubeCL kernels: expected f32, f16 or bf16",
+            other.name()
+        ))),
     }
 }
 

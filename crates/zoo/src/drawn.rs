@@ -1,34 +1,32 @@
-//! The numbers of a matrix, any of which can be made without the others.
+//! Random matrix whose elements are computed on demand from (seed, index).
 
 use crate::louder::Louder;
 use crate::stream::Stream;
 use calorimeter_recipes::{Codes, Element, FloatType};
 use rayon::prelude::*;
 
-/// How each of them is made.
+/// Parameters of a random matrix.
 #[derive(Debug)]
 pub struct Drawn {
-    /// Number of rows.
     pub rows: usize,
-    /// Number of columns.
     pub cols: usize,
-    /// Where they are drawn from.
+    /// Source of random values.
     pub stream: Stream,
-    /// Gains, if some places are louder than others.
+    /// Scale factors per row, column and block, if magnitudes vary.
     pub louder: Option<Louder>,
-    /// The loud rows and what the others are multiplied by, if those are quiet.
+    /// Sorted indices of the outlier rows, and the factor that all other rows are multiplied by.
     pub quiet: Option<(Vec<usize>, f32)>,
-    /// The means of rows are up to four times this.
+    /// Row `r` is shifted by `(r % 9 - 4)` times this value.
     pub means: f32,
-    /// What holds each of them exactly; none where they are whole numbers.
+    /// Element type that values are rounded to; `None` for integers, which are exact in f32.
     pub element: Option<Element>,
 }
 
-/// Numbers of a row that a thread makes at a time.
+/// Elements of a row that one task computes.
 const PIECE: usize = 1 << 14;
 
 impl Drawn {
-    /// All of them.
+    /// Computes all elements, row-major.
     pub fn whole(&self) -> Vec<f32> {
         let Self { rows, cols, .. } = *self;
         let mut values = vec![0.0; rows * cols];
@@ -39,7 +37,7 @@ impl Drawn {
         values
     }
 
-    /// Those of a row.
+    /// Computes one row.
     pub fn row(&self, row: usize) -> Box<[f32]> {
         let Self { rows, cols, .. } = *self;
         self.louder.iter().for_each(|louder| louder.share_columns(rows));
@@ -48,20 +46,20 @@ impl Drawn {
         values
     }
 
-    /// Threads share long rows.
+    /// Fills a row in parallel chunks.
     fn fill_row(&self, row: usize, values: &mut [f32]) {
         let pieces = values.par_chunks_mut(PIECE).enumerate();
         pieces.for_each(|(piece, values)| self.fill(row, piece * PIECE, values));
     }
 
-    /// One of them.
+    /// Computes one element.
     pub fn at(&self, row: usize, col: usize) -> f32 {
         let mut value = [0.0];
         self.fill(row, col, &mut value);
         value[0]
     }
 
-    /// Those of a row, from a column on, each one that the element type holds exactly.
+    /// Computes part of a row, starting at column `first`, rounded to the element type.
     pub fn fill(&self, row: usize, first: usize, values: &mut [f32]) {
         self.stream.fill((row * self.cols + first) as u64, values);
         if let Some(louder) = &self.louder {

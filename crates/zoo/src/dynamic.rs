@@ -1,11 +1,13 @@
-//! Which recipes' codes kernels multiply with each other.
+//! Maps dynamically quantized recipes to native kernels.
 
 use calorimeter_kernels::{DynamicCodes, DynamicForm, Float8Sums, Prologue, SharedScale};
 use calorimeter_recipes::format::{Format, Grouping, Method};
 use calorimeter_recipes::{Dtype, Element, Shortcut, Treatment};
 
-/// The form of a layer, if its treatment of so many rows is one whose codes `native` multiplies: weight and input in the
-/// same codes, or a weight of 4 bits under an input of 8, dense. What is before and after the layer is not part of it.
+/// Returns the kernel form of a dynamically quantized linear layer for an input of `rows` rows.
+///
+/// Supported: dense weights with weight and input in one quantized format, or a 4-bit weight with an 8-bit input.
+/// Prologue and epilogue are not part of the form. `None` if there is no such kernel.
 pub fn dynamic_form(treatment: &Treatment, rows: usize) -> Option<DynamicForm> {
     let (Some(weight), Some(input), None) = (treatment.weight, treatment.input(rows), treatment.sparsity) else {
         return None;
@@ -30,7 +32,7 @@ pub fn dynamic_form(treatment: &Treatment, rows: usize) -> Option<DynamicForm> {
     Some(DynamicForm { kind, codes, shared, sums, prologue: Prologue::Nothing, activation: None, added: false })
 }
 
-/// How weight and input are stored: these and no others are what the kernels compute.
+/// Returns the formats of weight and input that the kernels implement.
 fn formats(codes: DynamicCodes, shared: SharedScale, kind: Dtype) -> (Format, Format) {
     let grouping = match shared {
         SharedScale::Row => Grouping::Row,
@@ -42,7 +44,7 @@ fn formats(codes: DynamicCodes, shared: SharedScale, kind: Dtype) -> (Format, Fo
     };
     match codes {
         DynamicCodes::Int8 => {
-            // Kernels keep f16's scales, and the products with their inverses, in f32.
+            // For f16 the kernels hold scales, and products with inverse scales, in f32.
             let scale = if kind == Dtype::F16 { Dtype::F32 } else { kind };
             (Format::symmetric(8, grouping, kind, kind), bytes(scale))
         }
@@ -74,7 +76,7 @@ mod tests {
             };
             let int8 = Some((kind, DynamicCodes::Int8, SharedScale::Row));
             assert_eq!([form("int8dq", 1), form("int8dq", 8), form("int8dq_prefill_wo_decode", 2)], [int8; 3]);
-            assert_eq!(form("int8dq_prefill_wo_decode", 1), None, "a weight alone");
+            assert_eq!(form("int8dq_prefill_wo_decode", 1), None, "weight-only");
             assert_eq!(form("float8dq-row", 1), Some((kind, DynamicCodes::E4m3, SharedScale::Row)));
             assert_eq!(form("float8dq-tensor", 8), Some((kind, DynamicCodes::E4m3, SharedScale::Tensor)));
             let halves = [("int8adq-int4w-symm", DynamicCodes::Int4), ("marlin-qqq", DynamicCodes::Int4InGroups)];

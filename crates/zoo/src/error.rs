@@ -1,33 +1,32 @@
-//! What can go wrong with a workload.
+//! Errors of workloads.
 
 use calorimeter_case::{Axes, UnknownName};
 use calorimeter_recipes::RecipeError;
 
-/// Errors of this crate.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ZooError {
-    /// No model, device or implementation has this name.
+    /// Unknown name of a model, operator, device or implementation.
     #[error(transparent)]
     Unknown(#[from] UnknownName),
-    /// The combination cannot be run; the text says what would make it run.
+    /// Unsupported combination; the text names an alternative.
     #[error("{0}")]
     Unsupported(String),
-    /// Sizes that an operator cannot have.
+    /// Invalid sizes of an operator.
     #[error("{0}")]
     Shape(String),
-    /// A weight cannot be quantized.
+    /// Weight that cannot be quantized.
     #[error(transparent)]
     Weight(RecipeError),
-    /// The device or a library under it reported an error.
+    /// Error of the device or of a library.
     #[error("{0}")]
     Device(String),
 }
 
 impl ZooError {
-    /// What is larger than can be counted.
+    /// Error for sizes at which FLOPs or bytes could overflow.
     pub(crate) fn more_than_any_machine(what: &str, axes: &Axes) -> Self {
-        Self::Unsupported(format!("{what} at {axes} is more than any machine computes; make it smaller"))
+        Self::Unsupported(format!("{what} at {axes} is too large; reduce its sizes"))
     }
 }
 

@@ -1,8 +1,8 @@
-//! Matrix products in double precision.
+//! Matrix multiplication in double precision.
 
 use std::mem::swap;
 
-/// Numbers of a matrix, and how far its rows and its columns are apart.
+/// View of a matrix with row and column strides.
 #[derive(Clone, Copy)]
 pub struct Lying<'a> {
     values: &'a [f64],
@@ -11,24 +11,24 @@ pub struct Lying<'a> {
 }
 
 impl<'a> Lying<'a> {
-    /// Rows of so many columns, one behind the other.
+    /// Contiguous rows of `cols` elements.
     pub fn by_rows(values: &'a [f64], cols: usize) -> Self {
         Self { values, rows: cols, cols: 1 }
     }
 
-    /// The transpose.
+    /// Transposes the view by swapping its strides.
     pub fn turned(mut self) -> Self {
         swap(&mut self.rows, &mut self.cols);
         self
     }
 
-    /// Numbers from the first to the last of a matrix of these sides.
+    /// Elements between the first and the last element of a `rows` x `cols` view, both included.
     fn spans(&self, rows: usize, cols: usize) -> usize {
         (rows - 1) * self.rows + (cols - 1) * self.cols + 1
     }
 }
 
-/// The product, row by row, of `m` rows of `k` numbers with `k` rows of `n`.
+/// Multiplies an `m` x `k` by a `k` x `n` matrix; the result is row-major.
 pub fn product([m, k, n]: [usize; 3], left: Lying<'_>, right: Lying<'_>) -> Vec<f64> {
     let mut made = vec![0.0; m * n];
     if made.is_empty() || k == 0 {
@@ -36,7 +36,8 @@ pub fn product([m, k, n]: [usize; 3], left: Lying<'_>, right: Lying<'_>) -> Vec<
     }
     assert!(left.spans(m, k) <= left.values.len() && right.spans(k, n) <= right.values.len(), "{m} {k} {n}");
     let threads = gemm::Parallelism::Rayon(0);
-    // SAFETY: both operands are as long as their strides reach, which was asserted, and the result has m rows of n numbers.
+    // SAFETY: the assertion above checks that the strides of both operands stay within their slices; the result has m *
+    // n elements.
     unsafe {
         gemm::gemm(
             m,
@@ -80,7 +81,7 @@ mod tests {
             let (turned_left, turned_right) = (transposed(&left, m, k), transposed(&right, k, n));
             for left in [Lying::by_rows(&left, k), Lying::by_rows(&turned_left, m).turned()] {
                 for right in [Lying::by_rows(&right, n), Lying::by_rows(&turned_right, k).turned()] {
-                    // All sums are whole numbers, which are exact in any order.
+                    // All sums are integers, hence exact in any order.
                     assert_eq!(product([m, k, n], left, right), expected, "{m} {k} {n}");
                 }
             }

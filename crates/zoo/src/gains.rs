@@ -1,26 +1,28 @@
-//! Data that only the gate sees: rows, columns and runs of neighbors differ in loudness, so that a scale taken from the
-//! wrong place shows. Plain data have nearly the same largest value everywhere.
+//! Input data for the correctness gate: rows, columns and blocks differ in magnitude.
+//!
+//! A scale read from the wrong row or block then produces a visible error. In plain random data all groups have nearly
+//! equal amax.
 
 use crate::louder::{Gains, Louder};
 use crate::{Matrix, Tensors};
 use calorimeter_recipes::{Dtype, FloatType, Weight};
 use rayon::prelude::*;
 
-/// A weight: with all block sizes that recipes have.
+/// Pattern of weights: covers all block sizes that recipes use.
 pub const WEIGHT: Gains =
     Gains { rows: 3, columns: 0, runs: &[16, 32, 64, 128, 256], square: false, skewed: true, tail: 4.0 };
 
-/// An input: with fewer and smaller gains, because a row's loudest number leaves the fewer codes to the others, the louder
-/// it is.
+/// Pattern of model inputs: fewer and smaller factors, because a large amax leaves fewer quantized values to the other
+/// elements of the row.
 const INPUT: Gains = Gains { rows: 2, columns: 1, runs: &[16, 32], square: false, skewed: false, tail: 2.0 };
 
-/// An operand of an operator, which may be a weight or an input, either side up.
+/// Pattern of operator inputs, which may be a weight or an activation in either orientation.
 pub const OPERAND: Gains = Gains { rows: 2, columns: 2, runs: &[32, 128], square: true, skewed: false, tail: 2.0 };
 
-/// Sets the gate's data apart from the timed ones of the same seed.
+/// XORed into the seed, so that gate data differs from timed data.
 pub const GATE: u64 = 0x6761_7465;
 
-/// Plain tensors made louder and quieter in places.
+/// Scales plain tensors by the magnitude patterns of inputs and weights.
 pub fn applied(plain: &Tensors, dtype: Dtype, seed: u64) -> Tensors {
     let Matrix { rows, cols, values } = &plain.input;
     let mut values = Louder::new(INPUT, seed, *cols).of(values);

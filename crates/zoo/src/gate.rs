@@ -1,4 +1,4 @@
-//! Whether an output is right, and how far a scheme is from the unquantized model.
+//! Correctness gate, and accuracy relative to the unquantized model.
 
 mod bias;
 mod evidence;
@@ -22,27 +22,30 @@ pub use projection::Projection;
 pub use tolerance::Tolerance;
 pub(crate) use tolerance::{fast_sums, tf32_rounding};
 
-/// What the gate let through.
+/// Result of a check that passed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judged {
-    /// The relative error in the Euclidean norm.
+    /// Relative L2 error.
     pub rel_l2: f64,
-    /// Whether it is right only if f32 operands were rounded to TF32.
+    /// True if the output is within tolerance only under TF32 rounding of f32 operands.
     pub tf32: bool,
 }
 
-/// Compares an output with what its own operands should give; answers the relative error.
+/// Compares an output with its reference in double precision; returns the relative error.
 pub fn judge(output: &impl Evidence, reference: &Reference, tolerance: &Tolerance) -> Result<f64, Mismatch> {
     judge_seen(&output.seen(reference), reference, tolerance)
 }
 
-// What is generic is compiled where it is called, which may be where little is optimized; what takes time is not generic.
+// Free of generics: generic functions are compiled in the calling crate, which may be built with little optimization.
 fn judge_seen(seen: &Seen, reference: &Reference, tolerance: &Tolerance) -> Result<f64, Mismatch> {
     judge_in(seen, reference, tolerance, |loudness, _, _| loudness.of_all())
 }
 
-/// The same for sums of products. Their errors may be as large as the loudness of their row and column allows, or that of
-/// all: where an activation cuts off nearly all of a column, what is left of it has errors of what was cut off.
+/// Compares the output of a matmul with its reference; returns the relative error.
+///
+/// Errors may be proportional to the expected magnitude of the row and column, or to the overall magnitude. The latter
+/// matters where an activation zeroes nearly all of a column: the remaining values still carry the rounding errors of
+/// the zeroed ones.
 pub fn judge_sums(output: &impl Evidence, reference: &Reference, tolerance: &Tolerance) -> Result<f64, Mismatch> {
     judge_sums_seen(&output.seen(reference), reference, tolerance)
 }
@@ -65,7 +68,7 @@ fn judge_in(
         norm: 1.0,
     });
     check_elements(&walk, seen, reference)?;
-    // A few numbers have no slope to speak of.
+    // A slope over a few values is meaningless.
     if let Some(slope) = tolerance.slope.filter(|_| reference.values.len() >= bias::FEW) {
         check_bias(&walk, reference, &Bias::of(slope, tolerance.computed, tolerance.both_computed))?;
     }
@@ -73,7 +76,7 @@ fn judge_in(
     check_sums(seen, reference, walk.error())
 }
 
-/// Compares an output in units of the loudness that rows and columns have alone, with a bias that is known.
+/// Compares an output in units of the expected magnitude of each row and column, with an explicit bias limit.
 pub fn judge_evenly(
     output: &impl Evidence,
     reference: &Reference,
@@ -96,8 +99,9 @@ fn judge_evenly_seen(seen: &Seen, reference: &Reference, tolerance: &Tolerance, 
     check_sums(seen, reference, walk.error())
 }
 
-/// Compares an output, as it would be on the first buffer set, with that of the first, which was right where it was
-/// sampled: both may be off by as much as a right one, and no further apart, anywhere.
+/// Compares an output, rotated back to set 0, element by element with an output of set 0 whose sample passed the gate.
+///
+/// Both may deviate from the reference by the element tolerance, so their difference may be twice that.
 pub fn judge_beside(output: &Output, right: &Output, tolerance: &Tolerance) -> Result<(), Mismatch> {
     check_written(output)?;
     let cols = right.cols;
@@ -109,7 +113,7 @@ pub fn judge_beside(output: &Output, right: &Output, tolerance: &Tolerance) -> R
             let unit = right.abs().max(loudness.at(row, col)).max(loudness.of_all());
             ((got - right).abs() > 2.0 * tolerance.element * unit).then_some((row, col, got, right))
         };
-        // Most are the same to the bit.
+        // Most pairs are bit-identical.
         let found: Vec<_> = got.iter().zip(right).enumerate().filter(|(_, (a, b))| a != b).filter_map(wrong).collect();
         found
     });
@@ -122,12 +126,12 @@ pub fn judge_beside(output: &Output, right: &Output, tolerance: &Tolerance) -> R
     }
 }
 
-/// Refuses an output of another size, or one that holds what is no number.
+/// Rejects an output of the wrong size or with non-finite values.
 fn check_written(output: &Output) -> Result<(), Mismatch> {
     check_whole([output.rows, output.cols], output.values.len(), first_spoilt(&output.values))
 }
 
-/// The same of what was seen of one, and one that is smaller than its reference.
+/// Rejects a digest of the wrong size, with non-finite values, or with fewer samples than its reference.
 fn check_seen(seen: &Seen, reference: &Reference) -> Result<(), Mismatch> {
     check_whole(seen.size, seen.count, seen.spoilt)?;
     let (got, expected) = (seen.sampled.len(), reference.values.len());
@@ -145,7 +149,7 @@ fn check_whole([rows, cols]: [usize; 2], got: usize, spoilt: Option<Spoilt>) -> 
     }
 }
 
-/// Refuses values that are further off than their references or their units allow.
+/// Rejects values outside the element tolerance.
 fn check_elements(walk: &Walk, seen: &Seen, reference: &Reference) -> Result<(), Mismatch> {
     let Some(first) = walk.first_wrong else { return Ok(()) };
     let (row, col) = reference.sample.position(first);
@@ -153,7 +157,7 @@ fn check_elements(walk: &Walk, seen: &Seen, reference: &Reference) -> Result<(),
     Err(Mismatch::Element { row, col, got, expected, count: walk.wrong, compared })
 }
 
-/// Refuses an output, a row or a column that is too large or too small throughout.
+/// Rejects an output, row or column that is scaled by a factor other than one.
 fn check_bias(walk: &Walk, reference: &Reference, bias: &Bias) -> Result<(), Mismatch> {
     let Sample { rows, cols } = &reference.sample;
     bias::check(&walk.of_rows, &walk.of_cols, cols.len(), bias).map_err(|(part, slope, limit)| {
@@ -166,7 +170,9 @@ fn check_bias(walk: &Walk, reference: &Reference, bias: &Bias) -> Result<(), Mis
     })
 }
 
-/// Refuses what is wrong where it was not sampled: errors are as large there as where they were measured.
+/// Checks signed row and column sums, which cover the elements outside the sample.
+///
+/// Errors there are assumed to be as large as those measured on the sample.
 fn check_sums(seen: &Seen, reference: &Reference, error: f64) -> Result<f64, Mismatch> {
     let Some(projection) = &reference.projection else { return Ok(error) };
     let Some(sums) = &seen.sums else { return Err(Mismatch::Size { got: 0, expected: projection.rows.len() }) };
@@ -176,7 +182,8 @@ fn check_sums(seen: &Seen, reference: &Reference, error: f64) -> Result<f64, Mis
     }
 }
 
-/// So few errors may all be as large as one may be: where a sum was nearly zero, or an activation cut off the others.
+/// With fewer values than this, the norm may reach the element tolerance: some references are nearly zero or zeroed by
+/// an activation.
 const FEW: usize = 32;
 
 fn check_norm(walk: &Walk, tolerance: &Tolerance, reference: &Reference) -> Result<(), Mismatch> {
@@ -185,7 +192,7 @@ fn check_norm(walk: &Walk, tolerance: &Tolerance, reference: &Reference) -> Resu
     if got > limit { Err(Mismatch::Norm { got, limit }) } else { Ok(()) }
 }
 
-/// The error of an output that was computed another way, element by element.
+/// Accuracy of an output relative to another, element by element.
 pub fn accuracy(got: &[f64], reference: &[f64]) -> Accuracy {
     Accuracy::of(reference, got)
 }
@@ -253,11 +260,11 @@ mod tests {
         let shifted = |values: &[f32]| values.iter().map(|value| value + shift).collect();
         let output = Output { rows, cols, values: shifted(&few.values.repeat(times)) };
         assert!(matches!(judge(&output, &many, &tolerance), Err(Mismatch::Norm { .. })));
-        // Of so few each may be the one.
+        // With few values each may reach the element tolerance.
         assert!(judge(&Output { values: shifted(&few.values), ..few }, &of_few, &tolerance).is_ok());
     }
 
-    /// A quarter of what the distance allows, all of it one way.
+    /// Scale errors within the element tolerance, but in one direction.
     #[test]
     fn a_scale_that_is_off_by_little_is_refused_as_a_whole_and_in_one_row_or_column() {
         let (rows, cols) = (64, 48);
@@ -282,7 +289,7 @@ mod tests {
         assert_eq!(part(judged(&|_, col| if col == 7 { 0.98 } else { 1.0 })), Part::Column(7));
     }
 
-    /// A row a thousand times as quiet as the others, and wrong: beside them its error is nothing.
+    /// A wrong row a thousand times smaller than the others: its error is negligible relative to the whole output.
     #[test]
     fn a_quiet_row_is_judged_as_strictly_as_a_loud_one() {
         let (rows, cols) = (4, 256);

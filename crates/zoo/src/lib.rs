@@ -1,18 +1,18 @@
-//! Which computation is measured: models as workloads, each with its FLOPs, its least traffic and a reference.
+//! Models and operators as workloads, with FLOPs, minimum memory traffic, references and implementations.
 //!
-//! A [`Problem`] is a model at a shape in a dtype with seeded tensors; [`open`] makes it runnable with a recipe, in an
-//! implementation, on a device; the [`gate`] says whether what it computes is right.
+//! A [`Problem`] is a model at a shape in a dtype with seeded tensors. [`open`] creates a workload for a recipe,
+//! implementation and device. The [`gate`] checks its outputs.
 //!
 //! ```
 //! use calorimeter_recipes::{Dtype, Recipe};
 //! use calorimeter_shapes::Shape;
-//! use calorimeter_zoo::{Device, Implementation, Machines, Problem, Setup, open};
+//! use calorimeter_zoo::{Device, Implementation, NativeDevices, Problem, Setup, open};
 //!
 //! let problem = Problem { model: "ln_linear_gelu".parse()?, shape: Shape::new(8, 32, 16)?, dtype: Dtype::F32, seed: 42 };
 //! let tensors = problem.tensors();
 //! let int8wo = "int8wo".parse::<Recipe>()?.treatment(problem.dtype, None)?;
 //! let setup = Setup { implementation: Implementation::Eager, device: Device::Cpu, sets: 1 };
-//! let mut workload = open(&problem, &tensors, &int8wo, setup, &mut Machines::default())?;
+//! let mut workload = open(&problem, &tensors, &int8wo, setup, &mut NativeDevices::default())?;
 //! let reference = problem.reference(&tensors, &int8wo)?;
 //! let judged = problem.judge(&int8wo, &workload.output()?, &reference, workload.may_use_tf32())?;
 //! println!("{} FLOP, relative error {:.1e}", problem.flops(), judged.rel_l2);
@@ -24,7 +24,7 @@
     allow(dead_code, reason = "a build without some backends has no use for all that they share")
 )]
 
-// What is written in another crate may move into this one, and back: it has the same name in both.
+// Lets code moved between this crate and another refer to `calorimeter_zoo` in both.
 extern crate self as calorimeter_zoo;
 
 pub mod backends;
@@ -83,7 +83,7 @@ pub use along::Along;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use backends::CubeOf;
 pub use backends::{Machines, open, open_operator};
-/// The traits for ways to run are written in its types.
+/// Re-exported because the implementation traits use its types.
 pub use burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use burn_cubecl;

@@ -1,29 +1,30 @@
-//! Gradients that are loud in some groups of rows, and in all others so quiet that no sum hears them: what a model's weights
-//! are changed by then follows from the loud rows alone, which is what a reference can afford of a large model. No number is
-//! zero, so that a device works as hard as on any other.
+//! Gradients in which a few groups of rows dominate and all other rows are scaled by 2^-24.
+//!
+//! The weight update of a large model then depends on the outlier rows only, so that a reference in double precision is
+//! affordable. No element is zero, so that the device does the work of ordinary data.
 
 use crate::Matrix;
 use crate::sample::spread;
 
-/// Rows that are loud together: as many as share a scale at most, and more than know of each other in any model.
+/// Rows per group: at least the rows that share a scale, and more than the rows that depend on each other in any model.
 pub const GROUP: usize = 32;
-/// How quiet the others are.
+/// Factor of all rows outside the outlier groups.
 pub const QUIET: f32 = 1.0 / (1u32 << 24) as f32;
-/// What is quieter than this beside the loudest number is not heard.
+/// Groups below this share of the largest magnitude are not outliers.
 const HEARD: f32 = 1.0 / (1u32 << 12) as f32;
 
-/// The loud rows, so many groups among so many rows.
+/// Returns the indices of `groups` outlier groups among `rows` rows.
 pub fn of(rows: u64, groups: u64) -> Vec<usize> {
     let all = rows.div_ceil(GROUP as u64);
     rows_of(&spread(all, groups.min(all)), rows as usize)
 }
 
-/// The rows of groups.
+/// Returns the row indices of the given groups.
 pub fn rows_of(groups: &[usize], rows: usize) -> Vec<usize> {
     groups.iter().flat_map(|group| group * GROUP..((group + 1) * GROUP).min(rows)).collect()
 }
 
-/// The groups of a gradient that are loud.
+/// Finds the outlier groups of a gradient.
 pub fn groups_in(gradient: &Matrix) -> Vec<usize> {
     let largest = |values: &[f32]| values.iter().fold(0.0, |largest: f32, value| largest.max(value.abs()));
     let groups: Vec<f32> = gradient.values.chunks(GROUP * gradient.cols).map(largest).collect();

@@ -1,4 +1,6 @@
-//! Numbers made louder or quieter by gains that follow from a seed and a place alone.
+//! Deterministic scale factors per row, column and block, computed from (seed, position).
+//!
+//! A scale read from the wrong group then fails the check.
 
 use crate::stream::mix;
 #[cfg(feature = "cuda")]
@@ -7,46 +9,47 @@ use rayon::prelude::*;
 use std::f64::consts::LN_2;
 use std::sync::{LazyLock, OnceLock};
 
-/// How loudness differs from place to place in a tensor. Each gain is log-uniform around one. Gains are told in steps, so that
-/// every machine and device comes to the same bits.
+/// Distribution of the scale factors of a tensor. Each factor is log-uniform around one.
+///
+/// Exponents are quantized to steps of 1/256 octave, so that every machine and device computes identical bits.
 #[derive(Debug, Clone, Copy)]
 pub struct Gains {
-    /// Octaves of the gains of rows.
+    /// Range of the row factors in octaves.
     pub rows: u32,
-    /// Octaves of the gains of columns, the same in every row.
+    /// Range of the column factors in octaves; a column has one factor in all rows.
     pub columns: u32,
-    /// Runs of neighbors in a row that share a gain of one octave, from the shortest; they lie in one another like the
-    /// blocks of recipes.
+    /// Block lengths within a row, ascending. Each block has a factor of one octave; blocks are nested as in recipes.
     pub runs: &'static [usize],
-    /// Whether a run is as high as it is long: a block may lie along either side of an operand.
+    /// True if blocks are as high as they are long, for operands whose blocks may run along either dimension.
     pub square: bool,
-    /// Whether the longest run has one gain for positive and one for negative numbers, so that its middle is not zero.
+    /// True if the longest block has separate factors for positive and negative values, so that its midpoint is not
+    /// zero.
     pub skewed: bool,
-    /// The gain of the last columns: a product that leaves them out is plainly wrong.
+    /// Factor of the last columns, which makes a matmul that skips the end of k fail.
     pub tail: f32,
 }
 
-/// Numbers of a row that a thread makes louder at a time.
+/// Elements of a row that one task scales.
 const PIECE: usize = 1 << 14;
 
-/// Columns at the end that are louder.
+/// Number of columns with the tail factor.
 const TAIL: usize = 8;
 
-/// Gains of a seed for rows of so many numbers.
+/// Scale factors of one seed for rows of `cols` elements.
 #[derive(Debug)]
 pub struct Louder {
     gains: Gains,
     seed: u64,
     cols: usize,
-    /// What leaves numbers as loud on the whole as before, to be expected: scores of attention must not grow.
+    /// Factor that preserves the expected mean square. Attention scores must not grow.
     evened: f32,
-    /// Those of all columns, where several rows need them.
+    /// Factors of all columns, computed once if several rows need them.
     columns: OnceLock<Vec<f32>>,
 }
 
 impl Louder {
     pub fn new(gains: Gains, seed: u64, cols: usize) -> Self {
-        // The mean square of a gain of so many octaves.
+        // Mean square of a log-uniform factor over this range.
         let mean = |octaves: u32| match octaves {
             0 => 1.0,
             _ => (2f64.powi(octaves as i32) - 0.5f64.powi(octaves as i32)) / (2.0 * f64::from(octaves) * LN_2),
@@ -58,7 +61,7 @@ impl Louder {
         Self { gains, seed, cols, evened, columns: OnceLock::new() }
     }
 
-    /// Whole rows of numbers with their gains.
+    /// Returns a row-major matrix multiplied by the factors.
     pub fn of(&self, values: &[f32]) -> Vec<f32> {
         let mut louder = values.to_vec();
         self.share_columns(values.len() / self.cols.max(1));
@@ -69,21 +72,21 @@ impl Louder {
         louder
     }
 
-    /// The gains as a device is told them.
+    /// Parameters for the device implementation.
     #[cfg(feature = "cuda")]
     pub fn gains(&self) -> PlaceGains<'static> {
         let Self { gains: Gains { rows, columns, runs, square, skewed, tail }, seed, evened, .. } = *self;
         PlaceGains { seed, rows, columns, runs, square, skewed, tail: (tail, TAIL), evened }
     }
 
-    /// Draws the gains of columns once for so many rows.
+    /// Computes the column factors once if there is more than one row.
     pub fn share_columns(&self, rows: usize) {
         if rows > 1 {
             self.columns.get_or_init(|| (0..self.cols).into_par_iter().map(|col| self.of_column(col)).collect());
         }
     }
 
-    /// Gives numbers of a row, from a column on, their gains.
+    /// Multiplies part of a row, starting at column `first`, by its factors.
     pub fn apply(&self, row: usize, first: usize, values: &mut [f32]) {
         match self.columns.get() {
             Some(columns) => {
@@ -95,7 +98,7 @@ impl Louder {
         let run = self.gains.runs[0];
         let shared = self.draw(self.gains.rows, [1 + row, 0, 0]);
         let mut of_row = OfRow { louder: self, row, shared, drawn: Vec::new(), skew: 0 };
-        // A run that began before is the rest of one.
+        // The first part may start inside a block.
         let (rest, whole) = values.split_at_mut((first.next_multiple_of(run) - first).min(values.len()));
         let runs = std::iter::once(rest).filter(|rest| !rest.is_empty()).chain(whole.chunks_mut(run));
         let mut col = first;
@@ -111,7 +114,7 @@ impl Louder {
         gain(self.draw(self.gains.columns, [0, col, 0])) * tail * self.evened
     }
 
-    /// Steps, of so many octaves around none, for a place.
+    /// Random exponent of a position, in steps, uniform within half of `octaves` on either side of zero.
     fn draw(&self, octaves: u32, place: [usize; 3]) -> i32 {
         let mixed = place.into_iter().fold(self.seed, |state, part| mix(state ^ mix(part as u64)));
         let steps = octaves * STEPS as u32;
@@ -119,19 +122,20 @@ impl Louder {
     }
 }
 
-/// The gains of a row's runs where its columns are gone through: those of long runs are drawn once.
+/// Block factors of a row, visited in column order; exponents of long blocks are drawn once.
 struct OfRow<'a> {
     louder: &'a Louder,
     row: usize,
     shared: i32,
-    /// Of the run of each length that the column is in; none before the first.
+    /// Exponent of the current block of each length; empty before the first column.
     drawn: Vec<i32>,
     skew: i32,
 }
 
 impl OfRow<'_> {
-    /// The gains of positive and negative numbers in the shortest run that a column is in: the first that is asked for, or one
-    /// that begins there.
+    /// Factors of positive and negative values in the shortest block that contains `col`.
+    ///
+    /// `col` is the first column visited or the start of a block.
     fn at(&mut self, col: usize) -> [f32; 2] {
         let Self { louder, row, shared, drawn, skew } = self;
         let Gains { runs, square, skewed, .. } = louder.gains;
@@ -152,14 +156,13 @@ impl OfRow<'_> {
     }
 }
 
-/// Steps of an octave.
 const STEPS: usize = 256;
 
-/// The powers of two of an octave's steps.
+/// Powers of two of the steps within an octave.
 pub static POWERS: LazyLock<[f32; STEPS]> =
     LazyLock::new(|| std::array::from_fn(|step| libm::exp2(step as f64 / STEPS as f64) as f32));
 
-/// Two to the power of so many steps.
+/// Two to the power of `steps` / 256.
 fn gain(steps: i32) -> f32 {
     let octave = steps.div_euclid(STEPS as i32);
     POWERS[steps.rem_euclid(STEPS as i32) as usize] * f32::from_bits(((127 + octave) as u32) << 23)

@@ -1,4 +1,4 @@
-//! A matrix on the host.
+//! Matrix in host memory.
 
 use crate::drawn::Drawn;
 use crate::{Along, Sample};
@@ -7,47 +7,48 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-/// Row-major values.
+/// Row-major matrix.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Matrix {
     /// Number of rows.
     pub rows: usize,
     /// Number of columns.
     pub cols: usize,
-    /// `rows * cols` values.
+    /// `rows * cols` elements.
     pub values: Values,
 }
 
-/// Numbers, shared by all their clones. Those that follow from a seed, or from where others are, are made when somebody asks, and
-/// as many as he asks for.
+/// Elements shared by all clones.
+///
+/// Random and rotated matrices compute rows or all elements on first access.
 #[derive(Clone)]
 pub struct Values(Arc<Content>);
 
 struct Content {
     origin: Option<Origin>,
     whole: OnceLock<Vec<f32>>,
-    /// Rows that were made alone.
+    /// Rows computed individually.
     rows: OnceLock<Vec<Row>>,
 }
 
-/// What numbers follow from.
+/// Rule from which elements are computed.
 enum Origin {
     Drawn(Drawn),
-    /// Those of another matrix, rows or columns of it moved on by so many, and less than it has; the last come first.
+    /// Another matrix rotated along an axis by fewer rows or columns than it has.
     Moved(Matrix, Along, usize),
 }
 
-/// Made when it is asked for.
+/// Row computed on first access.
 type Row = OnceLock<Box<[f32]>>;
 
 impl Matrix {
-    /// What is drawn so.
+    /// Creates a lazy random matrix.
     pub(crate) fn drawn(drawn: Drawn) -> Self {
         let Drawn { rows, cols, .. } = drawn;
         Self { rows, cols, values: Values::new(Some(Origin::Drawn(drawn)), OnceLock::new()) }
     }
 
-    /// How its numbers follow from their places, if they do.
+    /// Returns the random parameters, if the matrix is random and not rotated.
     #[cfg(feature = "cuda")]
     pub(crate) fn as_drawn(&self) -> Option<&Drawn> {
         match &self.values.0.origin {
@@ -56,7 +57,7 @@ impl Matrix {
         }
     }
 
-    /// The same with its rows or columns moved on by so many; the last come first.
+    /// Rotates rows or columns by `by`; the last ones come first.
     pub(crate) fn moved_on(&self, along: Along, by: usize) -> Self {
         let by = match along {
             Along::Rows => by % self.rows.max(1),
@@ -67,7 +68,7 @@ impl Matrix {
         if by == 0 { self.clone() } else { Self { rows: self.rows, cols: self.cols, values: moved() } }
     }
 
-    /// One row.
+    /// Returns one row.
     pub fn row(&self, row: usize) -> &[f32] {
         let Content { origin, whole, rows } = &*self.values.0;
         match (whole.get(), origin) {
@@ -83,7 +84,8 @@ impl Matrix {
         }
     }
 
-    /// Makes the rows of a sample that has all of their columns: number by number they take far longer.
+    /// Computes the sampled rows in parallel if the sample includes all columns. Element-wise access would be far
+    /// slower.
     pub(crate) fn make_rows_of(&self, sample: &Sample) {
         if sample.cols.len() == self.cols && sample.rows.last().is_none_or(|&last| last < self.rows) {
             sample.rows.par_iter().for_each(|&row| {
@@ -92,7 +94,7 @@ impl Matrix {
         }
     }
 
-    /// One number.
+    /// Returns one element.
     pub fn at(&self, row: usize, col: usize) -> f32 {
         let Content { origin, whole, rows } = &*self.values.0;
         match (whole.get(), origin) {
@@ -108,7 +110,7 @@ impl Matrix {
         }
     }
 
-    /// One row in double precision.
+    /// Returns one row in double precision.
     pub fn exact_row(&self, row: usize) -> Vec<f64> {
         self.row(row).iter().map(|&x| f64::from(x)).collect()
     }
@@ -124,7 +126,7 @@ impl Origin {
     }
 }
 
-/// Where one of so many was before all were moved on.
+/// Index before a rotation by `by` of `count` items.
 fn before(at: usize, by: usize, count: usize) -> usize {
     (at + count - by) % count
 }
@@ -161,7 +163,7 @@ impl fmt::Debug for Values {
     }
 }
 
-/// Lines of so many values, each moved on by some of them; the last come first.
+/// Rotates each segment of `line` elements by `by`; the last elements come first.
 pub(crate) fn moved_on(values: &[f32], line: usize, by: usize) -> Vec<f32> {
     const SHARE: usize = 1 << 16;
     let copy = |to: &mut [f32], from: &[f32]| {

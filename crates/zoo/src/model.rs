@@ -1,4 +1,4 @@
-//! A model by its name, and what each must declare.
+//! Models: handle and definition.
 
 use crate::gate::Projection;
 use crate::{ExactLinear, Matrix, Sample, ZooError};
@@ -9,10 +9,10 @@ use std::fmt::{self, Debug};
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 
-/// A model ready to run: each call is one forward pass, rows of the output by columns.
+/// Forward pass; each call returns the output as rows by columns.
 pub type Forward<B> = Box<dyn Fn() -> Tensor<B, 2> + Send>;
 
-/// The sizes of a model's tensors at one shape.
+/// Sizes of the tensors of a model at one shape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     /// Rows and columns of the input.
@@ -21,78 +21,78 @@ pub struct Layout {
     pub output: (u64, u64),
     /// Output channels and input features of each linear layer, in the order of the forward pass.
     pub linears: Vec<(u64, u64)>,
-    /// Elements of the tensors that live between input and output.
+    /// Elements of tensors between input and output.
     pub intermediate: u64,
 }
 
-/// What a model is and costs, and what it computes. How it runs is said by [`BurnModel`] and [`NativeModel`].
+/// Name, cost and reference of a model. The traits [`BurnModel`] and [`NativeModel`] add implementations.
 ///
 /// [`BurnModel`]: crate::BurnModel
 /// [`NativeModel`]: crate::NativeModel
 pub trait Definition: Debug + Send + Sync + 'static {
-    /// Its name, which no other model has.
+    /// Returns the unique name.
     fn name(&self) -> &'static str;
 
-    /// Whether it is also called this.
+    /// True if `name` is the name or an alias.
     fn answers_to(&self, name: &str) -> bool {
         name == self.name()
     }
 
-    /// What it computes, in one line.
+    /// Description in one line.
     fn about(&self) -> &'static str;
 
-    /// Whether it exists at this shape; the error says which size would do.
+    /// Checks that the model supports the shape; the error names a supported size.
     fn check(&self, _: Shape) -> Result<(), ZooError> {
         Ok(())
     }
 
-    /// The sizes of its tensors.
+    /// Returns the sizes of the tensors.
     fn layout(&self, shape: Shape) -> Layout;
 
-    /// Twice the multiply-adds of its matrix products; elementwise work is not counted.
+    /// Twice the multiply-adds of all matmuls; elementwise work is not counted.
     fn flops(&self, shape: Shape) -> u64;
 
-    /// Values rounded to the dtype in a row on the way through the model, its linear layers not counted.
+    /// Consecutive roundings to the dtype on the path from input to output, except those of linear layers.
     fn roundings(&self) -> u32;
 
-    /// Rows of input and output that belong together. Groups of so many may change places: an output's then do likewise.
+    /// Rows that depend on each other, such as a sequence. Permuting groups of this size permutes the output likewise.
     fn rows_together(&self) -> usize {
         1
     }
 
-    /// Which part of the output is compared with the reference.
+    /// Returns the part of the output that is compared with the reference.
     fn sample(&self, shape: Shape) -> Sample;
 
-    /// The sampled part of the output in double precision.
+    /// Computes the sampled part of the output in double precision.
     fn reference(&self, shape: Shape, input: &Matrix, linears: &[ExactLinear], sample: &Sample) -> Vec<f64>;
 
-    /// What the whole output adds up to, where that follows from the operands without computing it.
+    /// Signed row and column sums of the whole output, if the operands determine them without a full matmul.
     fn projection(&self, _: &Matrix, _: &[ExactLinear]) -> Option<Projection> {
         None
     }
 }
 
-/// A registered model: as cheap to copy and compare as its name, and everything that [`Definition`] declares.
+/// Handle of a registered model; dereferences to its [`Definition`].
 #[derive(Clone, Copy)]
 pub struct Model {
     name: &'static str,
     definition: &'static dyn Definition,
 }
 
-/// What `list` shows of a model.
+/// Entry of `calorimeter list` for a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelInfo {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What it computes, in one line.
+    /// Description in one line.
     pub about: &'static str,
 }
 
-/// More numbers than a tensor has on any machine; of larger ones the counts would overflow.
+/// Maximum number of elements of a tensor; with larger ones FLOPs and bytes could overflow.
 const MOST: u128 = 1 << 48;
 
 impl Model {
-    /// Whether it exists at this size.
+    /// Checks that the model supports the shape.
     pub fn check(&self, shape: Shape) -> Result<(), ZooError> {
         let [m, k, n] = [shape.m(), shape.k(), shape.n()].map(u128::from);
         if (m * k).max(m * n).max(k * n) > MOST {

@@ -1,34 +1,37 @@
-//! How the content of an operator's buffer sets differs: each holds that of the first, moved on by its number, and the
-//! outputs of a right kernel move with it. An output that was meant for another set is then wrong.
+//! Rotation of buffer sets: set i holds the inputs of set 0 rotated by i, and correct outputs rotate with them.
+//!
+//! An output that was written for another set then fails the comparison.
 
 use crate::matrix::moved_on;
 use crate::{Along, Matrix, Operand, Output, Slot};
 #[cfg(feature = "cuda")]
 use calorimeter_kernels::native::Circle;
 
-/// How an operator's tensors move from one buffer set to the next.
+/// Rotation of the tensors of an operator from one buffer set to the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moves {
-    /// Into how many equal parts each tensor that moves is cut; they go round in a circle.
+    /// Number of equal parts into which each rotated tensor is divided.
     parts: u64,
     inputs: Vec<Along>,
     outputs: Vec<Along>,
 }
 
 impl Moves {
-    /// Tensors that are cut into so many parts, in the order in which the operator declares them.
+    /// Rotation by parts, with one axis per tensor in the order of declaration.
     pub fn new(parts: u64, inputs: &[Along], outputs: &[Along]) -> Self {
         Self { parts, inputs: inputs.to_vec(), outputs: outputs.to_vec() }
     }
 
-    /// All sets are alike.
+    /// No rotation: all sets are identical.
     pub fn none() -> Self {
         Self::new(1, &[], &[])
     }
 
-    /// For what is computed element by element or row by row: where there are several rows, all tensors that have as many
-    /// move by rows, else all that have as many columns by columns. What is one row or column stays. Tensors of other
-    /// sizes say nothing, and then nothing moves.
+    /// Rotation for operators that work element by element or row by row.
+    ///
+    /// With several rows, tensors with the maximum number of rows rotate by rows. Otherwise tensors with the maximum
+    /// number of columns rotate by columns. A tensor of one row or column is fixed. If any tensor has another size,
+    /// nothing rotates.
     pub fn by_size(inputs: &[Operand], outputs: &[Slot]) -> Self {
         let inputs: Vec<(u64, u64)> = inputs.iter().map(|input| (input.rows, input.cols)).collect();
         let outputs: Vec<(u64, u64)> = outputs.iter().map(|output| (output.rows, output.cols)).collect();
@@ -50,12 +53,12 @@ impl Moves {
         }
     }
 
-    /// Whether two sets differ.
+    /// True if sets differ in content.
     pub fn differ(&self) -> bool {
         self.parts > 1
     }
 
-    /// The inputs of a set. What does not move is shared with those of the first.
+    /// Returns the inputs of a set; inputs that do not rotate are shared with set 0.
     pub fn inputs_of_set(&self, inputs: &[Matrix], set: u32) -> Vec<Matrix> {
         let moved = |(index, input): (usize, &Matrix)| {
             let (along, by) = self.of_input(index, [input.rows, input.cols], set);
@@ -64,11 +67,11 @@ impl Moves {
         inputs.iter().enumerate().map(moved).collect()
     }
 
-    /// Outputs of a set, as they would be on the first.
+    /// Rotates the outputs of a set back to set 0.
     pub fn as_of_first_set(&self, mut outputs: Vec<Output>, set: u32) -> Vec<Output> {
         for (index, output) in outputs.iter_mut().enumerate() {
             let (line, by) = self.of_output(index, [output.rows, output.cols], set);
-            // One of another size is refused by the gate.
+            // The gate rejects an output of another size.
             if by > 0 && output.values.len() == output.rows * output.cols {
                 output.values = moved_on(&output.values, line, line - by);
             }
@@ -76,7 +79,7 @@ impl Moves {
         outputs
     }
 
-    /// Whether outputs of a set are those of the first, moved on.
+    /// True if the outputs of a set equal the rotated outputs of set 0, bit for bit.
     pub fn are_moved_on(&self, outputs: &[Output], first: &[Output], set: u32) -> bool {
         let mut both = outputs.iter().zip(first).enumerate();
         outputs.len() == first.len()
@@ -86,7 +89,7 @@ impl Moves {
             })
     }
 
-    /// Values of a line of an output of so many rows and columns, and by how many it is moved on.
+    /// Segment length in elements of an output, and the shift of each segment in a set.
     pub(crate) fn of_output(&self, output: usize, [rows, cols]: [usize; 2], set: u32) -> (usize, usize) {
         match way(&self.outputs, output) {
             Along::Rows => (rows * cols, self.by(rows, set) * cols),
@@ -95,7 +98,7 @@ impl Moves {
         }
     }
 
-    /// Where a place of the second set's output is in the first's.
+    /// Maps a position in the output of set 1 to its position in the output of set 0.
     pub(crate) fn place_before(&self, output: usize, slot: &Slot, [row, col]: [usize; 2]) -> [usize; 2] {
         let (rows, cols) = (slot.rows as usize, slot.cols as usize);
         match way(&self.outputs, output) {
@@ -105,14 +108,13 @@ impl Moves {
         }
     }
 
-    /// How an input of a set of so many rows and columns moves in memory, as bytes; `None` where its numbers are not whole
-    /// bytes.
+    /// Rotation of an input in bytes; `None` if elements are not whole bytes.
     #[cfg(feature = "cuda")]
     pub(crate) fn circle_of_input(&self, input: usize, size: [usize; 2], bytes: usize, set: u32) -> Option<Circle> {
         self.circle(way(&self.inputs, input), size, bytes, set)
     }
 
-    /// The same of an output.
+    /// Rotation of an output in bytes; `None` if elements are not whole bytes.
     #[cfg(feature = "cuda")]
     pub(crate) fn circle_of_output(&self, output: usize, slot: &Slot, bytes: usize, set: u32) -> Option<Circle> {
         self.circle(way(&self.outputs, output), [slot.rows as usize, slot.cols as usize], bytes, set)
@@ -130,7 +132,7 @@ impl Moves {
         })
     }
 
-    /// Which way an input of so many rows and columns moves, and by how many of them.
+    /// Rotation axis of an input, and the number of rows or columns by which it is rotated in a set.
     pub(crate) fn of_input(&self, input: usize, [rows, cols]: [usize; 2], set: u32) -> (Along, usize) {
         let along = way(&self.inputs, input);
         let by = match along {
@@ -141,7 +143,7 @@ impl Moves {
         (along, by)
     }
 
-    /// Rows or columns, of so many, by which a set is moved on.
+    /// Rows or columns, out of `size`, by which a set is rotated.
     fn by(&self, size: usize, set: u32) -> usize {
         (u64::from(set) % self.parts) as usize * (size / self.parts as usize)
     }

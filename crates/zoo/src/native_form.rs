@@ -1,4 +1,4 @@
-//! What CUDA's kernels make of a layer under a recipe.
+//! Maps linear layers and recipes to native CUDA kernels.
 
 use crate::dynamic::dynamic_form;
 use crate::packed::packed_form;
@@ -7,25 +7,25 @@ use crate::{Layout, Problem};
 use calorimeter_kernels::{DynamicCodes, DynamicForm, PackedForm, SparseForm};
 use calorimeter_recipes::{Dtype, Recipe, Shortcut, Sparsity, Treatment};
 
-/// What a linear layer is to `native` on CUDA.
+/// Kernel family of a linear layer in `native` on CUDA.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum NativeForm {
-    /// Of floats.
+    /// Float weight.
     Plain,
-    /// Of f32, cut to TF32.
+    /// f32 weight with operands rounded to TF32.
     Tf32,
-    /// With a weight in codes.
+    /// Quantized weight, float or rounded input.
     Packed(PackedForm),
-    /// With weight and input in codes.
+    /// Quantized weight and dynamically quantized input.
     Dynamic(DynamicForm),
-    /// With a weight of which two of every four numbers are kept.
+    /// 2:4 sparse weight.
     TwoOfFour(SparseForm),
-    /// Of floats, with a weight of which whole blocks are zero.
+    /// Block-sparse float weight.
     Blocks(Sparsity),
 }
 
-/// The form of a layer for an input of so many rows, if there is a kernel for its treatment.
+/// Returns the kernel form of a linear layer for an input of `rows` rows, if there is one.
 pub fn native_form(treatment: &Treatment, rows: usize) -> Option<NativeForm> {
     if treatment.is_plain() {
         return Some(if treatment.shortcut == Some(Shortcut::Tf32) { NativeForm::Tf32 } else { NativeForm::Plain });
@@ -39,7 +39,7 @@ pub fn native_form(treatment: &Treatment, rows: usize) -> Option<NativeForm> {
     packed.or_else(dynamic).or_else(|| sparse_form(treatment, rows).map(NativeForm::TwoOfFour))
 }
 
-/// Whether a model's layers are run; the error says which are.
+/// Checks that `native` supports the layers of a model; the error lists supported recipes.
 pub fn taken(problem: &Problem, treatment: &Treatment) -> Result<(), String> {
     let Layout { input: (m, _), linears, .. } = problem.layout();
     let longest = linears.iter().map(|&(_, k)| k).max().unwrap_or(0);
@@ -52,7 +52,7 @@ pub fn taken(problem: &Problem, treatment: &Treatment) -> Result<(), String> {
             match treatment.sparsity {
                 None => "`native` has no kernel for this recipe".to_owned(),
                 Some(_) => format!(
-                    "`native` keeps two of every four numbers of {} and leaves blocks of zeros out of {}",
+                    "`native` supports 2:4 sparsity with {} and block sparsity with {}",
                     recipes(problem.dtype, Sparsity::SemiStructured),
                     recipes(problem.dtype, Sparsity::BLOCK),
                 ),
@@ -61,24 +61,24 @@ pub fn taken(problem: &Problem, treatment: &Treatment) -> Result<(), String> {
     }
 }
 
-/// Whether tensor cores add up products of codes as finely as the output is judged.
+/// Checks that the accumulators of the tensor cores are accurate enough for the output.
 fn sums_are_kept(form: DynamicForm, k: u64) -> Result<(), String> {
     match form.codes {
         DynamicCodes::E4m3 if form.kind == Dtype::F32 => Err(
-            "tensor cores add up products of e4m3 in about 14 bits, too few for an output in f32: `native` runs it in \
-             bf16 and f16, and `eager` in f32"
+            "tensor cores accumulate e4m3 products in about 14 bits, too few for f32 outputs: use bf16 or f16 with \
+             `native`, or f32 with `eager`"
                 .into(),
         ),
         codes => match codes.longest_row() {
-            Some(longest) if k > longest as u64 => {
-                Err(format!("`native` adds up products of codes in 32 bits, which hold rows of {longest}; k is {k}"))
-            }
+            Some(longest) if k > longest as u64 => Err(format!(
+                "`native` accumulates quantized products in 32 bits, which limits k to {longest}; k is {k}"
+            )),
             _ => Ok(()),
         },
     }
 }
 
-/// The typical recipes that have a form with a sparsity, by their names.
+/// Names of the typical recipes that have a kernel form with this sparsity, comma-separated.
 fn recipes(dtype: Dtype, sparsity: Sparsity) -> String {
     let has_form = |recipe: &Recipe| {
         let treatment = recipe.treatment(dtype, Some(sparsity));

@@ -1,13 +1,13 @@
-//! Numbers as the bytes of memory.
+//! Conversion between f32 values and device memory.
 
 use calorimeter_recipes::{Codes, Dtype, Element};
 use half::{bf16, f16};
 use rayon::prelude::*;
 
-/// Numbers that a thread converts at a time.
+/// Elements that one task converts.
 const SHARE: usize = 1 << 14;
 
-/// The bytes of numbers that an element type of whole bytes holds exactly.
+/// Encodes values as elements of 8, 16 or 32 bits.
 pub fn bytes(values: &[f32], element: Element) -> Vec<u8> {
     match element {
         Element::Float(Dtype::F32) => bytes_by(values, f32::to_le_bytes),
@@ -28,12 +28,12 @@ fn bytes_by<const WIDTH: usize>(values: &[f32], bytes_of: impl Fn(f32) -> [u8; W
     bytes
 }
 
-/// What becomes of each number.
+/// Maps values in parallel.
 pub fn each<T: Send>(values: &[f32], of: impl Fn(f32) -> T + Sync) -> Vec<T> {
     values.par_iter().with_min_len(SHARE).map(|&value| of(value)).collect()
 }
 
-/// The bytes of words.
+/// Little-endian bytes of 32-bit words.
 #[cfg(feature = "cuda")]
 pub fn of_words(words: &[u32]) -> Vec<u8> {
     let mut bytes = vec![0; words.len() * 4];
@@ -41,18 +41,18 @@ pub fn of_words(words: &[u32]) -> Vec<u8> {
     bytes
 }
 
-/// The numbers of such bytes.
+/// Decodes elements of 8, 16 or 32 bits as f32.
 pub fn numbers(bytes: &[u8], element: Element) -> Vec<f32> {
     numbers_as(bytes, element)
 }
 
-/// The same in double precision.
+/// Decodes elements of 8, 16 or 32 bits as f64.
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub fn doubles(bytes: &[u8], element: Element) -> Vec<f64> {
     numbers_as(bytes, element)
 }
 
-/// What holds every f32.
+/// Type that represents every f32: f32 or f64.
 trait Wide: From<f32> + Default + Clone + Send {}
 
 impl<T: From<f32> + Default + Clone + Send> Wide for T {}
@@ -85,7 +85,7 @@ mod tests {
     fn numbers_survive_the_way_there_and_back_and_all_ones_are_nan() {
         let floats = Dtype::ALL.map(Element::Float);
         for element in floats.into_iter().chain([Element::E4m3, Element::Signed(16), Element::Signed(32)]) {
-            // More than a thread converts at a time.
+            // Longer than the chunk of one task.
             let some = [0.0, 1.0, -2.0, 448.0, 0.0].repeat(SHARE / 4);
             let stored = bytes(&some, element);
             let width = element.bits() as usize / 8;

@@ -1,4 +1,4 @@
-//! What an operator reads and writes, and what its inputs are filled with.
+//! Inputs and outputs of an operator, and how inputs are filled.
 
 use crate::drawn::Drawn;
 use crate::gains::OPERAND;
@@ -7,62 +7,64 @@ use crate::stream::{Law, Stream};
 use crate::{Matrix, loud_rows};
 use calorimeter_recipes::Element;
 
-/// An input of an operator, as a matrix.
+/// Input of an operator, as a matrix.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Operand {
     /// Number of rows.
     pub rows: u64,
     /// Number of columns.
     pub cols: u64,
-    /// What its numbers are stored as.
+    /// Element type.
     pub element: Element,
-    /// Its content.
+    /// Content.
     pub fill: Fill,
 }
 
-/// An output of an operator, as a matrix.
+/// Output of an operator, as a matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
     /// Number of rows.
     pub rows: u64,
     /// Number of columns.
     pub cols: u64,
-    /// What its numbers are stored as.
+    /// Element type.
     pub element: Element,
 }
 
-/// Content of an input: the same for the same seed.
+/// Content of an input, determined by the seed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Fill {
-    /// Standard normal numbers.
+    /// Standard normal values.
     Normal,
-    /// Standard normal numbers that are nowhere louder: of exponentials of louder ones a single one would be left, and of a
-    /// sum with a louder one the roundings.
+    /// Standard normal values without scale factors in gate data.
+    ///
+    /// For inputs of exponentials and long sums, where one large value would dominate the result.
     Even,
-    /// Standard normal numbers around a mean that differs from row to row, up to 4: a kernel that takes the mean for zero
-    /// is found out.
+    /// Standard normal values plus a mean per row of up to 4, so that a kernel that assumes zero mean fails.
     Offset,
-    /// The same with means up to 100, nowhere louder: exponentials of such numbers overflow and vanish in f32.
+    /// Standard normal values plus a mean per row of up to 100, without scale factors. Exponentials overflow or vanish
+    /// in f32.
     Far,
-    /// Within plus and minus this, evenly, as weights are.
+    /// Uniform between plus and minus this value, as weights are initialized.
     Around(f32),
-    /// The same in so many groups of rows, and in the others so little that no sum hears it: for gradients of what is too
-    /// large to be computed whole in double precision.
+    /// Uniform values in a few groups of rows; all other rows are scaled by 2^-24.
+    ///
+    /// For gradients of computations that are too large for a full reference in double precision.
     SomeRows {
-        /// Of the loud rows.
+        /// Bound of the values in the outlier rows.
         edge: f32,
-        /// Of 32 rows each, spread over all.
+        /// Number of groups of 32 rows, spread over all rows.
         groups: u64,
     },
-    /// From the first to the second, evenly; no number is ever beyond, as is right for variances and probabilities.
+    /// Uniform between two bounds, never outside them: for variances and probabilities.
     Uniform(f32, f32),
-    /// Whole numbers from 0 to below this.
+    /// Integers from 0 to one below this value.
     Below(u32),
 }
 
 impl Fill {
-    /// Whether the gate may make what is drawn louder or quieter in places.
+    /// True if gate data may be multiplied by scale factors.
     fn may_be_louder(self) -> bool {
         match self {
             Self::Normal | Self::Offset | Self::Around(_) | Self::SomeRows { .. } => true,
@@ -72,12 +74,12 @@ impl Fill {
 }
 
 impl Operand {
-    /// Standard normal numbers.
+    /// Input with standard normal values.
     pub fn normal(rows: u64, cols: u64, element: Element) -> Self {
         Self { rows, cols, element, fill: Fill::Normal }
     }
 
-    /// The same with another content.
+    /// Replaces the content.
     pub fn filled(self, fill: Fill) -> Self {
         Self { fill, ..self }
     }
@@ -87,12 +89,12 @@ impl Operand {
         bytes(self.rows, self.cols, self.element)
     }
 
-    /// Its numbers, each one that the element type holds exactly.
+    /// Creates the matrix of a seed, rounded to the element type.
     pub fn matrix(&self, seed: u64) -> Matrix {
         Matrix::drawn(self.drawn(seed))
     }
 
-    /// The same for the gate alone: louder in some places than in others, where its content may be.
+    /// Creates the matrix of a seed for the gate, with scale factors where the content allows them.
     pub fn gate_matrix(&self, seed: u64) -> Matrix {
         let louder = self.fill.may_be_louder().then(|| Louder::new(OPERAND, seed, self.cols as usize));
         Matrix::drawn(Drawn { louder, ..self.drawn(seed) })
@@ -121,7 +123,7 @@ impl Operand {
 }
 
 impl Slot {
-    /// A matrix of numbers of a type.
+    /// Output of the given size and element type.
     pub fn new(rows: u64, cols: u64, element: Element) -> Self {
         Self { rows, cols, element }
     }
@@ -157,12 +159,12 @@ mod tests {
                                 let Some(expected) = whole.chunks(cols).nth(row) else { continue };
                                 let Some(expected) = expected.get(first..first + count) else { continue };
                                 let mut found = vec![0.0; count];
-                                // Anew, so that no gains of columns are shared.
-                                let anew = match drawn.louder {
+                                // Created again, so that no column factors are cached.
+                                let again = match drawn.louder {
                                     Some(_) => for_gate(),
                                     None => operand.drawn(5),
                                 };
-                                anew.fill(row, first, &mut found);
+                                again.fill(row, first, &mut found);
                                 assert_eq!(found, expected, "{operand:?} {row} {first}");
                             }
                         }

@@ -1,5 +1,4 @@
-//! What an operator declares, each thing by a trait: what it is, what it costs, how right a kernel of it must be, and how it
-//! stands among others.
+//! Traits of an operator: signature, cost, exact reference, and properties for planning.
 
 use crate::gate::{Projection, Tolerance};
 use crate::operators::presets::Preset;
@@ -8,140 +7,145 @@ use calorimeter_recipes::Element;
 use calorimeter_shapes::Axes;
 use std::fmt::Debug;
 
-/// What an operator is: its name and what goes in and comes out.
+/// Name, inputs and outputs of an operator.
 pub trait Signature {
-    /// Its name, which no other operator has.
+    /// Returns the unique name.
     fn name(&self) -> &'static str;
 
-    /// What it computes, in one line.
+    /// Description in one line.
     fn about(&self) -> &'static str;
 
-    /// The names of its axes, in the order in which they are written.
+    /// Axis names in display order.
     fn axes(&self) -> &'static [&'static str];
 
-    /// Whether it exists at this size, in these numbers; the error says what would do.
+    /// Checks size and element type; the error names what is supported.
     fn check(&self, spec: &Spec) -> Result<(), ZooError> {
         floats_alone(self.name(), spec)
     }
 
-    /// Its inputs.
+    /// Returns the inputs.
     fn inputs(&self, spec: &Spec) -> Vec<Operand>;
 
-    /// Its outputs.
+    /// Returns the outputs.
     fn outputs(&self, spec: &Spec) -> Vec<Slot>;
 }
 
-/// What an operator costs.
+/// Cost of an operator.
 pub trait Cost: Signature {
-    /// Floating-point operations, all of them.
+    /// Floating-point operations.
     fn flops(&self, spec: &Spec) -> u64;
 
-    /// The least traffic: every input read once, every output written once.
+    /// Minimum memory traffic: every input read once, every output written once.
     fn bytes(&self, spec: &Spec) -> u64 {
         let read: u64 = self.inputs(spec).iter().map(Operand::bytes).sum();
         read + self.outputs(spec).iter().map(Slot::bytes).sum::<u64>()
     }
 
-    /// Bytes of the tensors that live between inputs and outputs when every step is a kernel of its own.
+    /// Bytes of the tensors between inputs and outputs if each step is a separate kernel.
     fn intermediate(&self, _: &Spec) -> u64 {
         0
     }
 
-    /// What fusing it should save, for patterns that are worth fusing.
+    /// Expected savings of fusion, for patterns that are worth fusing.
     fn fusion(&self, _: &Spec) -> Option<FusionModel> {
         None
     }
 
-    /// Matrix products in a row, whose f32 operands tensor cores may round to TF32.
+    /// Consecutive matmuls whose f32 operands tensor cores may round to TF32.
     fn products(&self) -> u32 {
         0
     }
 
-    /// What its matrix products multiply: the peak that it is held against is that of this type.
+    /// Element type of the matmul operands; selects the peak of the roofline.
     fn factors(&self, spec: &Spec, _: Implementation) -> Element {
         spec.element
     }
 }
 
-/// What an operator computes, in double precision, and how near a kernel must come to that.
+/// Reference in double precision and tolerance of an operator.
 pub trait Exact {
-    /// Numbers read for one number of this output: what a sample of the reference costs.
+    /// Elements read per element of an output: the cost of a reference sample.
     fn depth(&self, spec: &Spec, output: usize) -> u64;
 
-    /// The sampled part of an output in double precision.
+    /// Computes the sampled part of an output in double precision.
     fn reference(&self, spec: &Spec, inputs: &[Matrix], output: usize, sample: &Sample) -> Vec<f64>;
 
-    /// The sampled parts of some outputs, each with its number: for operators whose outputs have much in common.
+    /// Computes the sampled parts of several outputs, given as (output index, sample).
+    ///
+    /// Overridden by operators whose outputs share work.
     fn references(&self, spec: &Spec, inputs: &[Matrix], samples: &[(usize, Sample)]) -> Vec<Vec<f64>> {
         samples.iter().map(|(output, sample)| self.reference(spec, inputs, *output, sample)).collect()
     }
 
-    /// Which part of an output is compared with the reference.
+    /// Returns the part of an output that is compared with the reference.
     fn sample(&self, spec: &Spec, output: usize, slot: &Slot) -> Sample {
         Sample::of(slot.rows, slot.cols, self.depth(spec, output))
     }
 
-    /// What the whole of an output adds up to, where that follows from the inputs without computing it, as it does for
-    /// products. It is asked for where an output is only sampled.
+    /// Signed row and column sums of a whole output, if the inputs determine them without a full matmul.
+    ///
+    /// Called for outputs that are only sampled.
     fn projection(&self, _: &Spec, _: &[Matrix], _: usize) -> Option<Projection> {
         None
     }
 
-    /// How far a correct output may be from the reference.
+    /// Tolerance of an output.
     fn tolerance(&self, spec: &Spec, output: usize) -> Tolerance;
 }
 
-/// An operator: what it is, costs and computes, and how it stands among others. How it runs is said by the other traits that
-/// it has, one for each way: [`BurnPass`], [`CubePass`], [`NativeOpen`], [`Opener`].
+/// An operator. Its implementations are added by one trait each: [`BurnPass`], [`CubePass`], [`NativeOpen`],
+/// [`Opener`].
 ///
 /// [`BurnPass`]: crate::BurnPass
 /// [`CubePass`]: crate::CubePass
 /// [`NativeOpen`]: crate::NativeOpen
 /// [`Opener`]: crate::Opener
 pub trait Operation: Cost + Exact + Debug + Send + Sync + 'static {
-    /// Where it belongs.
+    /// Suite that the operator belongs to.
     fn suite(&self) -> Suite {
         Suite::Custom
     }
 
-    /// Whether a suite lists it: its own, or one that has it beside its own.
+    /// True if a suite includes the operator; an operator may be in several suites.
     fn is_listed_in(&self, suite: Suite) -> bool {
         suite == self.suite()
     }
 
-    /// The sizes that a preset has for it, in order.
+    /// Sizes of a preset, in order.
     fn sizes(&self, preset: Preset) -> Vec<Axes> {
         preset.of_axes(self.axes())
     }
 
-    /// How its inputs, and with them its outputs, move from one buffer set to the next, so that no two sets are alike. What
-    /// is computed element by element or row by row needs no line; that the reference moves so is checked before a case is
-    /// opened.
+    /// Rotation of inputs and outputs between buffer sets, so that no two sets are identical.
+    ///
+    /// The default is right for elementwise and row-wise operators. The reference is checked against it before a case
+    /// is opened.
     fn moves(&self, spec: &Spec) -> Moves {
         Moves::by_size(&self.inputs(spec), &self.outputs(spec))
     }
 
-    /// Rows that a pass of training is given, each a token of a text, say.
+    /// Rows (tokens) per training step.
     fn tokens(&self, _: &Spec) -> Option<u64> {
         None
     }
 
-    /// What comes one after another in a pass, each of which [`begin`](crate::parts::begin)s when it is launched.
+    /// Names of consecutive parts of a pass; each is marked by [`begin`](crate::parts::begin) when it is launched.
     fn parts(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Whether it moves data between memories or devices: then it has no roof on one device, no graph of one stream, and
-    /// its inputs need not lie on the device.
+    /// True for transfers between memories or devices.
+    ///
+    /// Transfers have no roofline of one device and no graph of one stream, and their inputs may be on the host.
     fn is_link(&self) -> bool {
         false
     }
 }
 
-/// Refuses inputs that are no floats.
+/// Rejects inputs that are not floats.
 pub fn floats_alone(name: &str, spec: &Spec) -> Result<(), ZooError> {
     match spec.element {
         Element::Float(_) => Ok(()),
-        other => Err(ZooError::Unsupported(format!("{name} takes f32, f16 and bf16, not {other}"))),
+        other => Err(ZooError::Unsupported(format!("{name} supports f32, f16 and bf16, not {other}"))),
     }
 }

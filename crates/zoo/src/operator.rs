@@ -1,4 +1,4 @@
-//! An operator by its name.
+//! Operators: handle and table entry.
 
 use crate::{Operation, Preset, Sample, Spec, Suite, ZooError};
 use calorimeter_shapes::Axes;
@@ -7,30 +7,30 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 
-/// A registered operator: as cheap to copy and compare as its name, and everything that [`Operation`] declares.
+/// Handle of a registered operator; dereferences to its [`Operation`].
 #[derive(Clone, Copy)]
 pub struct Operator {
     name: &'static str,
     operation: &'static dyn Operation,
 }
 
-/// What `list` shows of an operator.
+/// Entry of `calorimeter list` for an operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperatorInfo {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// Where it belongs.
+    /// Suite.
     pub suite: Suite,
-    /// Its axes.
+    /// Axis names.
     pub axes: &'static [&'static str],
-    /// What it computes, in one line.
+    /// Description in one line.
     pub about: &'static str,
 }
 
-/// More numbers than any machine holds or multiplies; of larger sizes the counts would overflow.
+/// Maximum product of the axes; with larger sizes FLOPs and bytes could overflow.
 const MOST: u128 = 1 << 56;
 
-/// A size as it comes into the counts of operators.
+/// Contribution of an axis to the product that bounds FLOPs and bytes.
 fn counted(axis: &str, size: u64) -> u128 {
     let size = u128::from(size);
     match axis {
@@ -45,12 +45,12 @@ impl Operator {
         Self { name: operation.name(), operation }
     }
 
-    /// What `list` shows of it.
+    /// Entry of `calorimeter list`.
     pub fn info(&self) -> OperatorInfo {
         OperatorInfo { name: self.name, suite: self.suite(), axes: self.axes(), about: self.about() }
     }
 
-    /// Whether it exists at this size, in these numbers.
+    /// Checks axes, size and element type.
     pub fn check(&self, spec: &Spec) -> Result<(), ZooError> {
         self.check_axes(spec)?;
         let product = spec.axes.iter().fold(1u128, |product, (axis, size)| product.saturating_mul(counted(axis, size)));
@@ -60,28 +60,28 @@ impl Operator {
         self.operation.check(spec)
     }
 
-    /// Whether these are its axes.
+    /// Checks that the axes are exactly those of the operator and none is zero.
     pub fn check_axes(&self, spec: &Spec) -> Result<(), ZooError> {
         let (name, axes) = (self.name, self.axes());
         let given: Vec<&str> = spec.axes.iter().map(|(name, _)| name).collect();
         if given.len() != axes.len() || !axes.iter().all(|axis| given.contains(axis)) {
             let (needs, given) = (axes.join(", "), given.join(", "));
-            return Err(ZooError::Shape(format!("{name} has the axes {needs}; given are {given}")));
+            return Err(ZooError::Shape(format!("{name}: invalid axes {given}: expected {needs}")));
         }
         if let Some((axis, _)) = spec.axes.iter().find(|(_, size)| *size == 0) {
-            return Err(ZooError::Shape(format!("{name}: {axis} is 0; every axis is at least 1")));
+            return Err(ZooError::Shape(format!("{name}: invalid {axis} 0: expected at least 1")));
         }
         Ok(())
     }
 
-    /// Which part of an output is compared with the reference.
+    /// Returns the part of an output that is compared with the reference.
     pub fn sample(&self, spec: &Spec, output: usize) -> Sample {
         self.operation.sample(spec, output, &self.outputs(spec)[output])
     }
 }
 
 impl Preset {
-    /// The sizes of an operator, in order.
+    /// Sizes of an operator, in order.
     pub fn sizes(self, operator: Operator) -> Vec<Axes> {
         operator.sizes(self)
     }

@@ -1,78 +1,78 @@
-//! An operator at a size in its number types, with seeded inputs.
+//! Operator at a size, with element types and seeded inputs.
 
 use crate::gains::GATE;
 use crate::gate::{self, Evidence, Judged, Mismatch};
 use crate::{Matrix, Operand, Operator, Output, Reference, Sample, Slot, Spec, ZooError};
 use calorimeter_recipes::{Dtype, Element};
 
-/// What is computed, whatever computes it.
+/// Operator at a size; independent of implementation and device.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OperatorProblem {
-    /// The operator.
+    /// Operator.
     pub operator: Operator,
-    /// Its size and number types.
+    /// Size and element types.
     pub spec: Spec,
-    /// Seed of its inputs.
+    /// Seed of the inputs.
     pub seed: u64,
 }
 
-/// How far sums in double precision may differ by their order.
+/// Relative difference allowed between f64 sums in different order.
 const ROUNDING: f64 = 1e-9;
 
 impl OperatorProblem {
-    /// Its inputs, the same for the same seed.
+    /// Creates the inputs from the seed.
     pub fn inputs(&self) -> Vec<Matrix> {
         let operands = self.operator.inputs(&self.spec);
         operands.iter().zip(self.seed..).map(|(operand, seed)| operand.matrix(seed)).collect()
     }
 
-    /// Inputs for the gate alone, in which a number from the wrong place shows; they are never timed.
+    /// Creates inputs for the gate, in which reads from a wrong position produce visible errors. They are not timed.
     pub fn gate_inputs(&self) -> Vec<Matrix> {
         let operands = self.operator.inputs(&self.spec);
         operands.iter().zip(self.seed ^ GATE..).map(|(operand, seed)| operand.gate_matrix(seed)).collect()
     }
 
-    /// Refuses an operator whose reference does not move as it says: its right outputs would be called wrong.
+    /// Rejects an operator whose reference does not follow its declared rotation; correct outputs would fail the gate.
     pub fn check_moves(&self, inputs: &[Matrix]) -> Result<(), ZooError> {
         let Self { operator, spec, .. } = self;
         let moves = operator.moves(spec);
         if !moves.differ() {
             return Ok(());
         }
-        let moved = moves.inputs_of_set(inputs, 1);
-        let (mut here, mut there) = (Vec::new(), Vec::new());
+        let rotated = moves.inputs_of_set(inputs, 1);
+        let (mut samples, mut source_samples) = (Vec::new(), Vec::new());
         for (output, slot) in operator.outputs(spec).iter().enumerate() {
-            // What goes round comes in at the first of each and leaves at the last.
+            // Rotation shows at both ends of each axis.
             let ends = |size: u64| if size > 1 { vec![0, size as usize - 1] } else { vec![0] };
             let sample = Sample { rows: ends(slot.rows), cols: ends(slot.cols) };
-            let before = |row: usize, col: usize| moves.place_before(output, slot, [row, col]);
-            let rows = sample.rows.iter().map(|&row| before(row, 0)[0]).collect();
-            let cols = sample.cols.iter().map(|&col| before(0, col)[1]).collect();
-            here.push((output, sample));
-            there.push((output, Sample { rows, cols }));
+            let source = |row: usize, col: usize| moves.place_before(output, slot, [row, col]);
+            let rows = sample.rows.iter().map(|&row| source(row, 0)[0]).collect();
+            let cols = sample.cols.iter().map(|&col| source(0, col)[1]).collect();
+            samples.push((output, sample));
+            source_samples.push((output, Sample { rows, cols }));
         }
-        let found = operator.references(spec, &moved, &here);
-        let expected = operator.references(spec, inputs, &there);
+        let found = operator.references(spec, &rotated, &samples);
+        let expected = operator.references(spec, inputs, &source_samples);
         for (output, (found, expected)) in found.iter().zip(&expected).enumerate() {
             let size = expected.iter().fold(0.0, |size: f64, value| size.max(value.abs()));
             if found.iter().zip(expected).any(|(found, expected)| (found - expected).abs() > ROUNDING * size) {
                 return Err(ZooError::Shape(format!(
-                    "{operator}: output {output} of its reference does not move with its inputs as `Operation::moves` \
-                     says; say there how they do, or `Moves::none()`"
+                    "{operator}: output {output} of the reference does not rotate with the inputs as \
+                     `Operation::set_rotation` declares; declare its rotation there, or `SetRotation::fixed()`"
                 )));
             }
         }
         Ok(())
     }
 
-    /// An estimate of the device memory that running it takes: two outputs overlap, and the first is kept beside them.
+    /// Estimated device memory: inputs, intermediates, two overlapping outputs and the reference output.
     pub fn memory(&self) -> u64 {
         let read: u64 = self.operator.inputs(&self.spec).iter().map(Operand::bytes).sum();
         let written: u64 = self.operator.outputs(&self.spec).iter().map(Slot::bytes).sum();
         read + 3 * written + self.operator.intermediate(&self.spec)
     }
 
-    /// What a correct implementation computes, for each output.
+    /// Computes the reference of each output.
     pub fn references(&self, inputs: &[Matrix]) -> Vec<Reference> {
         let Self { operator, spec, .. } = self;
         let slots = operator.outputs(spec);
@@ -88,7 +88,7 @@ impl OperatorProblem {
         .collect()
     }
 
-    /// Compares outputs with their references; the error of the worst is answered.
+    /// Compares outputs with their references; returns the result of the worst output.
     pub fn judge(
         &self,
         outputs: &[impl Evidence],
@@ -115,7 +115,7 @@ impl OperatorProblem {
         Ok(worst)
     }
 
-    /// Compares outputs, as they would be on the first buffer set, with those of the first, everywhere.
+    /// Compares all elements of outputs, rotated back to set 0, with accepted outputs of set 0.
     pub fn judge_beside(&self, outputs: &[Output], right: &[Output], tf32: bool) -> Result<(), Mismatch> {
         outputs.iter().zip(right).enumerate().try_for_each(|(index, (output, right))| {
             let tolerance = self.operator.tolerance(&self.spec, index);
@@ -132,7 +132,8 @@ mod tests {
     use crate::{Cost, Exact, Operation, Signature};
     use calorimeter_shapes::Axes;
 
-    /// Each row added to those before it: no row can take the place of another, and nothing says so.
+    /// Prefix sums over rows: permuting rows of the input does not permute the output, contrary to the default
+    /// rotation.
     #[derive(Debug)]
     struct Accumulated;
 
@@ -142,7 +143,7 @@ mod tests {
         }
 
         fn about(&self) -> &'static str {
-            "sums of rows up to each"
+            "prefix sums over rows"
         }
 
         fn axes(&self) -> &'static [&'static str] {
@@ -190,6 +191,6 @@ mod tests {
         };
         let problem = OperatorProblem { operator: Operator::of(&Accumulated), spec, seed: 1 };
         let error = problem.check_moves(&problem.gate_inputs()).unwrap_err().to_string();
-        assert!(error.contains("`Operation::moves`") && error.contains("`Moves::none()`"), "{error}");
+        assert!(error.contains("`Operation::set_rotation`") && error.contains("`SetRotation::fixed()`"), "{error}");
     }
 }

@@ -1,11 +1,13 @@
-//! Which weights of recipes kernels take as they are stored.
+//! Maps recipes with quantized weights to native kernels.
 
 use calorimeter_kernels::{CodeZero, InputNumbers, PackedForm, WeightCodes};
 use calorimeter_recipes::format::{Format, Grouping, Method, MxScaling, Zero};
 use calorimeter_recipes::{Element, Products, Treatment};
 
-/// The form of a layer's weight, if its treatment of so many rows is one that `native` has a kernel for: a quantized weight,
-/// dense, whose numbers are multiplied with an input as it is, or with one that is rounded as the weight was.
+/// Returns the kernel form of a quantized weight for an input of `rows` rows.
+///
+/// Supported: dense weights with a float input, or with an input that is rounded in the format of the weight. `None` if
+/// there is no such kernel.
 pub fn packed_form(treatment: &Treatment, rows: usize) -> Option<PackedForm> {
     let format = treatment.weight.filter(|_| treatment.sparsity.is_none())?;
     let input = match treatment.input(rows) {
@@ -20,7 +22,8 @@ pub fn packed_form(treatment: &Treatment, rows: usize) -> Option<PackedForm> {
     Some(PackedForm { kind: treatment.dtype, codes: codes(format)?, input })
 }
 
-/// What the codes of a format are, if a number follows from a code, its group's scale and zero, and no more.
+/// Describes the quantized values of a format, if a value depends on its code and on scale and zero point of its group
+/// only.
 fn codes(format: Format) -> Option<WeightCodes> {
     if matches!(format.method, Method::Plain | Method::Qqq) || format.two_of_four {
         return None;
@@ -60,7 +63,7 @@ mod tests {
             for kind in Dtype::ALL {
                 let Ok(treatment) = recipe.treatment(kind, None) else { continue };
                 let of_codes = matches!(treatment.products, Products::Codes(_)) && treatment.input.is_some();
-                // Their inputs are rounded in another way than their weights.
+                // These recipes round inputs in another format than weights.
                 let other = recipe.to_string().starts_with("int8_dynamic_activation_intx_weight");
                 let expected = treatment.weight.is_some() && !of_codes && !other;
                 assert_eq!(packed_form(&treatment, 2).is_some(), expected, "{recipe} {kind}");

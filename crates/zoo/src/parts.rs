@@ -1,5 +1,7 @@
-//! What comes one after another in a pass, such as the three parts of a training step. A part that begins waits for the one
-//! before it while somebody listens, and costs one look otherwise: a pass that is timed waits for nothing.
+//! Consecutive parts of a pass, such as forward, backward and optimizer of a training step.
+//!
+//! While a recorder is active, each part synchronizes with the part before it. Otherwise a part costs one check of a
+//! thread-local variable, so timed passes are not synchronized.
 //!
 //! ```
 //! use calorimeter_zoo::{ZooError, parts};
@@ -9,8 +11,8 @@
 //!     parts::begin(parts::BACKWARD, || Ok(()));
 //!     Ok(())
 //! };
-//! let heard = parts::heard(Vec::new(), pass)?;
-//! assert_eq!(heard.iter().map(|part| part.name).collect::<Vec<_>>(), ["forward", "backward"]);
+//! let recorded = parts::record(Vec::new(), pass)?;
+//! assert_eq!(recorded.iter().map(|part| part.name).collect::<Vec<_>>(), ["forward", "backward"]);
 //! # Ok::<(), ZooError>(())
 //! ```
 
@@ -19,23 +21,23 @@ use burn::tensor::{Tensor, backend::Backend};
 use std::cell::RefCell;
 use std::time::Instant;
 
-/// The way to the output.
+/// Forward pass.
 pub const FORWARD: &str = "forward";
-/// The way back, to the gradients.
+/// Backward pass.
 pub const BACKWARD: &str = "backward";
-/// What an optimizer makes of gradients.
+/// Optimizer step.
 pub const OPTIMIZER: &str = "optimizer";
 
-/// A part of a pass.
+/// Start of a part of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// What it is.
+    /// Name.
     pub name: &'static str,
-    /// When it began: everything before it had run.
+    /// Start time; everything before the part had completed.
     pub began: Instant,
 }
 
-/// What a listener has heard.
+/// Parts recorded on this thread, and the first error.
 #[derive(Default)]
 struct Heard {
     parts: Vec<Part>,
@@ -46,7 +48,7 @@ thread_local! {
     static HEARD: RefCell<Option<Heard>> = const { RefCell::new(None) };
 }
 
-/// A listener, who is gone when this is dropped: a pass may panic.
+/// Removes the recorder when dropped, also if the pass panics.
 struct Listening;
 
 impl Drop for Listening {
@@ -55,33 +57,34 @@ impl Drop for Listening {
     }
 }
 
-/// Begins a part of a pass on the thread that launches it; `settle` waits for everything before it, while somebody listens.
-pub fn begin(name: &'static str, settle: impl FnOnce() -> Result<(), ZooError>) {
+/// Marks the start of a part on the launching thread. While a recorder is active, `synchronize` waits for all earlier
+/// work.
+pub fn begin(name: &'static str, synchronize: impl FnOnce() -> Result<(), ZooError>) {
     if HEARD.with_borrow(Option::is_none) {
         return;
     }
-    let settled = settle();
+    let synchronized = synchronize();
     HEARD.with_borrow_mut(|heard| {
         let Some(heard) = heard else { return };
-        match settled {
+        match synchronized {
             Ok(()) => heard.parts.push(Part { name, began: Instant::now() }),
             Err(error) => drop(heard.failed.get_or_insert(error)),
         }
     });
 }
 
-/// Begins a part of a pass on the device that a tensor is on.
+/// Marks the start of a part on the device of a tensor.
 pub fn begin_on<B: Backend, const D: usize>(name: &'static str, tensor: &Tensor<B, D>) {
     begin(name, || B::sync(&tensor.device()).map_err(|error| ZooError::Device(format!("{error:?}"))));
 }
 
-/// Runs a pass and answers its parts, in memory that was taken before.
-pub fn heard<E: From<ZooError>>(room: Vec<Part>, run: impl FnOnce() -> Result<(), E>) -> Result<Vec<Part>, E> {
-    HEARD.set(Some(Heard { parts: room, failed: None }));
-    let listening = Listening;
+/// Runs a pass and returns its parts. `buffer` is allocated by the caller, before the measurement.
+pub fn heard<E: From<ZooError>>(buffer: Vec<Part>, run: impl FnOnce() -> Result<(), E>) -> Result<Vec<Part>, E> {
+    HEARD.set(Some(Heard { parts: buffer, failed: None }));
+    let guard = Listening;
     run()?;
     let Heard { parts, failed } = HEARD.take().unwrap_or_default();
-    drop(listening);
+    drop(guard);
     failed.map_or(Ok(parts), |error| Err(error.into()))
 }
 
@@ -91,10 +94,10 @@ mod tests {
 
     #[test]
     fn nothing_waits_while_nobody_listens() {
-        begin(FORWARD, || panic!("it waits"));
-        let panicked = std::panic::catch_unwind(|| heard::<ZooError>(Vec::new(), || panic!("a pass panics")));
+        begin(FORWARD, || panic!("synchronized without recorder"));
+        let panicked = std::panic::catch_unwind(|| heard::<ZooError>(Vec::new(), || panic!("failing pass")));
         assert!(panicked.is_err());
-        begin(FORWARD, || panic!("it waits for a listener that is gone"));
+        begin(FORWARD, || panic!("synchronized after the recorder was removed"));
     }
 
     #[test]

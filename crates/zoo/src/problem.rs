@@ -1,4 +1,4 @@
-//! A model at a shape in a dtype, with seeded tensors.
+//! Model at a shape in a dtype, with seeded tensors.
 
 use crate::gains::{self, GATE};
 use crate::gate::{self, Bias, Evidence, Judged, Mismatch, Tolerance};
@@ -11,55 +11,55 @@ use calorimeter_recipes::format::Format;
 use calorimeter_recipes::{Dtype, Element, Shortcut, Treatment, Weight};
 use calorimeter_shapes::Shape;
 
-/// What is computed, whatever computes it.
+/// Model at a shape; independent of implementation and device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Problem {
-    /// The model.
+    /// Model.
     pub model: Model,
-    /// Its sizes.
+    /// Sizes.
     pub shape: Shape,
-    /// The type of its input, output and unquantized weights.
+    /// Dtype of input, output and unquantized weights.
     pub dtype: Dtype,
-    /// Seed of its tensors.
+    /// Seed of the tensors.
     pub seed: u64,
 }
 
 impl Problem {
-    /// The sizes of its tensors.
+    /// Returns the sizes of the tensors.
     pub fn layout(&self) -> Layout {
         self.model.layout(self.shape)
     }
 
-    /// Twice the multiply-adds of its matrix products.
+    /// Twice the multiply-adds of all matmuls.
     pub fn flops(&self) -> u64 {
         self.model.flops(self.shape)
     }
 
-    /// The least traffic: input and weights read once, output written once.
+    /// Minimum memory traffic: input and weights read once, output written once.
     pub fn bytes(&self, treatment: &Treatment) -> u64 {
         let Layout { input, output, .. } = self.layout();
         (input.0 * input.1 + output.0 * output.1) * self.dtype.bytes() + self.weight_bytes(treatment)
     }
 
-    /// Bytes of its stored weights.
+    /// Bytes of the stored weights.
     pub fn weight_bytes(&self, treatment: &Treatment) -> u64 {
         self.layout().linears.iter().map(|&(n, k)| treatment.weight_bytes(n as usize, k as usize)).sum()
     }
 
-    /// An estimate of the device memory that running it takes.
+    /// Estimated device memory.
     pub fn memory(&self, treatment: &Treatment) -> u64 {
         let Layout { input, output, linears, intermediate } = self.layout();
-        // Two outputs overlap, and the first is kept beside them; a stored weight is read in parts.
+        // Two overlapping outputs and the reference output; a stored weight is unpacked layer by layer.
         let elements = input.0 * input.1 + 3 * output.0 * output.1 + intermediate;
         let unpacked = linears.iter().map(|&(n, k)| treatment.unpacked_bytes(n as usize, k as usize)).max();
-        // A quantized input exists in codes and in f32, and so does the product before its scales. Kernels of codes fill up
-        // few rows to 32, and short ones to 32 and to 16.
+        // A quantized input exists as quantized values and in f32, and so does the unscaled output of the GEMM. Kernels
+        // pad a few rows to 32, and short k and n to 32 and 16.
         let held = |&(n, k): &(u64, u64)| input.0.max(32) * (5 * k.next_multiple_of(32) + 8 * n.next_multiple_of(16));
         let widest = linears.iter().map(held).max().filter(|_| treatment.input.is_some());
         elements * self.dtype.bytes() + unpacked.unwrap_or(0) + widest.unwrap_or(0) + self.weight_bytes(treatment)
     }
 
-    /// Its input and weights, the same for the same seed.
+    /// Creates input and weights from the seed.
     pub fn tensors(&self) -> Tensors {
         let Layout { input: (rows, cols), linears, .. } = self.layout();
         let input = Operand::normal(rows, cols, Element::Float(self.dtype)).matrix(self.seed);
@@ -76,52 +76,54 @@ impl Problem {
         Tensors { input, weights }
     }
 
-    /// An input and weights for the gate alone, in which a wrong scale shows; they are never timed.
+    /// Creates input and weights for the gate, in which wrong scales produce visible errors. They are not timed.
     pub fn gate_tensors(&self) -> Tensors {
         let seed = self.seed ^ GATE;
         gains::applied(&Self { seed, ..*self }.tensors(), self.dtype, seed)
     }
 
-    /// The input of a buffer set: its rows are those of the first, moved on by its number. An output that was meant for
-    /// another set is then wrong. Where there is a single row or sequence, all sets are alike.
+    /// Returns the input of a buffer set: rows of set 0, rotated by the index of the set.
+    ///
+    /// An output that was written for another set then fails the comparison. With a single row or sequence all sets are
+    /// identical.
     pub fn input_of_set(&self, tensors: &Tensors, set: u32) -> Matrix {
         tensors.input.moved_on(Along::Rows, self.moved(set, tensors.input.rows))
     }
 
-    /// An output of a buffer set, as it would be on the first.
+    /// Rotates an output of a set back to set 0.
     pub fn as_of_first_set(&self, mut output: Output, set: u32) -> Output {
         let (moved, all) = (self.moved(set, output.rows) * output.cols, output.values.len());
-        // One of another size is refused by the gate.
+        // The gate rejects an output of another size.
         if moved > 0 && moved <= all {
             output.values = moved_on(&output.values, all, all - moved);
         }
         output
     }
 
-    /// Whether an output of a buffer set is that of the first, moved on.
+    /// True if the output of a set equals the rotated output of set 0, bit for bit.
     pub fn is_moved_on(&self, output: &Output, first: &Output, set: u32) -> bool {
         let (moved, all) = (self.moved(set, output.rows) * output.cols, output.values.len());
         moved <= all && output.is_moved_on(first, all, moved)
     }
 
-    /// Which way an input or output of so many rows moves to a buffer set, and by how many of them.
+    /// Rotation axis, and the number of rows by which an input or output of `rows` rows is rotated in a set.
     pub(crate) fn way(&self, set: u32, rows: usize) -> (Along, usize) {
         (Along::Rows, self.moved(set, rows))
     }
 
-    /// The same in memory.
+    /// Rotation of an input or output of `rows` rows in bytes.
     #[cfg(feature = "cuda")]
     pub(crate) fn circle(&self, set: u32, rows: usize, bytes: usize) -> Circle {
         Circle { lines: 1, bytes, by: self.moved(set, rows) * (bytes / rows.max(1)) }
     }
 
-    /// Rows by which the tensors of a buffer set are moved on.
+    /// Rows by which the tensors of a set are rotated.
     fn moved(&self, set: u32, rows: usize) -> usize {
         let together = self.model.rows_together();
         set as usize % (rows / together).max(1) * together
     }
 
-    /// What a correct implementation computes from the operands that it really uses.
+    /// Computes the reference from the quantized operands that a correct implementation uses.
     pub fn reference(&self, tensors: &Tensors, treatment: &Treatment) -> Result<Reference, ZooError> {
         let sample = self.model.sample(self.shape);
         let linears = tensors.weights.iter().map(|weight| ExactLinear::new(weight, treatment));
@@ -133,7 +135,9 @@ impl Problem {
         Ok(Reference { sample, values, projection })
     }
 
-    /// Compares an output with the reference. One that may have been computed in TF32, and is right only then, says so.
+    /// Compares an output with the reference.
+    ///
+    /// `may_use_tf32` allows TF32 tolerances for f32 problems; the result reports if they were needed.
     pub fn judge(
         &self,
         treatment: &Treatment,
@@ -143,7 +147,7 @@ impl Problem {
     ) -> Result<Judged, Mismatch> {
         let output = &*output.seen(reference);
         let bias = self.bias(treatment);
-        // Where TF32 is asked for, nobody looks whether it might have been f32.
+        // A recipe that requests TF32 is always judged with TF32 tolerances.
         let is_tf32 = treatment.shortcut == Some(Shortcut::Tf32);
         match gate::judge_evenly(output, reference, &self.tolerance(treatment, is_tf32), &bias) {
             Err(_) if may_use_tf32 && self.dtype == Dtype::F32 && !is_tf32 => {
@@ -155,7 +159,7 @@ impl Problem {
         }
     }
 
-    /// Compares an output, as it would be on the first buffer set, with that of the first, everywhere.
+    /// Compares all elements of an output, rotated back to set 0, with the accepted output of set 0.
     pub fn judge_beside(
         &self,
         treatment: &Treatment,
@@ -166,7 +170,7 @@ impl Problem {
         gate::judge_beside(output, right, &self.tolerance(treatment, tf32))
     }
 
-    /// How far the slope of a correct output on its reference may be from one.
+    /// Allowed deviation from one of the slope of a correct output on its reference.
     fn bias(&self, treatment: &Treatment) -> Bias {
         let depths: Vec<u64> = self.layout().linears.iter().map(|&(_, k)| k).collect();
         let bias = Bias::new(self.dtype, &depths);
@@ -181,7 +185,7 @@ impl Problem {
         }
     }
 
-    /// How far a correct implementation may be from the reference, perhaps one that multiplies f32 as TF32.
+    /// Tolerance of a correct implementation; `tf32` if f32 operands may be rounded to TF32.
     pub fn tolerance(&self, treatment: &Treatment, tf32: bool) -> Tolerance {
         let Layout { input: (rows, _), linears, .. } = self.layout();
         let depth = linears.iter().map(|&(_, k)| k).max().unwrap_or(1);
@@ -201,7 +205,7 @@ impl Problem {
         match self.requantized(treatment) {
             Some(format) => {
                 let width = linears.iter().map(|&(_, k)| k).min().unwrap_or(1);
-                // The input of a single layer is computed whole, those of more for the sampled rows alone.
+                // The reference computes the whole input of a single layer, but only sampled rows of later layers.
                 let whole = linears.len() == 1 || self.model.sample(self.shape).rows.len() as u64 == rows;
                 tolerance.with_requantized(error, layers, width, format, whole)
             }
@@ -209,8 +213,8 @@ impl Problem {
         }
     }
 
-    /// How inputs of layers are quantized, if they were computed: what was rounded before may fall to the other side of a
-    /// boundary.
+    /// Format of quantized layer inputs, if they were computed and rounded before: values may then fall on the other
+    /// side of a quantization boundary.
     fn requantized(&self, treatment: &Treatment) -> Option<Format> {
         treatment.input.filter(|_| self.model.roundings() > 0)
     }

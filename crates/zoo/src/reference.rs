@@ -1,4 +1,4 @@
-//! Outputs in double precision, of the whole output or of a sample of it.
+//! Reference outputs in double precision, whole or sampled.
 
 use crate::gate::projection::Projection;
 use crate::signed_sums::{TOGETHER, sign};
@@ -7,28 +7,28 @@ use calorimeter_recipes::quantize::quantize;
 use calorimeter_recipes::{FloatType, RecipeError, Treatment, Weight};
 use rayon::prelude::*;
 
-/// Threads share the work on more numbers than this.
+/// Elements above which work is divided among threads.
 const WORTH_SHARING: usize = 1 << 16;
 
-/// What a correct output holds where it is sampled.
+/// Sampled values of a correct output.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reference {
-    /// Where.
+    /// Sampled rows and columns.
     pub sample: Sample,
-    /// What, in the order of [`Sample::position`].
+    /// Values in the order of [`Sample::position`].
     pub values: Vec<f64>,
-    /// What the whole output adds up to, where that is known and more than was sampled.
+    /// Signed sums of the whole output, if it was only sampled and they are computable.
     pub projection: Option<Projection>,
 }
 
 impl Reference {
-    /// What of an output is compared with it.
+    /// Query for the data of an output that is compared with this reference.
     pub fn look(&self) -> Look<'_> {
         Look { sample: &self.sample, sums: self.projection.is_some() }
     }
 }
 
-/// A linear layer in double precision, on the operands that a correct kernel multiplies.
+/// Linear layer in double precision with the quantized operands that a correct kernel multiplies.
 #[derive(Debug, Clone)]
 pub struct ExactLinear {
     weight: Weight,
@@ -36,12 +36,12 @@ pub struct ExactLinear {
 }
 
 impl ExactLinear {
-    /// The layer that a recipe makes of a weight.
+    /// Layer with the weight as a recipe quantizes it.
     pub fn new(weight: &Weight, treatment: &Treatment) -> Result<Self, RecipeError> {
         Ok(Self { weight: treatment.effective_weight(weight)?, treatment: *treatment })
     }
 
-    /// The sampled entries of its output for an input of so many rows; `row` gives one of them.
+    /// Sampled elements of the output for an input of `rows` rows; `row` returns one row of the input.
     pub fn products(&self, sample: &Sample, rows: usize, row: impl Fn(usize) -> Vec<f64> + Sync) -> Vec<f64> {
         let whole = self.treatment.input(rows).is_some_and(|format| format.looks_at_the_whole_tensor());
         let inputs: Vec<Vec<f64>> = if whole {
@@ -56,7 +56,7 @@ impl ExactLinear {
         inputs.par_iter().flat_map_iter(dots).collect()
     }
 
-    /// What its whole output adds up to under random signs: two vectors through the operands, and no product of them.
+    /// Signed row and column sums of the whole output, from matrix-vector products only.
     pub fn projection(&self, input: &Matrix) -> Projection {
         let (n, k, rows) = (self.weight.n(), self.weight.k(), input.rows);
         let quantized = self.treatment.effective_input(&input.values, k);
@@ -65,7 +65,7 @@ impl ExactLinear {
         projected([rows, k, n], |row| exact(&values[row * k..][..k]), |col| exact(self.weight.row(col)))
     }
 
-    /// Its whole output.
+    /// Computes the whole output.
     pub fn dense(&self, input: &[f64]) -> Vec<f64> {
         let k = self.weight.k();
         let input = self.operand(input, input.len() / k);
@@ -77,7 +77,7 @@ impl ExactLinear {
         (0..rows.len()).flat_map(|r| columns.iter().map(move |column| column[r])).collect()
     }
 
-    /// What an input stands for once it is quantized: some of `rows` rows that the layer is given together.
+    /// Returns the values that an input represents after quantization. `rows` is the number of rows of the whole input.
     fn operand(&self, input: &[f64], rows: usize) -> Vec<f64> {
         let Some(format) = self.treatment.input(rows) else { return input.to_vec() };
         let rounded = input.par_iter().with_min_len(WORTH_SHARING);
@@ -87,7 +87,7 @@ impl ExactLinear {
     }
 }
 
-/// What a whole product of `m` rows and `n` columns, `k` numbers each, adds up to under random signs.
+/// Signed row and column sums of an `m` x `n` matmul with depth `k`.
 pub(crate) fn projected(
     [m, k, n]: [usize; 3],
     row: impl Fn(usize) -> Vec<f64> + Sync,
@@ -101,7 +101,7 @@ pub(crate) fn projected(
     Projection { rows: sums(m, &row, &of_cols), cols: sums(n, &col, &of_rows) }
 }
 
-/// The sum of rows of so many numbers under random signs.
+/// Sum of rows under random signs.
 fn signed_sum(rows: usize, cols: usize, row: impl Fn(usize) -> Vec<f64> + Sync) -> Vec<f64> {
     let firsts: Vec<usize> = (0..rows).step_by(TOGETHER).collect();
     let some_rows = |&first: &usize| {
@@ -116,7 +116,7 @@ fn signed_sum(rows: usize, cols: usize, row: impl Fn(usize) -> Vec<f64> + Sync) 
     (0..cols).map(|col| parts.iter().map(|part| part[col]).sum()).collect()
 }
 
-/// Eight partial sums: the compiler cannot reorder a floating-point sum on its own.
+/// Dot product with eight partial sums, because the compiler may not reorder floating-point additions.
 pub(crate) fn dot(x: &[f64], w: &[f32]) -> f64 {
     let mut sums = [0.0; 8];
     let (x8, w8) = (x.chunks_exact(8), w.chunks_exact(8));

@@ -1,9 +1,9 @@
-//! The part of an output that is compared with its reference.
+//! Sampled part of an output.
 
 use calorimeter_shapes::Shape;
 use rayon::prelude::*;
 
-/// The rows and columns of an output that are compared with the reference.
+/// Rows and columns of an output that are compared with the reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample {
     /// Row indices, ascending.
@@ -12,31 +12,35 @@ pub struct Sample {
     pub cols: Vec<usize>,
 }
 
-/// More multiply-adds than this are sampled: the gate must stay cheap beside what it guards.
+/// Maximum multiply-adds of a reference; larger outputs are sampled so that the gate stays cheap.
 const BUDGET: u64 = 1 << 28;
-/// So are more numbers than this, however cheap each is: what is not sampled is compared between buffer sets.
+/// Maximum number of sampled elements, however cheap. Elements outside the sample are compared between buffer sets.
 const MOST: u64 = 1 << 22;
-/// Rows and columns that a sample has at least, where the output has them.
+/// Minimum number of sampled rows and columns, if the output has them.
 const LEAST: u64 = 32;
-/// Whole rows that a sample of such has at least.
+/// Minimum number of rows when rows are sampled whole.
 const FEW_ROWS: u64 = 8;
 
 impl Sample {
-    /// Rows and columns of a product, all of them when that is cheap, else evenly spread with both edges.
+    /// Sample of a matmul: all elements if cheap, otherwise evenly spread rows and columns that include both edges.
     pub fn of_product(shape: Shape) -> Self {
         Self::of(shape.m(), shape.n(), shape.k())
     }
 
-    /// All columns of some rows of a product. Between buffer sets rows change places and columns do not, so that what is right
-    /// in a few rows, and moves with them everywhere, is right.
+    /// Sample of all columns in some rows of a matmul.
+    ///
+    /// Rows rotate between buffer sets and columns do not, so an output that is right in a few rows and rotates
+    /// everywhere is right.
     pub fn of_whole_rows(shape: Shape) -> Self {
         let (m, n) = (shape.m(), shape.n());
         let some = (BUDGET / (n * shape.k())).max(FEW_ROWS).min(m);
         Self { rows: spread(m, some), cols: (0..n as usize).collect() }
     }
 
-    /// Rows and columns of an output of which each element costs so many multiply-adds. Rows are whole where numbers are cheap:
-    /// most of what makes one of a row reads all of it.
+    /// Sample of an output whose elements cost `depth` multiply-adds each.
+    ///
+    /// Rows are sampled whole where elements are cheap, because most references read a whole row for any of its
+    /// elements.
     pub fn of(rows: u64, cols: u64, depth: u64) -> Self {
         let elements = (BUDGET / depth.max(1)).clamp(LEAST * LEAST, MOST);
         if rows * cols <= elements {
@@ -49,30 +53,30 @@ impl Sample {
         Self { rows: spread(rows, some_rows), cols: spread(cols, some_cols) }
     }
 
-    /// The depth to give where a sampled row costs so many multiply-adds, however few of its columns are sampled.
+    /// Depth to pass to [`Self::of`] if a sampled row costs `cost` multiply-adds for any number of sampled columns.
     pub fn depth_of_rows(cols: u64, cost: u64) -> u64 {
         let narrow = cost / cols.max(1);
         let wide = u128::from(cost).pow(2) / u128::from(BUDGET);
         narrow.max(u64::try_from(wide).unwrap_or(u64::MAX)).max(1)
     }
 
-    /// Whether an output of so many rows and columns has all of it.
+    /// True if all indices are within an output of this size.
     pub fn is_within(&self, [rows, cols]: [usize; 2]) -> bool {
         let beyond = |indices: &[usize]| indices.last().map_or(0, |last| last + 1);
         beyond(&self.rows) <= rows && beyond(&self.cols) <= cols
     }
 
-    /// Compared elements.
+    /// Number of sampled elements.
     pub fn len(&self) -> usize {
         self.rows.len() * self.cols.len()
     }
 
-    /// Whether nothing is compared.
+    /// True if nothing is sampled.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What `of` says of each sampled row: one value for each sampled column.
+    /// Computes each sampled row by `of`, which returns one value per sampled column.
     pub fn by_rows(&self, of: impl Fn(usize) -> Vec<f64> + Sync) -> Vec<f64> {
         let mut values = vec![0.0; self.len()];
         let rows = values.par_chunks_mut(self.cols.len().max(1)).zip(&self.rows);
@@ -80,7 +84,7 @@ impl Sample {
         values
     }
 
-    /// The sampled columns of each sampled row, which `of` computes whole.
+    /// Computes each sampled row by `of`, which returns the whole row; keeps the sampled columns.
     pub fn by_whole_rows(&self, of: impl Fn(usize) -> Vec<f64> + Sync) -> Vec<f64> {
         self.by_rows(|row| {
             let whole = of(row);
@@ -88,7 +92,7 @@ impl Sample {
         })
     }
 
-    /// What `of` says of each sampled row and column; threads share rows, and parts of long ones.
+    /// Computes each sampled element by `of`; parallel over rows and parts of long rows.
     pub fn by_elements(&self, of: impl Fn(usize, usize) -> f64 + Sync) -> Vec<f64> {
         const PIECE: usize = 1 << 16;
         let mut values = vec![0.0; self.len()];
@@ -101,13 +105,13 @@ impl Sample {
         values
     }
 
-    /// The row and column of the sample's `i`-th element.
+    /// Row and column of the `i`-th sampled element.
     pub fn position(&self, i: usize) -> (usize, usize) {
         (self.rows[i / self.cols.len()], self.cols[i % self.cols.len()])
     }
 }
 
-/// `count` indices below `size`, the first and last among them, jittered so that no period of a kernel's tiles hides.
+/// Returns `count` ascending indices below `size` that include both ends. Jitter avoids the period of a kernel's tiles.
 pub(crate) fn spread(size: u64, count: u64) -> Vec<usize> {
     if count >= size {
         return (0..size as usize).into_par_iter().collect();
@@ -148,7 +152,7 @@ mod tests {
             [(8192, 16384, [256, 16384]), (1 << 20, 64, [1 << 16, 64]), (64, 1 << 20, [64, 1 << 16])]
         {
             let sample = Sample::of(rows, cols, 4);
-            // Jittered indices may meet.
+            // Jittered indices may coincide.
             assert!(sample.rows.len() <= sampled[0] && sample.rows.len() * 10 > sampled[0] * 9, "{rows} {cols}");
             assert_eq!(
                 (*sample.rows.last().unwrap(), *sample.cols.last().unwrap()),

@@ -1,38 +1,38 @@
-//! What the gate looks at of an output: read from all of it, or told by the device that keeps it.
+//! Digest of an output for the gate, computed from a downloaded output or on the device.
 
 use crate::{Sample, Sums};
 
-/// What to look at.
+/// Data of an output that the gate requires.
 #[derive(Debug, Clone, Copy)]
 pub struct Look<'a> {
-    /// The places whose numbers are compared.
+    /// Elements to return.
     pub sample: &'a Sample,
-    /// Whether rows and columns are added up.
+    /// True if signed row and column sums are required.
     pub sums: bool,
 }
 
-/// What was seen of an output.
+/// Digest of an output.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
-    /// Its rows and columns.
+    /// Rows and columns.
     pub size: [usize; 2],
-    /// How many numbers came.
+    /// Number of elements.
     pub count: usize,
-    /// What is infinite or no number.
+    /// First non-finite element and their number.
     pub spoilt: Option<Spoilt>,
-    /// The sampled numbers; none where the sample lies beyond the output, or the output is spoilt.
+    /// Sampled elements; empty if the sample exceeds the output or the output has non-finite values.
     pub sampled: Vec<f64>,
-    /// What rows and columns add up to, if that was to be looked at.
+    /// Signed row and column sums, if required.
     pub sums: Option<Sums>,
 }
 
-/// Numbers that are infinite or none at all.
+/// Infinite and NaN elements of an output.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spoilt {
-    /// The place of the first.
+    /// Index of the first.
     pub at: usize,
-    /// What is there.
+    /// Value of the first.
     pub value: f32,
-    /// How many there are.
+    /// Number of non-finite elements.
     pub count: usize,
 }

@@ -1,15 +1,14 @@
-//! How a problem is run.
+//! Implementation, device and number of buffer sets of a workload.
 
 use calorimeter_case::{Device, Implementation};
 
-/// How a problem is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setup {
-    /// Whose kernels run.
+    /// Implementation.
     pub implementation: Implementation,
-    /// Where.
+    /// Device.
     pub device: Device,
-    /// Buffer sets that launches go through in turn, so that no cache holds what the next one reads. Those of a model hold
-    /// the same rows in another order each.
+    /// Number of buffer sets. Launches rotate through them, so that operands are not cached from the previous launch.
+    /// The sets of a model hold the same rows in different order.
     pub sets: u32,
 }

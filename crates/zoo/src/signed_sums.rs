@@ -1,25 +1,25 @@
-//! What the rows and columns of a matrix add up to, each number under a sign that is as good as drawn.
+//! Row and column sums of a matrix under pseudo-random signs.
 
 use rayon::prelude::*;
 
-/// Rows that are added up together before the sums of all are: every run gives the same bits.
+/// Rows per partial sum; fixed, so that every run computes identical bits.
 pub(crate) const TOGETHER: usize = 256;
 
-/// The sign of a row or column, as good as drawn.
+/// Pseudo-random sign of a row or column.
 pub(crate) fn sign(at: usize) -> f64 {
     let mixed = (at as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     if (mixed ^ (mixed >> 32)) & 1 == 0 { 1.0 } else { -1.0 }
 }
 
-/// What the rows and columns of an output add up to.
+/// Signed sums of all rows and columns of an output.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sums {
     pub(crate) rows: Vec<Sum>,
     pub(crate) cols: Vec<Sum>,
 }
 
-/// What values add up to under their signs, and what their squares do.
+/// Signed sum and sum of squares.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Sum {
     pub signed: f64,
@@ -34,7 +34,7 @@ impl Sum {
 }
 
 impl Sums {
-    /// Of values in rows of so many columns.
+    /// Computes the sums of a row-major matrix with `cols` columns.
     pub fn of(values: &[f32], cols: usize) -> Self {
         let signs: Vec<f64> = (0..cols).map(sign).collect();
         let of_rows = values.par_chunks(cols).map(|row| summed(row, signs.iter().copied())).collect();
@@ -59,14 +59,14 @@ impl Sums {
         Self { rows: of_rows, cols: of_cols }
     }
 
-    /// As a device found them: under signs, and squared.
+    /// Converts sums computed on a device: pairs of signed sum and sum of squares.
     #[cfg(feature = "cuda")]
     pub(crate) fn found([rows, cols]: [Vec<[f64; 2]>; 2]) -> Self {
         let sums = |of: Vec<[f64; 2]>| of.into_iter().map(|[signed, squares]| Sum { signed, squares }).collect();
         Self { rows: sums(rows), cols: sums(cols) }
     }
 
-    /// Whether they are others, but for the order in which they were added up.
+    /// True if the sums agree up to the order of additions.
     #[cfg(all(test, feature = "cuda"))]
     pub(crate) fn is_near(&self, others: &Self) -> bool {
         let near = |one: &Sum, other: &Sum| {
@@ -80,7 +80,7 @@ impl Sums {
     }
 }
 
-/// What values add up to under these signs.
+/// Sums values under the given signs.
 pub(crate) fn summed(values: &[f32], signs: impl Iterator<Item = f64>) -> Sum {
     let mut sum = Sum::default();
     values.iter().zip(signs).for_each(|(&value, sign)| sum.add(value, sign));

@@ -1,28 +1,28 @@
-//! At what size an operator is run.
+//! Size and element types of an operator.
 
 use calorimeter_recipes::{Dtype, Element, TrainingRecipe};
 use calorimeter_shapes::Axes;
 
-/// At what size an operator is run, and in which types of numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Spec {
-    /// Its axes, by the names that the operator declares.
+    /// Axes by the names that the operator declares.
     pub axes: Axes,
-    /// What its inputs are stored as.
+    /// Element type of the inputs.
     pub element: Element,
-    /// What its outputs are stored as, where that is a choice and not the operator's own.
+    /// Element type of the outputs, if the user chooses it instead of the operator.
     pub output: Option<Element>,
-    /// How a layer is trained, if not in the type of its inputs.
+    /// Training recipe of a layer; `None` trains in the dtype of the inputs.
     pub training: Option<TrainingRecipe>,
 }
 
 impl Spec {
-    /// The size of an axis; a problem is checked to have every one before anything else is asked of it.
+    /// Size of an axis. [`Operator::check_axes`](crate::Operator::check_axes) ensures that all axes exist; a missing
+    /// one is 1.
     pub fn axis(&self, name: &str) -> u64 {
         self.axes.get(name).unwrap_or(1)
     }
 
-    /// The float type of its inputs; operators that take floats alone check that.
+    /// Float dtype of the inputs; f32 if they are not floats, which operators that require floats reject.
     pub fn dtype(&self) -> Dtype {
         match self.element {
             Element::Float(dtype) => dtype,

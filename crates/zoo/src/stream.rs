@@ -1,38 +1,39 @@
-//! Random numbers that follow from a seed and their place alone: each can be made without the others, by any thread and on
-//! any device, to the same bits. Only whole numbers and single IEEE operations are used, which nobody rounds otherwise.
+//! Counter-based random numbers: each value depends on seed and index only.
+//!
+//! Any thread or device computes identical bits, because only integer operations and single IEEE operations are used.
 
 use rayon::prelude::*;
 use std::f64::consts::{PI, SQRT_2};
 use std::sync::LazyLock;
 
-/// How numbers are spread.
+/// Distribution of random values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Law {
     /// Standard normal, up to 6.3 standard deviations.
     Normal,
-    /// Evenly from the first to the second.
+    /// Uniform between two bounds.
     Between(f32, f32),
-    /// Whole numbers from 0 to below this.
+    /// Integers from 0 to one below this value.
     Below(u32),
 }
 
-/// Numbers of a seed, by their index.
+/// Random values of one seed, addressed by index.
 #[derive(Debug, Clone, Copy)]
 pub struct Stream {
     law: Law,
     key: u64,
 }
 
-/// Numbers that a thread makes at a time.
+/// Values that one task computes.
 const PIECE: usize = 1 << 14;
 
 impl Stream {
-    /// Those of a seed.
+    /// Stream of a seed.
     pub fn new(seed: u64, law: Law) -> Self {
         Self { law, key: mix(seed) }
     }
 
-    /// The first of them.
+    /// Computes the first `count` values.
     pub fn numbers(&self, count: usize) -> Vec<f32> {
         let mut values = vec![0.0; count];
         let pieces = values.par_chunks_mut(PIECE).enumerate();
@@ -40,7 +41,7 @@ impl Stream {
         values
     }
 
-    /// Those from an index on.
+    /// Computes values from index `first` on.
     pub fn fill(&self, first: u64, values: &mut [f32]) {
         let each = values.iter_mut().zip(first..).map(|(value, index)| (value, self.bits(index)));
         match self.law {
@@ -50,7 +51,7 @@ impl Stream {
             }
             Law::Between(from, to) => {
                 let width = to - from;
-                // Twenty-four bits are a float exactly.
+                // 24 bits are exact in f32.
                 let unit = |bits: u64| (bits >> 40) as f32 * (1.0 / (1u32 << 24) as f32);
                 each.for_each(|(value, bits)| *value = (from + width * unit(bits)).min(to));
             }
@@ -60,7 +61,7 @@ impl Stream {
         }
     }
 
-    /// How numbers are spread, and what sets one stream apart from another.
+    /// Distribution and key, for the device implementation.
     #[cfg(feature = "cuda")]
     pub fn parts(&self) -> (Law, u64) {
         (self.law, self.key)
@@ -73,7 +74,7 @@ impl Stream {
 
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// One step of SplitMix64.
+/// Step of SplitMix64.
 pub fn mix(state: u64) -> u64 {
     let z = state.wrapping_add(GOLDEN);
     let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -81,13 +82,14 @@ pub fn mix(state: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Parts of the share of normal numbers that are further out: each octave has as many numbers as all beyond it.
+/// Octaves of the tail probability: each holds as many values as all octaves beyond it.
 const OCTAVES: u32 = 32;
-/// Parts of an octave, in each of which numbers are evenly spread.
+/// Segments of an octave; values are uniform within a segment.
 const SEGMENTS: u32 = 32;
 
-/// Where the segments of normal numbers begin, from the middle outwards and in an octave inwards, and how far they reach, in
-/// parts of 2^24.
+/// Start and slope of each segment of the normal quantile function, with the slope per 2^-24 of a segment.
+///
+/// Octaves are ordered from the center outwards, the segments of an octave inwards.
 pub static QUANTILES: LazyLock<[[f32; 2]; (OCTAVES * SEGMENTS) as usize]> = LazyLock::new(|| {
     let mut quantiles = [[0.0; 2]; (OCTAVES * SEGMENTS) as usize];
     let mut inner = 0.0;
@@ -103,8 +105,9 @@ pub static QUANTILES: LazyLock<[[f32; 2]; (OCTAVES * SEGMENTS) as usize]> = Lazy
     quantiles
 });
 
-/// How far from zero this share of standard normal numbers is at least, from a number on that is a little less: Newton's
-/// steps never go beyond it.
+/// Normal quantile: the distance from zero that a share of values exceeds.
+///
+/// Newton's method from `inner`, slightly below the solution; its steps never overshoot.
 fn quantile(share: f64, inner: f64) -> f64 {
     let step = |x: f64| {
         let density = (2.0 / PI).sqrt() * libm::exp(-x * x / 2.0);
@@ -139,7 +142,7 @@ mod tests {
         }
     }
 
-    /// Each within five standard errors of what normal numbers have.
+    /// Each within five standard errors of the normal distribution.
     #[test]
     fn normal_numbers_have_the_moments_and_tails_of_such() {
         let count = 1 << 22;
@@ -191,7 +194,7 @@ mod tests {
         }
     }
 
-    /// What others would have to make, too: no release may change it unseen.
+    /// Fixed values, so that no release changes the inputs unnoticed.
     #[test]
     fn these_are_the_numbers() {
         let of = |law| Stream::new(42, law).numbers(3).into_iter().map(f32::to_bits).collect::<Vec<_>>();

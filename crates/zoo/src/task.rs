@@ -1,4 +1,4 @@
-//! What a case computes: a model under a recipe, or an operator.
+//! Computation of a case: a model under a recipe, an operator or foreign work.
 
 use crate::foreign::{Foreign, ForeignProblem};
 use crate::gate::{Evidence, Judged, Mismatch};
@@ -11,14 +11,12 @@ use calorimeter_shapes::{Axes, Shape};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Which computation, without its size.
+/// Model, operator or foreign work, without size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Subject {
-    /// A model.
     Model(Model),
-    /// An operator.
     Operator(Operator),
-    /// Work of others, as their programs do it.
+    /// Work done by external programs.
     Foreign(Foreign),
 }
 
@@ -32,30 +30,30 @@ impl fmt::Display for Subject {
     }
 }
 
-/// A model or an operator at a size, or work of others.
+/// Model, operator or foreign work at a size.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Task {
-    /// A model, which recipes apply to.
+    /// Model; recipes apply to it.
     Model(Problem),
-    /// An operator, which has only its baseline, but for those of training.
+    /// Operator; only training operators have recipes besides the baseline.
     Operator(OperatorProblem),
-    /// Work of others, each of whose programs is an implementation.
+    /// Work done by external programs, each of which is an implementation.
     Foreign(ForeignProblem),
 }
 
-/// The inputs of a task on the host: every arm of a comparison gets the same bits.
+/// Inputs of a task on the host. All arms of a comparison receive identical bits.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Inputs {
-    /// Of a model.
+    /// Tensors of a model.
     Model(Tensors),
-    /// Of an operator.
+    /// Inputs of an operator.
     Operator(Vec<Matrix>),
-    /// Of work of others, which is given bytes that follow from the seed.
+    /// None: foreign work creates its buffers from the seed.
     Foreign,
 }
 
 impl Task {
-    /// A subject at a size; the error says what it cannot be.
+    /// Creates a task; the error names what is invalid.
     pub fn new(
         subject: Subject,
         axes: &Axes,
@@ -67,12 +65,13 @@ impl Task {
             Subject::Model(model) => {
                 let shape = Shape::try_from(axes).map_err(|error| ZooError::Shape(format!("{model}: {error}")))?;
                 let Element::Float(dtype) = element else {
-                    let what = format!("{model} runs in f32, f16 and bf16, not {element}; recipes quantize it");
+                    let what =
+                        format!("{model} supports f32, f16 and bf16, not {element}; use a recipe to quantize it");
                     return Err(ZooError::Unsupported(what));
                 };
                 if let Some(output) = output {
                     return Err(ZooError::Unsupported(format!(
-                        "{model} has no output type of its own such as {output}"
+                        "{model} does not support an output type such as {output}"
                     )));
                 }
                 Ok(Self::Model(Problem { model, shape, dtype, seed }))
@@ -86,7 +85,7 @@ impl Task {
         }
     }
 
-    /// Which computation it is.
+    /// Returns the subject without size.
     pub fn subject(&self) -> Subject {
         match self {
             Self::Model(problem) => Subject::Model(problem.model),
@@ -95,7 +94,7 @@ impl Task {
         }
     }
 
-    /// Its size.
+    /// Returns the size.
     pub fn axes(&self) -> Axes {
         match self {
             Self::Model(problem) => Axes::from(problem.shape),
@@ -104,7 +103,7 @@ impl Task {
         }
     }
 
-    /// What its inputs are stored as.
+    /// Element type of the inputs.
     pub fn element(&self) -> Element {
         match self {
             Self::Model(problem) => Element::Float(problem.dtype),
@@ -113,7 +112,7 @@ impl Task {
         }
     }
 
-    /// What a variant does to it; the error says what would make it run.
+    /// Quantization of the layers under a variant; the error names an alternative.
     pub fn treatment(&self, variant: Variant) -> Result<Treatment, ZooError> {
         match self {
             Self::Model(problem) => Ok(variant.treatment(problem.dtype)?),
@@ -124,16 +123,16 @@ impl Task {
                 Ok(Treatment::none(spec.dtype()))
             }
             Self::Operator(OperatorProblem { operator, .. }) => {
-                Err(ZooError::Unsupported(format!("recipes are for models; {operator} is an operator")))
+                Err(ZooError::Unsupported(format!("recipes apply to models; {operator} is an operator")))
             }
             Self::Foreign(_) if variant == Variant::BASELINE => Ok(Treatment::none(self.dtype())),
             Self::Foreign(problem) => {
-                Err(ZooError::Unsupported(format!("recipes are for models; {} is work of others", problem.foreign)))
+                Err(ZooError::Unsupported(format!("recipes apply to models; {} is foreign work", problem.foreign)))
             }
         }
     }
 
-    /// The same under a treatment, which says how an operator of training multiplies.
+    /// Sets the training recipe of the treatment for training operators.
     pub(crate) fn under(&self, treatment: &Treatment) -> Cow<'_, Self> {
         match self {
             Self::Operator(OperatorProblem { operator, spec, seed }) if spec.training != treatment.training => {
@@ -144,7 +143,7 @@ impl Task {
         }
     }
 
-    /// What its outputs are stored as, where that was chosen.
+    /// Element type of the outputs, if the user chose it.
     pub fn output(&self) -> Option<Element> {
         match self {
             Self::Model(_) | Self::Foreign(_) => None,
@@ -152,7 +151,7 @@ impl Task {
         }
     }
 
-    /// Whether it is computed at all, at this size and in these numbers; what is not has no counts either.
+    /// True if the task exists at this size and element type. Otherwise its counts must not be computed.
     pub fn exists(&self) -> bool {
         match self {
             Self::Model(problem) => problem.model.check(problem.shape).is_ok(),
@@ -161,7 +160,7 @@ impl Task {
         }
     }
 
-    /// Whether it moves data between memories or devices.
+    /// True for transfers between memories or devices.
     pub fn is_link(&self) -> bool {
         match self {
             Self::Model(_) | Self::Foreign(_) => false,
@@ -169,7 +168,7 @@ impl Task {
         }
     }
 
-    /// Rows that a pass of training is given.
+    /// Rows (tokens) per training step.
     pub fn tokens(&self) -> Option<u64> {
         match self {
             Self::Model(_) | Self::Foreign(_) => None,
@@ -177,7 +176,7 @@ impl Task {
         }
     }
 
-    /// What comes one after another in a pass.
+    /// Names of consecutive parts of a pass.
     pub fn parts(&self) -> &'static [&'static str] {
         match self {
             Self::Model(_) | Self::Foreign(_) => &[],
@@ -185,7 +184,7 @@ impl Task {
         }
     }
 
-    /// What fusing it should save.
+    /// Expected savings of fusion.
     pub fn fusion(&self) -> Option<FusionModel> {
         match self {
             Self::Model(_) | Self::Foreign(_) => None,
@@ -193,7 +192,7 @@ impl Task {
         }
     }
 
-    /// Rows, output columns and depth of its matrix products, where they are known.
+    /// Shapes (m, n, k) of the matmuls, if known.
     pub fn products(&self) -> Vec<[u64; 3]> {
         match self {
             Self::Model(problem) => {
@@ -208,7 +207,7 @@ impl Task {
         }
     }
 
-    /// Floating-point operations of one pass, where they are known.
+    /// Floating-point operations of one pass, if known.
     pub fn flops(&self) -> Option<u64> {
         match self {
             Self::Model(problem) => Some(problem.flops()),
@@ -217,7 +216,7 @@ impl Task {
         }
     }
 
-    /// The least traffic of one pass, where it is known.
+    /// Minimum memory traffic of one pass, if known.
     pub fn bytes(&self, treatment: &Treatment) -> Option<u64> {
         match self {
             Self::Model(problem) => Some(problem.bytes(treatment)),
@@ -226,7 +225,7 @@ impl Task {
         }
     }
 
-    /// An estimate of the device memory that running it takes; of work of others that is what it is given.
+    /// Estimated device memory. For foreign work it includes the buffers only.
     pub fn memory(&self, treatment: &Treatment) -> Option<u64> {
         match &*self.under(treatment) {
             Self::Model(problem) => Some(problem.memory(treatment)),
@@ -235,7 +234,7 @@ impl Task {
         }
     }
 
-    /// Bytes of its stored weights; an operator has none.
+    /// Bytes of the stored weights; `None` for operators and foreign work.
     pub fn weight_bytes(&self, treatment: &Treatment) -> Option<u64> {
         match self {
             Self::Model(problem) => Some(problem.weight_bytes(treatment)),
@@ -243,7 +242,7 @@ impl Task {
         }
     }
 
-    /// The float type that it computes in.
+    /// Float dtype of the computation.
     pub fn dtype(&self) -> Dtype {
         match self {
             Self::Model(problem) => problem.dtype,
@@ -255,7 +254,7 @@ impl Task {
         }
     }
 
-    /// What its matrix products multiply, or would.
+    /// Element type of the matmul operands; selects the peak of the roofline.
     pub fn factors(&self, treatment: &Treatment, implementation: Implementation) -> Element {
         match &*self.under(treatment) {
             Self::Model(problem) => Element::Float(problem.dtype),
@@ -264,7 +263,7 @@ impl Task {
         }
     }
 
-    /// Whose clocks an implementation needs: a kernel of others is enqueued as ours are.
+    /// Implementation whose stopwatches apply: foreign kernels are timed like `native` ones.
     pub fn clocked_as(&self, implementation: Implementation) -> Implementation {
         match self {
             Self::Foreign(problem) if problem.is_a_kernel(implementation) => Implementation::Native,
@@ -272,7 +271,7 @@ impl Task {
         }
     }
 
-    /// Its inputs, the same for the same seed.
+    /// Creates the inputs from the seed.
     pub fn inputs(&self) -> Inputs {
         match self {
             Self::Model(problem) => Inputs::Model(problem.tensors()),
@@ -281,7 +280,7 @@ impl Task {
         }
     }
 
-    /// Its inputs for the gate, in which a wrong scale shows.
+    /// Creates the inputs for the gate, in which wrong scales produce visible errors.
     pub fn gate_inputs(&self) -> Inputs {
         match self {
             Self::Model(problem) => Inputs::Model(problem.gate_tensors()),
@@ -290,7 +289,7 @@ impl Task {
         }
     }
 
-    /// Outputs of a buffer set, as they would be on the first.
+    /// Rotates the outputs of a set back to set 0.
     pub fn as_of_first_set(&self, outputs: Vec<Output>, set: u32) -> Vec<Output> {
         match self {
             Self::Model(problem) => outputs.into_iter().map(|output| problem.as_of_first_set(output, set)).collect(),
@@ -301,7 +300,7 @@ impl Task {
         }
     }
 
-    /// Whether outputs of a buffer set are those of the first, as they move with its inputs.
+    /// True if the outputs of a set equal the rotated outputs of set 0, bit for bit.
     pub fn are_moved_on(&self, outputs: &[Output], first: &[Output], set: u32) -> bool {
         match (self, outputs, first) {
             (Self::Model(problem), [output], [first]) => problem.is_moved_on(output, first, set),
@@ -313,7 +312,7 @@ impl Task {
         }
     }
 
-    /// What a correct implementation computes, for each output.
+    /// Computes the reference of each output.
     pub fn references(&self, inputs: &Inputs, treatment: &Treatment) -> Result<Vec<Reference>, ZooError> {
         match (&*self.under(treatment), inputs) {
             (Self::Model(problem), Inputs::Model(tensors)) => Ok(vec![problem.reference(tensors, treatment)?]),
@@ -321,7 +320,7 @@ impl Task {
                 problem.check_moves(inputs)?;
                 Ok(problem.references(inputs))
             }
-            // What is right is what the first program computes.
+            // The output of the first program is the reference.
             (Self::Foreign(_), Inputs::Foreign) => Ok(Vec::new()),
             _ => Err(foreign()),
         }
@@ -343,8 +342,7 @@ impl Task {
         }
     }
 
-    /// Compares outputs, as they would be on the first buffer set, with those of the first, which were right where they
-    /// were sampled.
+    /// Compares all elements of outputs, rotated back to set 0, with accepted outputs of set 0.
     pub fn judge_beside(
         &self,
         treatment: &Treatment,
@@ -361,7 +359,7 @@ impl Task {
     }
 }
 
-/// What is said of inputs that are not those of the task.
+/// Error for inputs belong to another task.
 pub(crate) fn foreign() -> ZooError {
-    ZooError::Device("inputs of another task".into())
+    ZooError::Device("inputs belong to another task".into())
 }

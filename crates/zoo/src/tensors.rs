@@ -1,13 +1,13 @@
-//! What a model is given.
+//! Tensors of a model.
 
 use crate::Matrix;
 use calorimeter_recipes::Weight;
 
-/// A problem's input and weights on the host: every arm of a comparison gets the same bits.
+/// Input and weights of a problem on the host. All arms of a comparison receive identical bits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tensors {
     /// Standard normal values.
     pub input: Matrix,
-    /// One weight for each linear layer, uniform within plus and minus 1 / sqrt(k).
+    /// Weights of the linear layers, uniform within plus and minus 1 / sqrt(k).
     pub weights: Vec<Weight>,
 }

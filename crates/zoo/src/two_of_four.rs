@@ -1,12 +1,14 @@
-//! Which weights of which two of every four numbers are kept `native` takes as they are stored.
+//! Maps recipes with 2:4 sparse weights to native kernels.
 
 use crate::dynamic::dynamic_form;
 use calorimeter_kernels::{KeptCodes, Prologue, SparseForm};
 use calorimeter_recipes::format::{Format, Grouping, Method};
 use calorimeter_recipes::{Sparsity, Treatment};
 
-/// The form of a layer, if its treatment of so many rows is one that `native` has: with numbers or Marlin's half bytes that stay
-/// alone, or with codes that are multiplied by codes. What is before and after the layer is not part of it.
+/// Returns the kernel form of a 2:4 sparse linear layer for an input of `rows` rows.
+///
+/// Supported: float weights, Marlin's int4 weights, and int8 or float8 weights with dynamically quantized inputs.
+/// Prologue and epilogue are not part of the form. `None` if there is no such kernel.
 pub fn sparse_form(treatment: &Treatment, rows: usize) -> Option<SparseForm> {
     if treatment.sparsity != Some(Sparsity::SemiStructured) || treatment.shortcut.is_some() {
         return None;

@@ -1,4 +1,4 @@
-//! A tensor of any number type on a burn backend.
+//! Tensor of any element type on a burn backend.
 
 use crate::numbers::{each, numbers};
 use crate::{Along, Matrix, Output, ZooError};
@@ -6,19 +6,19 @@ use burn::tensor::{DType, Int, Tensor, TensorData, backend::Backend};
 use calorimeter_recipes::{Codes, Dtype, Element, FloatType};
 use half::{bf16, f16};
 
-/// What passes read and write: a matrix of floats, or one of whole numbers, which may be codes of a smaller float type.
+/// Operand of a pass: matrix of floats or integers; the latter may be encoded 8-bit floats.
 #[derive(Debug, Clone)]
 pub enum Value<B: Backend> {
-    /// Of a float type.
+    /// Float tensor.
     Float(Tensor<B, 2>),
-    /// Whole numbers, or codes of eight bits.
+    /// Integer tensor, or encoded values of eight bits.
     Codes(Tensor<B, 2, Int>),
 }
 
-/// An operator with its inputs on a device: each call enqueues it once and answers its outputs.
+/// Operator with its inputs on a device; each call enqueues it once and returns its outputs.
 pub type Pass<B> = Box<dyn Fn() -> Vec<Value<B>> + Send>;
 
-/// How burn stores an element type; the error says that it does not.
+/// Returns the burn dtype of an element type; an error if burn has none.
 pub fn stored(element: Element) -> Result<DType, ZooError> {
     match element {
         Element::Float(dtype) => Ok(dtype.burn()),
@@ -29,7 +29,7 @@ pub fn stored(element: Element) -> Result<DType, ZooError> {
 }
 
 impl<B: Backend> Value<B> {
-    /// Puts a matrix on a device.
+    /// Uploads a matrix to a device.
     pub fn upload(matrix: &Matrix, element: Element, device: &B::Device) -> Result<Self, ZooError> {
         let (dtype, size) = (stored(element)?, [matrix.rows, matrix.cols]);
         if !B::supports_dtype(device, dtype) {
@@ -49,8 +49,9 @@ impl<B: Backend> Value<B> {
         })
     }
 
-    /// The same floats with rows or columns moved on by so many, in memory of its own; the last come first. `None` of
-    /// what is left to the host: codes, and a single number.
+    /// Rotates rows or columns of a float tensor into new memory; the last ones come first.
+    ///
+    /// `None` for integer tensors and single elements, which the host uploads instead.
     pub(crate) fn moved_on(&self, along: Along, by: usize) -> Option<Self> {
         let Self::Float(tensor) = self else { return None };
         let [rows, cols] = tensor.dims();
@@ -59,7 +60,7 @@ impl<B: Backend> Value<B> {
         if size < 2 {
             return None;
         }
-        // What does not move is cut in two as well, or it would be the same memory.
+        // A rotation by zero is also split and concatenated; otherwise it would share memory.
         let cut = if by == 0 { size / 2 } else { size - by };
         let mut parts = vec![tensor.clone().slice_dim(dim, cut..size), tensor.clone().slice_dim(dim, 0..cut)];
         if by == 0 {
@@ -68,7 +69,7 @@ impl<B: Backend> Value<B> {
         Some(Self::Float(Tensor::cat(parts, dim)))
     }
 
-    /// How burn stores it.
+    /// Returns the burn dtype.
     pub fn dtype(&self) -> DType {
         match self {
             Self::Float(tensor) => tensor.dtype(),
@@ -76,7 +77,7 @@ impl<B: Backend> Value<B> {
         }
     }
 
-    /// The float tensor; an operator knows which of its inputs are floats.
+    /// Returns the float tensor; panics unless the operator declared floats.
     pub fn float(self) -> Tensor<B, 2> {
         match self {
             Self::Float(tensor) => tensor,
@@ -84,15 +85,15 @@ impl<B: Backend> Value<B> {
         }
     }
 
-    /// The whole numbers; an operator knows which of its inputs are.
+    /// Returns the integer tensor; panics unless the operator declared an integer or 8-bit type.
     pub fn codes(self) -> Tensor<B, 2, Int> {
         match self {
             Self::Codes(tensor) => tensor,
-            Self::Float(_) => unreachable!("the operator declared this input as codes"),
+            Self::Float(_) => unreachable!("the operator declared this input as integers"),
         }
     }
 
-    /// Reads it back as numbers.
+    /// Downloads the tensor and decodes it to f32.
     pub fn download(self, element: Element) -> Result<Output, ZooError> {
         let (data, [rows, cols]) = match self {
             Self::Float(tensor) => (tensor.clone().try_into_data(), tensor.dims()),
@@ -109,7 +110,7 @@ impl<B: Backend> Value<B> {
                 let floats = data.convert::<f32>().to_vec::<f32>();
                 floats.map_err(|error| ZooError::Device(format!("{error:?}")))?
             }
-            // Codes that the backend keeps in wider numbers.
+            // Encoded values that the backend stores in wider integers.
             _ => {
                 let codes = data.convert::<i64>().to_vec::<i64>();
                 let codes = codes.map_err(|error| ZooError::Device(format!("{error:?}")))?;
@@ -119,7 +120,7 @@ impl<B: Backend> Value<B> {
         Ok(Output { rows, cols, values })
     }
 
-    /// Memory of its size that holds no number: freed just before a pass, it is what the pool hands out for the output.
+    /// Allocates a tensor of NaN. Freed just before a pass, its memory is reused by the pool for the output.
     pub fn poison(rows: u64, cols: u64, element: Element, device: &B::Device) -> Result<Self, ZooError> {
         let (dtype, size) = (stored(element)?, [rows as usize, cols as usize]);
         Ok(match element {

@@ -1,4 +1,4 @@
-//! The ways to run an operator or a model. What implements one of these runs that way, once it is registered so.
+//! Traits by which operators and models are implemented, one for each way to run them.
 
 #[cfg(feature = "cuda")]
 use crate::Matrix;
@@ -13,21 +13,21 @@ use calorimeter_shapes::Shape;
 #[cfg(feature = "cuda")]
 use std::sync::Arc;
 
-/// An operator by burn's operations, on any of its backends.
+/// Operator implemented with burn operations, on any backend.
 pub trait BurnPass: Operation {
-    /// Each operation a kernel of its own, unless the backend fuses them.
+    /// Builds the pass with one kernel per operation, unless the backend fuses them.
     fn pass<B: QuantBackend + Float8Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B>;
 
-    /// The same where it is to be fused: what algebra can fold is folded, and the backend fuses what it can.
+    /// Builds the pass for `fused`: algebraically simplified, and fused by the backend where possible.
     fn fused_pass<B: QuantBackend + Float8Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
         self.pass(spec, inputs)
     }
 }
 
-/// An operator by a CubeCL kernel on burn's tensors.
+/// Operator implemented with a CubeCL kernel on burn tensors.
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub trait CubePass: Operation {
-    /// Its kernels; the error says what they do not take.
+    /// Builds the pass; the error names unsupported operands.
     fn pass<R: burn_cubecl::CubeRuntime>(
         &self,
         spec: &Spec,
@@ -35,17 +35,17 @@ pub trait CubePass: Operation {
     ) -> Result<Pass<crate::CubeOf<R>>, ZooError>;
 }
 
-/// An operator by a CubeCL kernel: this build has no CubeCL.
+/// Operator implemented with a CubeCL kernel. Empty in builds without CubeCL.
 #[cfg(not(any(feature = "cuda", feature = "wgpu")))]
 pub trait CubePass: Operation {}
 
 #[cfg(not(any(feature = "cuda", feature = "wgpu")))]
 impl<O: Operation> CubePass for O {}
 
-/// An operator by CUDA's libraries and kernels, without burn.
+/// Operator implemented with CUDA libraries and kernels, without burn.
 #[cfg(feature = "cuda")]
 pub trait NativeOpen: Operation {
-    /// Puts the inputs of each set on the device, as [`Operation::moves`] has them; launches go through the sets in turn.
+    /// Uploads the inputs of each buffer set, rotated by [`Operation::moves`]. Launches rotate through the sets.
     fn open(
         &self,
         spec: &Spec,
@@ -55,23 +55,23 @@ pub trait NativeOpen: Operation {
     ) -> Result<Box<dyn Workload>, ZooError>;
 }
 
-/// An operator by CUDA's libraries: this build has no CUDA.
+/// Operator implemented with CUDA libraries. Empty in builds without CUDA.
 #[cfg(not(feature = "cuda"))]
 pub trait NativeOpen: Operation {}
 
 #[cfg(not(feature = "cuda"))]
 impl<O: Operation> NativeOpen for O {}
 
-/// A model by burn's operations, on any of its backends.
+/// Model implemented with burn operations, on any backend.
 pub trait BurnModel: Definition {
-    /// The model with its layers and input on a device.
+    /// Builds the forward pass from layers and input on a device.
     fn forward<B: Backend>(&self, shape: Shape, linears: Vec<Box<dyn Linear<B>>>, input: Tensor<B, 2>) -> Forward<B>;
 }
 
-/// A model by CUDA's libraries and kernels, without burn: weights as they are, or packed where there is a kernel for them.
+/// Model implemented with CUDA libraries and kernels, without burn. Weights are float, or packed where a kernel exists.
 #[cfg(feature = "cuda")]
 pub trait NativeModel: Definition {
-    /// Puts the tensors on the device, once for each set; launches go through the sets in turn.
+    /// Uploads the tensors once per buffer set. Launches rotate through the sets.
     fn open(
         &self,
         problem: &Problem,
@@ -82,19 +82,20 @@ pub trait NativeModel: Definition {
     ) -> Result<Box<dyn Workload>, ZooError>;
 }
 
-/// A model by CUDA's libraries: this build has no CUDA.
+/// Model implemented with CUDA libraries. Empty in builds without CUDA.
 #[cfg(not(feature = "cuda"))]
 pub trait NativeModel: Definition {}
 
 #[cfg(not(feature = "cuda"))]
 impl<D: Definition> NativeModel for D {}
 
-/// A model by kernels of the processor, in memory that is kept from launch to launch.
+/// Model implemented with CPU kernels, in memory that is reused by all launches.
 pub trait HostModel: Definition {
-    /// Whether its kernels take this size, these numbers and this treatment; the error says what they take.
+    /// Checks size, dtype and treatment; the error names what the kernels support.
     fn accepts(&self, problem: &Problem, treatment: &Treatment) -> Result<(), String>;
 
-    /// Copies the tensors of each set, the weights as the treatment stores them; launches go through the sets in turn.
+    /// Copies the tensors of each buffer set, with weights as the treatment stores them. Launches rotate through the
+    /// sets.
     fn open(
         &self,
         problem: &Problem,

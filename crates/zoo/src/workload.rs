@@ -1,91 +1,94 @@
-//! Something that can be launched, waited for and read.
+//! Workload: a computation that can be launched, synchronized and read.
 
 use crate::{Look, Sample, Seen, ZooError};
 use rayon::prelude::*;
 use std::time::Duration;
 
-/// A problem made runnable. It knows nothing of clocks.
+/// Computation on a device, ready to launch. Contains no timing.
 pub trait Workload: Send {
-    /// Enqueues one forward pass.
+    /// Enqueues one pass.
     fn launch(&mut self) -> Result<(), ZooError>;
 
-    /// Waits until every pass has run.
+    /// Waits until all enqueued passes have completed.
     fn settle(&mut self) -> Result<(), ZooError>;
 
-    /// Frees the outputs of earlier passes, where they are kept until the next ones are there.
+    /// Frees outputs of earlier passes that are otherwise stored until the next pass.
     fn forget(&mut self) {}
 
-    /// Runs one pass into memory filled with NaN and reads its outputs.
+    /// Runs one pass into memory filled with NaN and downloads its outputs.
     fn outputs(&mut self) -> Result<Vec<Output>, ZooError>;
 
-    /// Runs one pass into memory filled with NaN and looks at what it left, where that is. `None` where outputs can only be
-    /// read whole; then no pass is run.
+    /// Runs one pass into memory filled with NaN and computes digests of its outputs on the device.
+    ///
+    /// `None`, without running a pass, if outputs can only be downloaded whole.
     fn seen(&mut self, _looks: &[Look<'_>]) -> Result<Option<Vec<Seen>>, ZooError> {
         Ok(None)
     }
 
-    /// Reads the first outputs of all that were looked at, those of the first set.
+    /// Downloads the reference outputs: the first checked outputs of set 0.
     fn first(&mut self) -> Result<Option<Vec<Output>>, ZooError> {
         Ok(None)
     }
 
-    /// Reads the outputs that the last pass on a buffer set left, where there was one and they are still there.
+    /// Downloads the outputs of the last pass on `set`. `None` if there was no pass or its outputs are gone.
     fn kept(&mut self, _set: u32) -> Result<Option<Vec<Output>>, ZooError> {
         Ok(None)
     }
 
-    /// Whether what the last pass on a buffer set left has, moved on, the bits of the first outputs that were read of all,
-    /// those of the first set. `None` where the device cannot tell, or nothing is there.
+    /// Compares the last outputs of `set`, rotated back by its offset, bit for bit with the reference outputs of set 0.
+    ///
+    /// `None` if unsupported or not run.
     fn is_like_first(&mut self, _set: u32) -> Result<Option<bool>, ZooError> {
         Ok(None)
     }
 
-    /// Runs one pass into memory filled with NaN and answers the same of what it left, which stays to be read. Where that
-    /// cannot be told no pass is run.
+    /// Runs one pass into memory filled with NaN and compares its outputs with the reference outputs, bit for bit.
+    ///
+    /// The outputs can be downloaded afterwards. `None`, without running a pass, if unsupported.
     fn passes_like_first(&mut self) -> Result<Option<bool>, ZooError> {
         Ok(None)
     }
 
-    /// The buffer set that the next pass runs on, where they differ in content.
+    /// Buffer set of the next pass; 0 if the sets do not differ.
     fn next_set(&self) -> u32 {
         0
     }
 
-    /// Its only output.
+    /// Runs one pass and downloads its last output; for computations with a single output.
     fn output(&mut self) -> Result<Output, ZooError> {
-        self.outputs()?.pop().ok_or_else(|| ZooError::Device("the pass left no output".into()))
+        self.outputs()?.pop().ok_or_else(|| ZooError::Device("the pass produced no output".into()))
     }
 
-    /// Bytes of its weights on the device.
+    /// Bytes of the weights on the device.
     fn weight_bytes(&self) -> u64;
 
-    /// How long the host took to prune and quantize its weights, if they are.
+    /// Host time to prune and quantize the weights, if they are.
     fn quantizing(&self) -> Option<Duration> {
         None
     }
 
-    /// Whether f32 factors, given or made of codes, may be rounded to TF32 on their way into tensor cores.
+    /// True if tensor cores may round f32 operands, including dequantized ones, to TF32.
     fn may_use_tf32(&self) -> bool {
         false
     }
 
-    /// Whether the zeros of its pruned weights are left out of every product.
+    /// True if the kernels skip the zeros of pruned weights.
     fn skips_zeros(&self) -> bool {
         false
     }
 
-    /// Whether another process works, which this one starts and waits for.
+    /// True if each launch starts another process and waits for it.
     fn is_a_process(&self) -> bool {
         false
     }
 
-    /// Which kernel was chosen, where that is known.
+    /// Names of the kernels, if known.
     fn kernel(&self) -> Option<String> {
         None
     }
 }
 
-/// An output read back to the host.
+/// Output in host memory.
 #[derive(Debug, Clone)]
 pub struct Output {
     /// Number of rows.
@@ -103,7 +106,7 @@ impl PartialEq for Output {
 }
 
 impl Output {
-    /// Whether it is another one, each line of so many values of which was moved on by some of them.
+    /// True if each segment of `line` values equals the segment of `other`, rotated by `by`.
     pub(crate) fn is_moved_on(&self, other: &Self, line: usize, by: usize) -> bool {
         const SHARE: usize = 1 << 16;
         let size = |output: &Self| (output.rows, output.cols, output.values.len());
@@ -118,7 +121,7 @@ impl Output {
         size(self) == size(other) && (line == 0 || lines().all(moved))
     }
 
-    /// The sampled values in double precision.
+    /// Returns the sampled values in double precision.
     pub fn sampled(&self, sample: &Sample) -> Vec<f64> {
         sample.by_elements(|row, col| f64::from(self.values[row * self.cols + col]))
     }

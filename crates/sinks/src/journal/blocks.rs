@@ -1,4 +1,4 @@
-//! The lines of a journal, many at a time, so that all cores can read them.
+//! Reads the lines of a journal in blocks, so that all cores can parse them.
 
 use crate::SinkError;
 use calorimeter_case::too_long;
@@ -8,31 +8,31 @@ use std::ops::Range;
 use std::path::Path;
 use std::thread;
 
-/// The longest line: a header with the files of a run, each of a few MiB, or a record with all its windows.
+/// Maximum length of a line: a header with configuration files of a few MiB each, or a record with all its windows.
 pub(super) const MOST_BYTES: u64 = 256 << 20;
 
-/// So much is read at a time: beside reading it, starting threads for it takes no time.
+/// Bytes per block; reading a block takes far longer than starting threads for it.
 const BLOCK: usize = 8 << 20;
 
-/// What a core reads is at least this long.
+/// Minimum bytes per thread.
 const SHARE: usize = 256 << 10;
 
-/// The complete lines of a file, in blocks.
+/// Iterator over the complete lines of a file, in blocks.
 pub(super) struct Blocks<'a> {
     file: &'a File,
     pub(super) path: &'a Path,
     block: usize,
     bytes: Vec<u8>,
-    /// How much of that are complete lines.
+    /// Bytes of complete lines in the buffer.
     whole: usize,
-    /// How many lines there were before this block, and their length together.
+    /// Number of lines before this block, and their length.
     lines: usize,
     start: u64,
 }
 
-/// A line without its end, and where it lies in the file.
+/// Line without line feed, with its position in the file.
 pub(super) struct PlacedLine<'a> {
-    /// Counted from 1.
+    /// Line number, starting at 1.
     pub(super) number: usize,
     pub(super) start: u64,
     pub(super) text: &'a [u8],
@@ -43,12 +43,12 @@ impl<'a> Blocks<'a> {
         Self { file, path, block: BLOCK, bytes: Vec::new(), whole: 0, lines: 0, start: 0 }
     }
 
-    /// A first block that is hardly longer than the first line: for who wants nothing else.
+    /// Starts with a small block, for readers of the first line only.
     pub(super) fn starting_small(file: &'a File, path: &'a Path) -> Self {
         Self { block: 64 << 10, ..Self::of(file, path) }
     }
 
-    /// The next lines, or none at the end.
+    /// Returns the next lines; empty at the end.
     pub(super) fn next(&mut self) -> Result<Vec<PlacedLine<'_>>, SinkError> {
         self.start += self.whole as u64;
         self.bytes.drain(..self.whole);
@@ -80,13 +80,13 @@ impl<'a> Blocks<'a> {
         Ok(placed.collect())
     }
 
-    /// How many lines there were, their length together, and the length of what has no end, once there are no more.
+    /// At the end: number of lines, their length, and the length of the incomplete rest.
     pub(super) fn end(&self) -> (usize, u64, u64) {
         (self.lines, self.start + self.whole as u64, (self.bytes.len() - self.whole) as u64)
     }
 
     fn longer(&self, number: usize) -> SinkError {
-        self.unreadable(too_long(MOST_BYTES, &format!("the line {number} of a journal")))
+        self.unreadable(too_long(MOST_BYTES, &format!("line {number} of a journal")))
     }
 
     fn unreadable(&self, cause: std::io::Error) -> SinkError {
@@ -94,10 +94,10 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// The lines of a text that ends in a line feed, each without its own.
+/// Ranges of the lines of a text, without line feeds.
 fn ends(text: &[u8]) -> Vec<Range<usize>> {
     let (mut lines, mut rest, mut start) = (Vec::new(), text, 0);
-    // A slice cannot fail to be read.
+    // Reading from a slice cannot fail.
     while let Ok(length @ 1..) = rest.skip_until(b'\n') {
         lines.push(start..start + length - 1);
         start += length;
@@ -105,8 +105,8 @@ fn ends(text: &[u8]) -> Vec<Range<usize>> {
     lines
 }
 
-/// What is made of each of some lines, in their order: by several threads where that pays. Where the system has none to give,
-/// this one does it all.
+/// Maps lines in order, using several threads if there is enough text. Lines of threads that cannot be started are
+/// mapped on this one.
 pub(super) fn each<T: Send>(lines: &[PlacedLine<'_>], make: impl Fn(&PlacedLine<'_>) -> T + Sync) -> Vec<T> {
     let bytes: usize = lines.iter().map(|line| line.text.len()).sum();
     let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    /// Number, place and text of a line.
+    /// Number, start and text of a line.
     type Read = (usize, u64, String);
 
     fn read(text: &[u8], block: usize) -> (Vec<Read>, (usize, u64, u64)) {

@@ -1,4 +1,4 @@
-//! A journal that another process writes, read as it grows.
+//! Follows a journal that another process writes.
 
 use super::blocks::Blocks;
 use super::format::{Header, LineIn, Resumed, Summary, read_first_line, read_later_line};
@@ -10,31 +10,31 @@ use std::fs::{File, TryLockError};
 use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// An open journal, and how far it was read.
+/// Open journal with the current read position.
 #[derive(Debug)]
 pub struct Follower {
     path: PathBuf,
     file: File,
     header: Header,
-    /// Where the next line begins, and how many stand before it.
+    /// Start of the next line, and the number of lines before it.
     next: u64,
     lines: usize,
 }
 
-/// A later line of a journal.
+/// Line of a journal after the header.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Followed {
-    /// A case has ended, or has ended anew.
+    /// Finished case, or a later record of one.
     Record(Box<Record>),
-    /// The run was taken up again.
+    /// Resumption of the run.
     Resumed(Resumed),
-    /// The run has come to an end, unless it is taken up again.
+    /// End of the run, unless it is resumed.
     Summary(Summary),
 }
 
 impl Follower {
-    /// Opens the journal in `dir`, or a journal by its own name, and reads its first line.
+    /// Opens the journal in `dir`, or a journal file, and reads its first line.
     pub fn open(dir: &Path) -> Result<Self, SinkError> {
         let (file, path) = open(dir)?;
         let mut blocks = Blocks::starting_small(&file, &path);
@@ -45,14 +45,15 @@ impl Follower {
         Ok(Self { path, file, header, next, lines: 1 })
     }
 
-    /// The first line.
+    /// First line.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Tells of every complete line since the last time. One that has no end yet is left for the next, as it is then: a run
-    /// that is resumed cuts off what a killed one has left.
-    pub fn read(&mut self, mut hear: impl FnMut(Followed)) -> Result<(), SinkError> {
+    /// Reports every complete line since the last call.
+    ///
+    /// An incomplete line is left for the next call, since a resumed run truncates it.
+    pub fn read(&mut self, mut on_line: impl FnMut(Followed)) -> Result<(), SinkError> {
         let unreadable = |cause| SinkError::Read { path: self.path.clone(), cause };
         (&self.file).seek(SeekFrom::Start(self.next)).map_err(unreadable)?;
         let mut blocks = Blocks::of(&self.file, &self.path);
@@ -62,7 +63,7 @@ impl Follower {
                 break;
             }
             for line in lines {
-                hear(match read_later_line(line.text, self.lines + line.number, &self.path)? {
+                on_line(match read_later_line(line.text, self.lines + line.number, &self.path)? {
                     LineIn::Record(record) => Followed::Record(record),
                     LineIn::Resumed(resumed) => Followed::Resumed(resumed),
                     LineIn::Summary(summary) => Followed::Summary(summary),
@@ -74,10 +75,11 @@ impl Follower {
         if is_at(&self.file, &self.path) { Ok(()) } else { Err(SinkError::JournalLost { path: self.path.clone() }) }
     }
 
-    /// Whether nobody writes it any more. What was written last may still have to be read. Where files have no locks, somebody
-    /// always may.
+    /// True if no process is writing the journal any more; its last lines may still be unread.
+    ///
+    /// Always false on file systems without locks.
     pub fn is_abandoned(&self) -> bool {
-        // Shared, and let go at once: a run that is resumed at this moment asks again.
+        // A shared lock, released immediately: a run that is resumed at this moment retries.
         match self.file.try_lock_shared() {
             Ok(()) => self.file.unlock().is_ok(),
             Err(TryLockError::WouldBlock | TryLockError::Error(_)) => false,

@@ -1,4 +1,4 @@
-//! What the lines of a journal say, and how they are written and read.
+//! Format of journal lines.
 
 use crate::SinkError;
 use calorimeter_case::record::{Record, Status, SuiteSpeedup};
@@ -10,53 +10,54 @@ use std::path::{Path, PathBuf};
 const SCHEMA: &str = "calorimeter-journal";
 const VERSION: u32 = 1;
 
-/// Where a run comes from: all that is needed to repeat it and to judge its figures.
+/// Provenance of a run: all that is needed to repeat it and to judge its results.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Header {
-    /// Tells this run from every other.
+    /// Unique id of the run.
     pub run_id: String,
-    /// When it started: RFC 3339, local time with its offset.
+    /// Start time: RFC 3339, local time with offset.
     pub started: String,
-    /// The command line.
+    /// Command line.
     pub argv: Vec<String>,
-    /// The configuration after all defaults and overrides.
+    /// Configuration after all defaults and overrides.
     pub config: serde_json::Value,
-    /// A hash of all that decides which cases there are and how they are measured; a run continues only under the same.
+    /// Hash of all settings that determine the cases and how they are measured. A run is resumed only with an equal
+    /// one.
     pub config_fingerprint: String,
-    /// How many cases the plan has.
+    /// Number of cases in the plan.
     pub plan_cases: u64,
-    /// Machine, drivers, versions.
+    /// Machine, drivers and versions.
     pub environment: serde_json::Value,
-    /// The folder below which torchao-compatible files go, seen from that of the journal. Early journals do not tell.
+    /// Directory of the torchao-compatible files, relative to the journal. Absent in early journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_dir: Option<PathBuf>,
 }
 
-/// A run was taken up again here.
+/// Resumption of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resumed {
-    /// When, as RFC 3339.
+    /// Time in RFC 3339.
     pub time: String,
-    /// The command line that did it.
+    /// Command line.
     pub argv: Vec<String>,
-    /// Machine, drivers, versions of this part of the run. Early journals do not tell.
+    /// Machine, drivers and versions of this part of the run. Absent in early journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<serde_json::Value>,
 }
 
-/// The end of a run.
+/// End of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// When, as RFC 3339.
+    /// Time in RFC 3339.
     pub finished: String,
-    /// Stopped before the plan was through.
+    /// True if the run was stopped before the end of the plan.
     pub interrupted: bool,
-    /// How many cases ended how, over the whole journal.
+    /// Number of cases per status, over the whole journal.
     pub counts: BTreeMap<Status, u64>,
-    /// What else a reader should know.
+    /// Notes for readers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// The speed-ups of each recipe over all shapes.
+    /// Mean speed-up of each recipe over all shapes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suite: Vec<SuiteSpeedup>,
 }
@@ -69,14 +70,14 @@ struct FirstLine<'a> {
     header: &'a Header,
 }
 
-/// What the first line of every version has.
+/// Fields that the first line of every version has.
 #[derive(Deserialize)]
 struct Signature {
     schema: String,
     version: u32,
 }
 
-/// A later line, as it is written.
+/// Later line, for writing.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LineOut<'a> {
@@ -85,7 +86,7 @@ pub enum LineOut<'a> {
     Summary(&'a Summary),
 }
 
-/// The same as it is read: of a record what the reader wants to know.
+/// Later line, for reading; `R` is the part of a record that the reader requested.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LineIn<R> {
@@ -95,7 +96,7 @@ pub enum LineIn<R> {
 }
 
 impl<R> LineIn<R> {
-    /// The same, with what `make` makes of a record.
+    /// Converts the record.
     pub fn map<M>(self, make: impl FnOnce(R) -> M) -> LineIn<M> {
         match self {
             LineIn::Record(record) => LineIn::Record(make(record)),
@@ -105,17 +106,17 @@ impl<R> LineIn<R> {
     }
 }
 
-/// The first line.
+/// Encodes the first line.
 pub fn first_line(path: &Path, header: &Header) -> Result<Vec<u8>, SinkError> {
     encode(path, &FirstLine { schema: SCHEMA.into(), version: VERSION, header })
 }
 
-/// A later line.
+/// Encodes a later line.
 pub fn later_line(path: &Path, line: &LineOut<'_>) -> Result<Vec<u8>, SinkError> {
     encode(path, line)
 }
 
-/// The line of a record, and the record as it says it, where its series are too many for a line that is read again.
+/// Encodes a record. If its time series exceed `most` bytes, encodes it without them and returns the shortened record.
 pub fn line_of(path: &Path, record: &Record, most: u64) -> Result<(Vec<u8>, Option<Record>), SinkError> {
     let line = later_line(path, &LineOut::Record(record))?;
     if line.len() as u64 <= most {
@@ -125,7 +126,7 @@ pub fn line_of(path: &Path, record: &Record, most: u64) -> Result<(Vec<u8>, Opti
     shortened.take_series();
     let (long, most) = (line.len().div_ceil(1 << 20), most >> 20);
     let warning =
-        format!("its windows and samples are not kept: its line of the journal had {long} MiB, more than {most}");
+        format!("windows and samples dropped: the journal line had {long} MiB, more than the maximum of {most} MiB");
     shortened.outcome.warnings.push(warning);
     Ok((later_line(path, &LineOut::Record(&shortened))?, Some(shortened)))
 }
@@ -136,7 +137,7 @@ fn encode(path: &Path, line: &impl Serialize) -> Result<Vec<u8>, SinkError> {
     Ok(bytes)
 }
 
-/// What the first line says.
+/// Decodes the first line.
 pub fn read_first_line(line: &[u8], number: usize, path: &Path) -> Result<Header, SinkError> {
     match serde_json::from_slice::<Signature>(line) {
         Ok(signature) if signature.schema == SCHEMA && signature.version > VERSION => {
@@ -149,12 +150,12 @@ pub fn read_first_line(line: &[u8], number: usize, path: &Path) -> Result<Header
     }
 }
 
-/// What a later line says.
+/// Decodes a later line.
 pub fn read_later_line<R: DeserializeOwned>(line: &[u8], number: usize, path: &Path) -> Result<LineIn<R>, SinkError> {
     serde_json::from_slice(line).map_err(|cause| bad_line(path, number, cause))
 }
 
-/// The record of a line that was read as one before.
+/// Decodes a line that is known to hold a record.
 pub fn record_of_line(line: &[u8], path: &Path) -> Result<Record, SinkError> {
     match serde_json::from_slice(line).map_err(|cause| SinkError::format(path, cause))? {
         LineIn::Record(record) => Ok(record),

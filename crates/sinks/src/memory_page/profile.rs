@@ -1,71 +1,71 @@
-//! What the page is given.
+//! Input of the page.
 
 use calorimeter_case::record::Bound;
 use serde::{Deserialize, Serialize};
 
-/// Memory over time under one recipe and implementation, as one source told it.
+/// Memory over time under one recipe and implementation, as recorded by one source.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
-    /// What ran: `baseline eager`, `int8wo eager`, …
+    /// Recipe and implementation: `baseline eager`, `int8wo eager`, …
     pub label: String,
-    /// Who told: `host-allocator`, `cupti`, `pool-statistics`, …
+    /// Source: `host-allocator`, `cupti`, `pool-statistics`, …
     pub source: String,
-    /// The index of the profile that is this one's baseline. It has the same source.
+    /// Index of the baseline profile, which has an equal source.
     pub against: Option<usize>,
-    /// When it ended, in nanoseconds since its start.
+    /// End, in nanoseconds since the start.
     pub end_ns: u64,
-    /// From when on the source has nothing to tell any more because it lost events.
+    /// Time from which the source lost events.
     pub lost_from_ns: Option<u64>,
-    /// Bytes asked for: from each moment on the value beside it, in order of time. Empty where not told.
+    /// Requested bytes as (time, value), in order of time; each value holds from its time on. Empty if unavailable.
     pub allocated: Vec<(u64, u64)>,
-    /// Bytes handed out, padding included, in the same way.
+    /// Allocated bytes including padding, as (time, value).
     pub active: Vec<(u64, u64)>,
-    /// Bytes held of the device, in the same way.
+    /// Bytes reserved on the device, as (time, value).
     pub reserved: Vec<(u64, u64)>,
-    /// Named moments.
+    /// Named points in time.
     pub marks: Vec<Mark>,
-    /// The highest values.
+    /// Maximum values.
     pub peaks: Peaks,
-    /// When the peak was whose blocks are given.
+    /// Time of the peak whose blocks are listed.
     pub peak_at_ns: Option<u64>,
-    /// The blocks that lived at the peak; none where the source tells sums alone.
+    /// Blocks alive at the peak; empty if the source reports totals only.
     pub blocks: Vec<Block>,
-    /// What a reader must know to read the figures right.
+    /// Notes on the interpretation of the values.
     pub notes: Vec<String>,
 }
 
-/// A moment with a name.
+/// Named point in time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     /// Nanoseconds since the start of the profile.
     pub at_ns: u64,
-    /// Its name.
+    /// Name.
     pub name: String,
 }
 
-/// The most bytes there ever were; absent where the source does not tell.
+/// Maximum bytes; `None` if the source does not report them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peaks {
-    /// Of those asked for.
+    /// Requested bytes.
     pub allocated: Option<u64>,
-    /// Of those handed out.
+    /// Allocated bytes including padding.
     pub active: Option<u64>,
-    /// Of those held of the device.
+    /// Bytes reserved on the device.
     pub reserved: Option<u64>,
-    /// How far they can be trusted.
+    /// Accuracy of the values.
     pub bound: Bound,
 }
 
-/// Memory that was allocated and not freed.
+/// Memory block that was not freed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Block {
-    /// Where it begins.
+    /// Start address.
     pub address: u64,
-    /// How large it is.
+    /// Size.
     pub bytes: u64,
-    /// When it was allocated.
+    /// Allocation time.
     pub since_ns: u64,
-    /// What it is for.
+    /// Purpose.
     pub what: Option<String>,
 }
 

@@ -1,10 +1,10 @@
-//! The summary as Markdown, for a pull request or a message.
+//! Summary as Markdown, for a pull request or a message.
 
 use super::run::SummarizedRun;
 use super::summary::{CauseLine, MeanLine, Summary};
 use crate::markdown::{code, in_a_cell};
 
-/// How the cases ended, what each recipe buys, and why something has no time.
+/// Formats status counts, mean speed-ups per recipe, and reasons for missing times.
 pub fn markdown(runs: &[SummarizedRun]) -> String {
     let summary = Summary::of(runs);
     let statuses: Vec<String> = summary.statuses.iter().map(|(status, count)| format!("{count} {status}")).collect();
@@ -14,12 +14,11 @@ pub fn markdown(runs: &[SummarizedRun]) -> String {
         text += &machine(run).map_or_else(String::new, |machine| format!("- {machine}\n"));
     }
     if !summary.means.is_empty() {
-        text +=
-            "\n| recipe | kernels | where | cases | geometric mean | best | worst |\n|---|---|---|---|---|---|---|\n";
+        text += "\n| recipe | implementation | device, dtype, regime | cases | geometric mean | best | worst |\n|---|---|---|---|---|---|---|\n";
         text.extend(summary.means.iter().map(|line| mean(line, runs)));
     }
     if !summary.causes.is_empty() {
-        text += "\n| not measured | cases | why |\n|---|---|---|\n";
+        text += "\n| not measured | cases | reason |\n|---|---|---|\n";
         text.extend(summary.causes.iter().map(cause));
     }
     text

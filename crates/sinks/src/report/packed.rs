@@ -1,4 +1,4 @@
-//! Records as columns, each text once: the form in which they lie in a page.
+//! Columnar encoding of records for the page; each text is stored once.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use crate::columns::{COLUMNS, Cell, Kind};
 use crate::links::Way;
 use crate::record::Record;
 
-/// A column with a cell for each record.
+/// Column with a cell per record.
 #[derive(Serialize)]
 pub(super) struct Packed<'a> {
     name: Cow<'a, str>,
@@ -22,7 +22,7 @@ pub(super) struct Packed<'a> {
     cells: Cells<'a>,
 }
 
-/// A cell without a value was not measured.
+/// Cells; `None` means not measured.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Cells<'a> {
@@ -30,7 +30,7 @@ enum Cells<'a> {
     Words { words: Vec<Cow<'a, str>>, at: Vec<Option<u32>> },
 }
 
-/// Six digits are more than any measurement has. Whole numbers are written without a point.
+/// Number rounded to six digits, more than any measurement has. Integers are written without a decimal point.
 #[derive(Clone, Copy)]
 struct Figure(f64);
 
@@ -47,12 +47,12 @@ impl Figure {
     }
 }
 
-/// Every column in which something stands. Series are too long for a page, and axes come from the shape.
+/// Encodes every column with values, except windows, which are too long for a page. Axes are taken from the shape.
 pub(super) fn packed<'a>(runs: &'a [ReportedRun], page: &Path) -> Vec<Packed<'a>> {
     let mut columns = Vec::new();
     if runs.len() > 1 {
         let names = runs.iter().flat_map(|run| run.read.records.iter().map(|_| Some(run.name.as_str().into())));
-        columns.extend(words("run", "the run it belongs to", names));
+        columns.extend(words("run", "run", names));
     }
     for column in COLUMNS.iter().filter(|column| !["windows", "m", "k", "n"].contains(&column.name)) {
         let cells = records(runs).map(|record| column.cell(record));
@@ -86,7 +86,7 @@ fn number(cell: Cell<'_>) -> Option<Figure> {
     }
 }
 
-/// The axes of all shapes, in the order in which they first come.
+/// Columns of the axes of all shapes, in order of first occurrence.
 fn axes(runs: &[ReportedRun]) -> Vec<Packed<'_>> {
     let mut names: Vec<&str> = Vec::new();
     for (name, _) in records(runs).flat_map(|record| record.case.shape.iter()) {
@@ -96,25 +96,24 @@ fn axes(runs: &[ReportedRun]) -> Vec<Packed<'_>> {
     }
     let column = |name: &'_ str| {
         let sizes = records(runs).map(|record| record.case.shape.get(name).map(|size| Figure(size as f64)));
-        numbers(Cow::Owned(name.to_owned()), "", "an axis of the shape", sizes)
-            .map(|axis| Packed { kind: "axis", ..axis })
+        numbers(Cow::Owned(name.to_owned()), "", "axis of the shape", sizes).map(|axis| Packed { kind: "axis", ..axis })
     };
     names.into_iter().filter_map(column).collect()
 }
 
-/// What the machine reaches, as each record tells it.
+/// Columns of the machine's peaks, as stored in each record.
 fn peaks(runs: &[ReportedRun]) -> impl Iterator<Item = Packed<'_>> {
     let peak = |of: fn(&Record) -> Option<f64>| records(runs).map(move |record| of(record).map(Figure::rounded));
     let operations = peak(|record| record.rates.roofline.as_ref()?.peak_tflops);
     let bytes = peak(|record| record.rates.roofline.as_ref()?.peak_gbps);
     let columns = [
-        numbers("peak_tflops".into(), "10¹² operations/s", "the compute peak under continuous load", operations),
-        numbers("peak_gbps".into(), "10⁹ bytes/s", "the peak of memory or cache", bytes),
+        numbers("peak_tflops".into(), "10¹² operations/s", "compute peak under sustained load", operations),
+        numbers("peak_gbps".into(), "10⁹ bytes/s", "peak of memory or cache", bytes),
     ];
     columns.into_iter().flatten()
 }
 
-/// Where the files of a case are, seen from the page.
+/// Columns with the links from the page to the files of each case.
 fn links<'a>(runs: &'a [ReportedRun], page: &Path) -> impl Iterator<Item = Packed<'a>> {
     let link = |file: fn(&Record) -> Option<std::path::PathBuf>| {
         let of_run = |run: &'a ReportedRun| {
@@ -165,7 +164,7 @@ fn words<'a>(
     })
 }
 
-/// What a piece of Markdown says, without the marks of code and the targets of links.
+/// Strips code marks and link targets from Markdown.
 fn plain(markdown: &'static str) -> Cow<'static, str> {
     if !markdown.contains(['`', '[']) {
         return markdown.into();
@@ -227,7 +226,7 @@ mod tests {
         let batch = column(&columns, "batch");
         assert_eq!((&batch["kind"], &batch["numbers"]), (&json!("axis"), &json!([null, 7, null])));
         assert_eq!(column(&columns, "peak_gbps")["numbers"], json!([100, null, null]));
-        // What nobody measured has no column, and axes have one.
+        // Columns without values are omitted, and axes occur once.
         let names: Vec<&str> = columns.iter().map(|column| column["name"].as_str().unwrap()).collect();
         assert!(!names.contains(&"sqnr_db") && !names.contains(&"windows"), "{names:?}");
         assert_eq!(names.iter().filter(|name| **name == "m").count(), 1);

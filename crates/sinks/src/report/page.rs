@@ -1,4 +1,4 @@
-//! The page: its frame, its style, its scripts, and the records.
+//! Page: frame, style, scripts, and records.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use super::summary::Summary;
 const FRAME: &str = include_str!("page/frame.html");
 const STYLE: &str = include_str!("page/style.css");
 
-/// In the order in which they need each other.
+/// Scripts in order of their dependencies.
 const SCRIPTS: [&str; 16] = [
     include_str!("page/data.js"),
     include_str!("page/element.js"),
@@ -31,20 +31,21 @@ const SCRIPTS: [&str; 16] = [
     include_str!("page/table.js"),
 ];
 
-/// The page as it lies in a folder.
+/// Renders the page for a directory.
 pub(super) fn html(runs: &[ReportedRun], profiles: &[ReportedProfile], folder: &Path) -> Result<String, String> {
     let summarized: Vec<SummarizedRun> = runs.iter().map(SummarizedRun::from).collect();
     let summary = Summary::of(&summarized);
     let data = Data { summary, runs: runs.iter().map(Facts::of).collect(), profiles, columns: packed(runs, folder) };
     let json = serde_json::to_string(&data).map_err(|cause| cause.to_string())?;
-    // These occur in strings only, where an escape means the same, and nothing can end the script element early.
+    // These characters occur only in strings, where the escapes are equivalent; unescaped they could end the script
+    // element.
     let json = json.replace('<', r"\u003c").replace('>', r"\u003e").replace('&', r"\u0026");
     let page = FRAME.replacen("{{style}}", STYLE, 1).replacen("{{script}}", &SCRIPTS.concat(), 1);
-    // Last, so that nothing in the records is taken for a place.
+    // Last, so that placeholders in the records are not replaced.
     Ok(page.replacen("{{data}}", &json, 1))
 }
 
-/// What the page's scripts are given.
+/// Data of the page's scripts.
 #[derive(Serialize)]
 struct Data<'a> {
     summary: Summary<'a>,
@@ -53,7 +54,7 @@ struct Data<'a> {
     columns: Vec<Packed<'a>>,
 }
 
-/// Where a run comes from. A Parquet file that lies alone does not tell.
+/// Provenance of a run; mostly empty for a Parquet file without a journal.
 #[derive(Serialize)]
 struct Facts<'a> {
     name: &'a str,
@@ -67,16 +68,16 @@ struct Facts<'a> {
     sources: Vec<Source<'a>>,
 }
 
-/// A configuration file of the run.
+/// Configuration file of a run.
 #[derive(Serialize)]
 struct Source<'a> {
     path: &'a str,
     text: &'a str,
-    /// Whether the file was longer.
+    /// True if the text was truncated.
     cut: bool,
 }
 
-/// Longer ones were written by programs, and a page is for people.
+/// Maximum bytes shown of a configuration file; longer ones are generated.
 const MOST_OF_A_SOURCE: usize = 16 << 10;
 
 impl<'a> Facts<'a> {

@@ -1,4 +1,4 @@
-//! What a report is made of.
+//! Input of reports.
 
 use std::path::PathBuf;
 
@@ -8,38 +8,38 @@ use serde::Serialize;
 use crate::journal::Header;
 use crate::{Brief, ReadBack};
 
-/// A run to report.
+/// Run to report.
 #[derive(Clone, Debug)]
 pub struct ReportedRun {
-    /// As the user named it.
+    /// Name as given by the user.
     pub name: String,
-    /// Its folder, below which its traces and memory profiles are looked for.
+    /// Directory of the run with its traces and memory profiles.
     pub dir: PathBuf,
-    /// What is known of it.
+    /// Header and records.
     pub read: ReadBack,
-    /// The speed-ups of each recipe over all shapes.
+    /// Mean speed-up of each recipe over all shapes.
     pub means: Vec<Mean>,
 }
 
-/// The profile of a calibrated machine, to show beside runs.
+/// Profile of a calibrated machine.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReportedProfile {
-    /// As the user named it.
+    /// Name as given by the user.
     pub name: String,
-    /// What its file holds.
+    /// Content of the profile file.
     pub profile: serde_json::Value,
 }
 
-/// A run of which no more is reported than its summary.
+/// Run of which only the summary is reported.
 #[derive(Clone, Debug)]
 pub struct SummarizedRun {
-    /// As the user named it.
+    /// Name as given by the user.
     pub name: String,
-    /// Where it comes from; a Parquet file that lies alone does not tell.
+    /// Provenance; `None` for a Parquet file without a journal.
     pub header: Option<Header>,
-    /// What its summary needs of each case.
+    /// Excerpts of the records.
     pub cases: Vec<Brief>,
-    /// The speed-ups of each recipe over all shapes.
+    /// Mean speed-up of each recipe over all shapes.
     pub means: Vec<Mean>,
 }
 
@@ -50,16 +50,16 @@ impl From<&ReportedRun> for SummarizedRun {
     }
 }
 
-/// Speed-ups together, and whose they are.
+/// Mean of several speed-ups, and their records.
 #[derive(Clone, Debug)]
 pub struct Mean {
-    /// Their mean.
+    /// Mean.
     pub together: SuiteSpeedup,
-    /// The places of their records among those of the run.
+    /// Indices of the records in the run.
     pub of: Vec<usize>,
 }
 
-/// The records of all runs, one after the other.
+/// Records of all runs, in order.
 pub(super) fn records(runs: &[ReportedRun]) -> impl Iterator<Item = &Record> {
     runs.iter().flat_map(|run| &run.read.records)
 }

@@ -1,4 +1,4 @@
-//! The figures that stand first: how the cases ended, what each recipe buys, and why something has no time.
+//! Summary of a report: status counts, mean speed-ups, and reasons for missing times.
 
 use serde::Serialize;
 
@@ -7,11 +7,11 @@ use crate::causes::{causes_of, counted};
 use crate::record::SuiteSpeedup;
 use crate::{Brief, Status};
 
-/// What a reader should know before anything else.
+/// Summary of all runs.
 #[derive(Serialize)]
 pub(super) struct Summary<'a> {
     pub(super) cases: usize,
-    /// How many ended how; a way in which none ended is not listed.
+    /// Number of cases per status, without zeros.
     pub(super) statuses: Vec<(Status, usize)>,
     pub(super) means: Vec<MeanLine<'a>>,
     pub(super) causes: Vec<CauseLine<'a>>,
@@ -20,7 +20,7 @@ pub(super) struct Summary<'a> {
 
 #[derive(Serialize)]
 pub(super) struct MeanLine<'a> {
-    /// The place of its run.
+    /// Index of the run.
     pub(super) run: usize,
     #[serde(flatten)]
     pub(super) together: &'a SuiteSpeedup,
@@ -28,10 +28,10 @@ pub(super) struct MeanLine<'a> {
     pub(super) worst: Extreme<'a>,
 }
 
-/// The case with the highest or the lowest of several speed-ups.
+/// Case with the maximum or minimum speed-up.
 #[derive(Serialize)]
 pub(super) struct Extreme<'a> {
-    /// Its place among the records of all runs.
+    /// Index of the record among all runs.
     pub(super) row: usize,
     pub(super) id: &'a str,
     pub(super) shape: String,
@@ -43,7 +43,7 @@ pub(super) struct CauseLine<'a> {
     pub(super) status: Status,
     pub(super) reason: &'a str,
     pub(super) cases: usize,
-    /// A few of them.
+    /// Ids of the first few cases.
     pub(super) examples: Vec<&'a str>,
 }
 
@@ -77,10 +77,10 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// Where `first` is the place of the run's first record.
+/// Line of a mean; `first` is the index of the run's first record.
 fn line<'a>(run: usize, mean: &'a Mean, cases: &'a [Brief], first: usize) -> Option<MeanLine<'a>> {
     let ratio = |place: usize| cases.get(place)?.speedup;
-    // Of equal ones the later is the best and the earlier the worst.
+    // Ties: the last is the best and the first the worst.
     let by_ratio = |one: &&usize, other: &&usize| ratio(**one).unwrap_or(0.0).total_cmp(&ratio(**other).unwrap_or(0.0));
     let extreme = |place: &usize| {
         let case = cases.get(*place)?;

@@ -1,4 +1,4 @@
-//! Bencher's metric format: for each case its measures, each with bounds.
+//! Bencher Metric Format: measures with bounds for each case.
 
 use super::measured;
 use calorimeter_case::record::{Estimate, Record};
@@ -22,7 +22,7 @@ struct Measure {
     upper_value: Option<f64>,
 }
 
-/// `latency` in ns and `speedup` of every case, with their intervals.
+/// Formats `latency` in ns and `speedup` of every case, with confidence intervals.
 pub fn bencher(records: &[Record]) -> String {
     let measures = |(record, Estimate { median, lo, hi }): (&Record, Estimate)| {
         let latency = Measure { value: median, lower_value: lo, upper_value: hi };

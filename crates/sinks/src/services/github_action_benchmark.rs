@@ -1,4 +1,4 @@
-//! The list that the action `github-action-benchmark` takes as `customSmallerIsBetter`.
+//! List for `github-action-benchmark`, tool `customSmallerIsBetter`.
 
 use super::measured;
 use calorimeter_case::record::{Estimate, Record, Speedup};
@@ -15,7 +15,7 @@ struct Entry {
     extra: Option<String>,
 }
 
-/// The time of every case in ns; the range is the larger side of its interval.
+/// Formats the time of every case in ns; the range is the larger side of its confidence interval.
 pub fn github_action_benchmark(records: &[Record]) -> String {
     let entry = |(record, Estimate { median, lo, hi }): (&'_ Record, Estimate)| {
         let picoseconds = |nanos: f64| (nanos * 1e3).round() / 1e3;

@@ -1,4 +1,4 @@
-//! What services that follow benchmarks over time read: a figure for each case that was measured.
+//! Formats of continuous benchmarking services, with a metric for each measured case.
 
 mod bencher;
 mod github_action_benchmark;
@@ -10,7 +10,7 @@ pub use open_metrics::open_metrics;
 
 use calorimeter_case::record::{Estimate, Record};
 
-/// The cases that were measured, each with its time.
+/// Measured records with their times.
 fn measured(records: &[Record]) -> impl Iterator<Item = (&Record, Estimate)> {
     records.iter().filter(|record| record.is_ok()).filter_map(|record| Some((record, record.time.time_ns?)))
 }
@@ -73,7 +73,7 @@ mod tests {
             assert!(text.lines().any(|found| found == line), "{line}\n\n{text}");
         }
         assert!(text.ends_with("\n# EOF\n"));
-        // All samples of one family stand together.
+        // Samples of a family are contiguous.
         let families: Vec<bool> = text
             .lines()
             .filter(|line| !line.starts_with('#'))

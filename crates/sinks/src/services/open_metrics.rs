@@ -1,11 +1,12 @@
-//! The text format of OpenMetrics, which Prometheus and its like read.
+//! OpenMetrics text format, for Prometheus and compatible systems.
 
 use super::measured;
 use calorimeter_case::Case;
 use calorimeter_case::record::{Estimate, Record};
 use std::fmt::Write;
 
-/// The time in seconds and the speed-up of every case: three samples each, told apart by the label `bound`.
+/// Formats time in seconds and speed-up of every case: median and confidence interval, distinguished by the label
+/// `bound`.
 pub fn open_metrics(records: &[Record]) -> String {
     let mut text = "# HELP calorimeter_time_seconds Time of one run of a case.\n\
                     # TYPE calorimeter_time_seconds gauge\n\
@@ -41,7 +42,7 @@ fn samples(text: &mut String, name: &str, case: &Case, [median, lower, upper]: [
     let labels = labels.map(|(label, value)| format!("{label}=\"{}\",", escaped(&value))).concat();
     for (bound, value) in [("median", median), ("lower", lower), ("upper", upper)] {
         if let Some(value) = value {
-            // Infallible: a text takes what is written to it.
+            // Infallible for strings.
             let _ = writeln!(text, "{name}{{{labels}bound=\"{bound}\"}} {value:e}");
         }
     }

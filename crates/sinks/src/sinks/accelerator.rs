@@ -1,5 +1,5 @@
-//! The files of accelerator-microbenchmarks, for the cases that come from its configuration files and for suites that are
-//! to write them: a table for each entry, column for column as it writes them, and the lines of `metrics_report.jsonl`.
+//! Files of accelerator-microbenchmarks, for cases from its configuration files and for suites that request them: a
+//! table per entry, with its columns, and the lines of `metrics_report.jsonl`.
 
 mod row;
 mod statistics;
@@ -17,7 +17,8 @@ use std::io::{BufRead, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Writes `<csv_path>/t_<benchmark>_<ten characters>.tsv` for each entry, and adds to `<metrics_dir>/metrics_report.jsonl`.
+/// Writes `<csv_path>/t_<benchmark>_<ten characters>.tsv` for each entry, and appends to
+/// `<metrics_dir>/metrics_report.jsonl`.
 pub struct Accelerator;
 
 impl Sink for Accelerator {
@@ -55,37 +56,40 @@ impl Sink for Accelerator {
     }
 }
 
-/// The records of each entry, in order.
+/// Groups the records by configuration entry, in order.
 fn entries(records: &[Record]) -> Vec<(&Export, Vec<&Record>)> {
     let mut entries: Vec<(&Export, Vec<&Record>)> = Vec::new();
-    let mut place_of: HashMap<u32, usize> = HashMap::new();
+    let mut index_of: HashMap<u32, usize> = HashMap::new();
     for record in records {
         let Some(export) = &record.case.export else { continue };
-        let place = *place_of.entry(export.entry).or_insert_with(|| {
+        let index = *index_of.entry(export.entry).or_insert_with(|| {
             entries.push((export, Vec::new()));
             entries.len() - 1
         });
-        entries[place].1.push(record);
+        entries[index].1.push(record);
     }
     entries
 }
 
-/// Where the file says; but where a folder for everything was given, or the place is not on this machine, below the run's
-/// folder under the last part of its name.
-fn folder(run: &Run, told: &str) -> PathBuf {
-    let told = Path::new(told);
-    if run.dir == run.output_dir || told.to_string_lossy().contains("://") {
-        return run.dir.join(told.file_name().unwrap_or_default());
+/// Output directory of an entry.
+///
+/// If the user gave a directory for all results, or the configured one is a URL, it is a subdirectory of the run with
+/// the last part of the configured path.
+fn folder(run: &Run, configured: &str) -> PathBuf {
+    let configured = Path::new(configured);
+    if run.dir == run.output_dir || configured.to_string_lossy().contains("://") {
+        return run.dir.join(configured.file_name().unwrap_or_default());
     }
-    told.to_owned()
+    configured.to_owned()
 }
 
-/// A name as one part of a path: that of a journal may be anything.
+/// Sanitizes a name for use in a path; names in a journal are arbitrary.
 fn one_part(name: &str) -> String {
     name.replace(|c: char| !c.is_ascii_alphanumeric() && !"._-".contains(c), "_")
 }
 
-/// Ten characters that are theirs at random, and the same here whenever the files of a run are made again.
+/// Ten characters that are random in the original and here a hash of the run and entry, so that files keep their names
+/// when rendered again.
 fn token(run: &Run, entry: u32) -> String {
     const CHARACTERS: &[u8; 36] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     let header = &run.header;
@@ -106,7 +110,7 @@ fn table(rows: &[Row]) -> Result<Vec<u8>, ::csv::Error> {
     writer.into_inner().map_err(|failed| failed.into_error().into())
 }
 
-/// A cell of the table: names are the user's, and numbers are not to be taken for formulas.
+/// Formats a cell of the table. User-defined names must not be interpreted as formulas.
 fn written(cell: &Cell) -> String {
     match cell {
         Cell::Text(text) => as_text(text.into()).into_owned(),
@@ -114,14 +118,14 @@ fn written(cell: &Cell) -> String {
     }
 }
 
-/// One line of `metrics_report.jsonl`.
+/// Line of `metrics_report.jsonl`.
 #[derive(Serialize)]
 struct Line {
     metrics: Ordered,
     dimensions: Ordered,
 }
 
-/// A JSON object in the order of its columns.
+/// JSON object with keys in column order.
 struct Ordered(Vec<Column>);
 
 impl Serialize for Ordered {
@@ -140,13 +144,13 @@ impl Line {
     }
 }
 
-/// The dimension by which lines are found again when the files of a run are made anew.
+/// Dimension that identifies the lines of a run when its files are rendered again.
 const REPORT: &str = "report";
 
-/// How long others may keep a report locked, who add their lines in a moment.
+/// Timeout for the lock of a report that other processes append to.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Adds lines to a file that others write to as well, in place of those that this run has there already.
+/// Appends lines to a shared file and removes earlier lines of this run.
 fn add(path: &Path, reports: &[(String, Vec<Row>)]) -> Result<(), SinkError> {
     let mut lines = String::new();
     for (row, name) in reports.iter().flat_map(|(name, rows)| rows.iter().map(move |row| (row, name))) {
@@ -157,37 +161,37 @@ fn add(path: &Path, reports: &[(String, Vec<Row>)]) -> Result<(), SinkError> {
     path.parent().map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
     let mut file = lock::open_alone(path, PATIENCE)?;
     let names: HashSet<&str> = reports.iter().map(|(name, _)| name.as_str()).collect();
-    let (mut again, mut before, mut ended) = (false, 0, true);
+    let (mut has_own_lines, mut before, mut ended) = (false, 0, true);
     each_line(&file, path, |line| {
-        again |= is_of(line, &names);
+        has_own_lines |= is_of(line, &names);
         (before, ended) = (before + line.len() as u64, line.ends_with(b"\n"));
         Ok(())
     })?;
-    if again {
+    if has_own_lines {
         file.rewind().map_err(failed)?;
-        return atomic::write_with(path, |anew| {
-            let mut anew = BufWriter::new(anew);
+        return atomic::write_with(path, |output| {
+            let mut output = BufWriter::new(output);
             each_line(&file, path, |line| {
                 if is_of(line, &names) {
                     return Ok(());
                 }
                 let end: &[u8] = if line.ends_with(b"\n") { b"" } else { b"\n" };
-                anew.write_all(line).and_then(|()| anew.write_all(end)).map_err(failed)
+                output.write_all(line).and_then(|()| output.write_all(end)).map_err(failed)
             })?;
-            anew.write_all(lines.as_bytes()).and_then(|()| anew.flush()).map_err(failed)
+            output.write_all(lines.as_bytes()).and_then(|()| output.flush()).map_err(failed)
         });
     }
     if !ended {
         lines.insert(0, '\n');
     }
-    // At once and at the end: other programs add to it too, and know no lock.
+    // One write at the end, because programs without locks append to the file, too.
     file.write_all(lines.as_bytes()).map_err(|cause| {
         let _ = file.set_len(before);
         failed(cause)
     })
 }
 
-/// Whether a line belongs to one of these reports.
+/// True if a line belongs to one of these reports.
 fn is_of(line: &[u8], reports: &HashSet<&str>) -> bool {
     let line = String::from_utf8_lossy(line);
     let mark = format!("\"{REPORT}\":\"");
@@ -197,10 +201,10 @@ fn is_of(line: &[u8], reports: &HashSet<&str>) -> bool {
     })
 }
 
-/// A line of such a report has a few KiB.
+/// Maximum length of a line; lines of such a report have a few KiB.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// Each line with its end, one at a time: the file grows with every run of every program that adds to it.
+/// Calls `take` for each line with its line feed. Streamed, because every run of every program appends to the file.
 fn each_line(file: &File, path: &Path, mut take: impl FnMut(&[u8]) -> Result<(), SinkError>) -> Result<(), SinkError> {
     let (mut reader, mut line) = (BufReader::new(file), Vec::new());
     let unreadable = |cause| SinkError::Read { path: path.to_owned(), cause };
@@ -209,7 +213,7 @@ fn each_line(file: &File, path: &Path, mut take: impl FnMut(&[u8]) -> Result<(),
         let bytes = (&mut reader).take(MOST_BYTES + 1).read_until(b'\n', &mut line).map_err(unreadable)? as u64;
         match bytes {
             0 => return Ok(()),
-            bytes if bytes > MOST_BYTES => return Err(unreadable(too_long(MOST_BYTES, "a line of such a file"))),
+            bytes if bytes > MOST_BYTES => return Err(unreadable(too_long(MOST_BYTES, "a line of this file"))),
             _ => take(&line)?,
         }
     }

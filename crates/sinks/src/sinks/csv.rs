@@ -1,5 +1,5 @@
-//! `results.csv`: the [columns](crate::columns) for spreadsheets and scripts. An empty cell was not measured; an empty text is
-//! quoted.
+//! `results.csv`: the [columns](crate::columns) for spreadsheets and scripts. Empty cells were not measured; empty text
+//! is quoted.
 
 use std::borrow::Cow;
 use std::io::{BufWriter, Write};
@@ -11,7 +11,7 @@ use crate::sink::{Run, Sink};
 use crate::spreadsheet::as_text;
 use crate::{SinkError, atomic};
 
-/// Writes `results.csv` in the folder of the run.
+/// Writes `results.csv` to the directory of the run.
 pub struct Csv;
 
 impl Sink for Csv {
@@ -33,9 +33,9 @@ impl Sink for Csv {
     }
 }
 
-// The crate `csv` cannot tell an empty text from no cell, so the lines are written here.
+// Lines are formatted here because the crate `csv` does not distinguish empty text from an empty cell.
 
-/// All [columns](COLUMNS) but lists of times, which would be nine tenths of the file: Parquet and the journal have them.
+/// All [columns](COLUMNS) except lists of times, which would be 90 % of the file; Parquet and the journal have them.
 fn columns() -> impl Iterator<Item = &'static RecordColumn> {
     COLUMNS.iter().filter(|column| !LISTS.contains(&column.name))
 }
@@ -55,13 +55,13 @@ fn written(cell: Cell<'_>) -> Cow<'_, str> {
     match cell {
         Cell::Text(text) => quoted(as_text(text)),
         Cell::Count(count) => count.to_string().into(),
-        // The shortest digits that are read back as the same number.
+        // Shortest digits that parse to an equal number.
         Cell::Number(number) => serde_json::Value::from(number).to_string().into(),
         Cell::Flag(flag) => if flag { "true" } else { "false" }.into(),
     }
 }
 
-/// In quotes where it would not be read back without them.
+/// Quotes text if CSV requires it.
 fn quoted(text: Cow<'_, str>) -> Cow<'_, str> {
     if text.is_empty() || text.contains(['"', ',', '\n', '\r']) {
         return format!("\"{}\"", text.replace('"', "\"\"")).into();

@@ -1,4 +1,4 @@
-//! Our sinks, one file or folder each.
+//! Built-in sinks.
 
 pub mod accelerator;
 pub mod csv;
@@ -9,7 +9,7 @@ pub mod training;
 
 use crate::Sink;
 
-/// One line for each sink, in the order in which they write.
+/// Built-in sinks, in the order in which they write.
 pub(crate) const OURS: &[&dyn Sink] = &[
     &csv::Csv,
     #[cfg(feature = "tables")]

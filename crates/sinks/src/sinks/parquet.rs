@@ -1,4 +1,4 @@
-//! `results.parquet`: the [table] with its types, for polars, pandas, DuckDB and the like. In the feature `tables`.
+//! `results.parquet`: the typed [table], for polars, pandas, DuckDB and others. In the feature `tables`.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use polars::prelude::{ParquetWriter, PolarsError};
 use crate::sink::{Run, Sink};
 use crate::{SinkError, atomic, table};
 
-/// Writes `results.parquet` in the folder of the run.
+/// Writes `results.parquet` to the directory of the run.
 pub struct Parquet;
 
 impl Sink for Parquet {
@@ -23,8 +23,9 @@ impl Sink for Parquet {
     }
 }
 
-/// How many records are in memory at a time, and how many windows and launches of theirs. A group costs what its columns'
-/// bounds take, which the writer holds until the end.
+/// Maximum records per row group, and maximum windows and launches in them.
+///
+/// Bounds the memory of records. Each group costs the column statistics that the writer holds until the end.
 const RECORDS: usize = 2_000;
 const VALUES: usize = 200_000;
 

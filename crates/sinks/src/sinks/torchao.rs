@@ -1,6 +1,6 @@
-//! The CSV of torchao's micro-benchmarks, column for column and quote for quote, so that scripts made for it go on working.
+//! CSV of torchao's micro-benchmarks, with identical columns and quoting, so that existing scripts continue to work.
 //!
-//! See [`to_csv`] for which number fills which column.
+//! See [`to_csv`] for the content of the columns.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::{SinkError, atomic};
 use calorimeter_case::record::Record;
 use calorimeter_case::{Dtype, Element, Mode};
 
-/// The columns of the last schema that torchao had, in its spelling.
+/// Columns of torchao's last schema, in its spelling.
 pub const COLUMNS: [&str; 24] = [
     "name",
     "quantization",
@@ -44,8 +44,8 @@ pub const COLUMNS: [&str; 24] = [
     "memory_stats",
 ];
 
-/// Writes `<output_dir>/inference/results_<start>.csv`; none if nothing was timed. Runs that started in one second have a
-/// number behind it, as their folders do.
+/// Writes `<output_dir>/inference/results_<start>.csv`, unless nothing was timed. Runs that started in the same second
+/// get the numeric suffix of their directory.
 pub struct Torchao;
 
 impl Sink for Torchao {
@@ -55,7 +55,7 @@ impl Sink for Torchao {
 
     fn write(&self, run: &Run) -> Result<Vec<PathBuf>, SinkError> {
         let rows = pivot::rows(&run.records);
-        // Other modes have other columns, or are operators, which torchao does not have.
+        // Training has other columns, and torchao has no operators.
         let rows = || rows.iter().filter(|row| row.case.mode == Mode::Inference);
         if rows().next().is_none() || run.records.iter().all(|record| record.time.time_ns.is_none()) {
             return Ok(Vec::new());
@@ -68,7 +68,7 @@ impl Sink for Torchao {
     }
 }
 
-/// Where the results of a run in a mode go.
+/// Path of the results of a run in a mode.
 pub(super) fn results_path(run: &Run, mode: Mode) -> Result<PathBuf, SinkError> {
     let started = DateTime::parse_from_rfc3339(&run.header.started).map_err(|cause| SinkError::BadTime {
         journal: run.dir.join(JOURNAL_FILE),
@@ -79,7 +79,7 @@ pub(super) fn results_path(run: &Run, mode: Mode) -> Result<PathBuf, SinkError> 
     Ok(path_of(&run.output_dir, mode, &stamp))
 }
 
-/// Where torchao would put the results of a run that started then: `<base>/<mode>/results_%d%m%Y_%H%M%S.csv`.
+/// Path used by torchao for a start time: `<base>/<mode>/results_%d%m%Y_%H%M%S.csv`.
 pub fn file_path<Tz: TimeZone>(base: &Path, mode: Mode, started: &DateTime<Tz>) -> PathBuf {
     path_of(base, mode, &stamp(started.naive_local()))
 }
@@ -92,7 +92,7 @@ fn stamp(started: NaiveDateTime) -> String {
     started.format("%d%m%Y_%H%M%S").to_string()
 }
 
-/// The same of a run's id, where that is the name of a folder made for it, which no other run of the output folder has.
+/// Time stamp from a run id, if the id is the name of a generated directory, which is unique in the results directory.
 fn run_stamp(run_id: &str) -> Option<String> {
     let (started, number) = NaiveDateTime::parse_and_remainder(run_id, "%Y%m%d-%H%M%S").ok()?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -100,14 +100,14 @@ fn run_stamp(run_id: &str) -> Option<String> {
     known.then(|| stamp(started) + number)
 }
 
-/// The records as that CSV: a row for each recipe and shape that the user listed, baselines added for comparison left out.
+/// Formats records as that CSV: a row for each recipe and shape that the user listed, without implied baselines.
 ///
-/// Times are medians in milliseconds, of the regime that the records have; two regimes give two rows and are never mixed.
-/// The eager columns come from the implementation `eager`, the compiled ones from the fastest other implementation; the
-/// baseline columns from the recipe `baseline` in the same way. The speed-ups are the quotients of these cells, rounded to
-/// two decimals: baseline by quantized (eager), baseline by quantized (compiled), eager by compiled (quantized).
-/// `memory_stats` has the peak of the compiled arm, or of the eager one where that is unknown, in 10⁶ bytes.
-/// What was not measured is an empty cell, and a row of which nothing was measured is there all the same.
+/// Times are medians in milliseconds. Regimes are not mixed; each gives its own row. The eager columns hold the
+/// implementation `eager`, the compiled columns the fastest other implementation, and the baseline columns likewise for
+/// the recipe `baseline`. Speed-ups are quotients of these cells, rounded to two decimals: baseline by quantized
+/// (eager), baseline by quantized (compiled), eager by compiled (quantized). `memory_stats` holds the peak of the
+/// compiled arm, else of the eager one, in 10⁶ bytes. Unmeasured cells are empty; rows without any measurement are
+/// included.
 pub fn to_csv(records: &[Record], base: &Path) -> Result<Vec<u8>, SinkError> {
     let mut text = Vec::new();
     encode(pivot::rows(records).iter(), base, base, &mut text).map_err(|cause| SinkError::format(base, cause))?;
@@ -120,7 +120,7 @@ fn encode<'a>(
     dir: &Path,
     file: impl Write,
 ) -> Result<(), ::csv::Error> {
-    // Python's csv.writer ends lines like this on every system.
+    // Line ending of Python's csv.writer on every system.
     let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(file);
     writer.write_record(COLUMNS)?;
     for row in rows {
@@ -160,7 +160,7 @@ fn cells(row: &Row, base: &Path, dir: &Path) -> [String; 24] {
     ]
 }
 
-/// The name that was given, or the one that torchao makes up.
+/// Given name, or the one that torchao generates.
 fn name(row: &Row) -> String {
     let Row { case, m, k, n, .. } = row;
     match case.name.as_str() {
@@ -169,13 +169,13 @@ fn name(row: &Row) -> String {
     }
 }
 
-/// A file of the compiled arm, or of the eager one where that has none.
+/// Path of a file of the compiled arm, else of the eager one.
 fn path(row: &Row, dir: &Path, of: impl Fn(&Record) -> Option<String>) -> String {
     let file = row.compiled.0.and_then(&of).or_else(|| row.eager.0.and_then(&of));
     file.map(|file| dir.join(file).display().to_string()).unwrap_or_default()
 }
 
-/// As Python prints the dictionary, with the key under which torch reports the peak.
+/// Python dictionary with the key under which torch reports the peak.
 fn memory_stats(row: &Row) -> String {
     let peak = |record: Option<&Record>| record.and_then(|record| record.footprint.peak_bytes);
     match peak(row.compiled.0).or(peak(row.eager.0)) {

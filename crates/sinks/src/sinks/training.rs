@@ -1,9 +1,9 @@
-//! The results of training with the columns of the mode that torchao wrote and never merged, and a few of ours behind them: a
-//! row for each recipe, shape and implementation, with its passes side by side.
+//! Training results, with the columns of torchao's unmerged training mode followed by our own: a row for each recipe,
+//! shape and implementation with all passes.
 //!
-//! `total_time_ms` is the forward and the backward pass together, which were measured together; the `reference_…` columns are
-//! those of the recipe `baseline` in the same implementation. `speedup` is the quotient of the two totals. Percentages are of
-//! the peaks that were measured on the machine.
+//! `total_time_ms` is the time of forward and backward pass, measured together. The `reference_…` columns belong to the
+//! recipe `baseline` in an equal implementation; `speedup` is the quotient of the totals. Percentages are relative to
+//! the measured peaks of the machine.
 
 use super::torchao::{python_bool, results_path, torch_dtype};
 use crate::python::float;
@@ -15,7 +15,7 @@ use calorimeter_case::{Case, Mode, Name};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// The columns in their order.
+/// Columns, in order.
 const COLUMNS: [&str; 27] = [
     "name",
     "quantization",
@@ -46,7 +46,7 @@ const COLUMNS: [&str; 27] = [
     "tokens_per_sec",
 ];
 
-/// Writes `<output_dir>/training/results_<start>.csv`; none if no pass of training was timed.
+/// Writes `<output_dir>/training/results_<start>.csv`, unless no training pass was timed.
 pub struct Training;
 
 impl Sink for Training {
@@ -66,7 +66,7 @@ impl Sink for Training {
     }
 }
 
-/// A pass, as its workload's name ends.
+/// Pass of a training step, from the suffix of the workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Pass {
     Forward,
@@ -75,7 +75,7 @@ enum Pass {
     Step,
 }
 
-/// The longer of two names that end alike comes first.
+/// Suffixes of workloads; a suffix precedes its own suffixes.
 const PASSES: [(&str, Pass); 5] = [
     ("_forward_backward", Pass::Total),
     ("_forward", Pass::Forward),
@@ -84,12 +84,12 @@ const PASSES: [(&str, Pass); 5] = [
     ("_sgd_step", Pass::Step),
 ];
 
-/// The layer and the pass of a workload.
+/// Splits the name of a workload into layer and pass.
 fn parted(workload: &str) -> Option<(&str, Pass)> {
     PASSES.iter().find_map(|(end, pass)| Some((workload.strip_suffix(end)?, *pass)))
 }
 
-/// The passes of one recipe at one shape in one implementation.
+/// Passes of a recipe, shape and implementation.
 #[derive(Clone)]
 struct Row<'a> {
     case: &'a Case,
@@ -106,7 +106,7 @@ impl Row<'_> {
         Some(self.of(pass)?.time.time_ns?.median / 1e6)
     }
 
-    /// What is compared: everything but the recipe.
+    /// Identity of the row except for the recipe.
     fn kind(&self) -> String {
         kind(self.case, self.model)
     }

@@ -1,4 +1,4 @@
-//! Records read back from a Parquet file: what identifies a case, how it ended, and the figures that reports and comparisons show.
+//! Reads records from a Parquet file: identity, outcome, and the values that reports and comparisons show.
 
 use polars::prelude::{AnyValue, DataFrame, ParquetReader, PolarsResult, SerReader};
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use crate::SinkError;
 use crate::columns::{COLUMNS, RecordColumn};
 use crate::record::{Accuracy, Record};
 
-/// Fields that stand in the table as they do in the record; a field of the accuracy does, too.
+/// Fields stored unchanged in the table; fields of the accuracy are stored unchanged as well.
 const AS_THEY_ARE: &[&str] = &[
     "id",
     "mode",
@@ -57,13 +57,13 @@ const AS_THEY_ARE: &[&str] = &[
     "memory_profile",
 ];
 
-/// Of the samples of sensors the table has the middle.
+/// Path of telemetry samples, of which the table holds the median.
 const SAMPLES: &str = "telemetry.samples.";
 
-/// Lists of times, which stand in the table as one text.
+/// Lists of times, stored as text.
 const LISTS: [&str; 2] = ["of_processes_ns", "of_places_ns"];
 
-/// The records of a Parquet file of ours, as far as it holds them.
+/// Reads the records of a Parquet file written by this crate, as far as it holds them.
 pub fn read_records(path: &Path) -> Result<Vec<Record>, SinkError> {
     let file = File::open(path).map_err(|cause| SinkError::Read { path: path.to_owned(), cause })?;
     let refused = |why: String| SinkError::NotOurTable { path: path.to_owned(), why };
@@ -87,12 +87,12 @@ fn is_read(column: &RecordColumn) -> bool {
         || of_accuracy
 }
 
-/// The fields of a record, as its JSON has them.
+/// Fields of a record as in its JSON.
 fn fields(frame: &DataFrame, columns: &[&RecordColumn], row: usize) -> PolarsResult<Map<String, Value>> {
     let (mut fields, mut sample) = (Map::new(), Map::new());
     for column in columns {
         let cells = match frame.column(column.name) {
-            // Tables of early versions are without them.
+            // Missing in tables of early versions.
             Err(_) if LISTS.contains(&column.name) => continue,
             cells => cells?,
         };
@@ -124,7 +124,7 @@ fn fields(frame: &DataFrame, columns: &[&RecordColumn], row: usize) -> PolarsRes
     Ok(fields)
 }
 
-/// A figure of a sample as its JSON has it: clocks are whole, and reasons a list.
+/// Converts a telemetry value to its JSON form: clocks are integers, and throttle reasons a list.
 fn of_sample(figure: &str, value: Value) -> Value {
     match (figure, value.as_f64()) {
         ("clock_mhz" | "memory_clock_mhz", Some(megahertz)) => (megahertz.round() as u64).into(),
@@ -133,12 +133,12 @@ fn of_sample(figure: &str, value: Value) -> Value {
     }
 }
 
-/// The times of `1040.5;960`.
+/// Parses a list of times such as `1040.5;960`.
 fn times(text: &str) -> Value {
     text.split(';').filter_map(|time| time.parse::<f64>().ok()).collect::<Vec<_>>().into()
 }
 
-/// The axes of `m1024-k512-n256` as an object.
+/// Parses axes such as `m1024-k512-n256` into an object.
 fn axes(text: &str) -> Value {
     let axis = |part: &str| {
         let name = part.trim_end_matches(|c: char| c.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! What each recipe costs in accuracy and saves in memory: a row for each recipe, a column for each model and shape.
+//! Accuracy and weight size: a row per recipe, a column per model and shape.
 
 use super::live::sqnr;
 use super::text::nanoseconds;
@@ -11,11 +11,12 @@ use std::collections::HashMap;
 const GAP: usize = 2;
 const TAIL: &str = "  weights  quantize";
 
-/// One table for each dtype, device and implementation, in lines of so many characters; what is wider goes on in another one.
+/// Formats a table per dtype, device and implementation, in lines of at most `width` characters; wider tables are
+/// split.
 ///
-/// A cell is the SQNR in dB, `exact` where the output equals the reference, or the status of a case that is not ok.
-/// `weights` is the size of the stored weights as a share of the baseline's, `quantize` the time in which the host pruned
-/// and quantized them; both are sums over the measured cells of the row. A recipe that exists for none of them has no row.
+/// A cell is the SQNR in dB, `exact` if the output equals the reference, or the status of a case that is not ok.
+/// `weights` is the size of the stored weights relative to the baseline, `quantize` the host time to prune and quantize
+/// them; both are sums over the measured cells of the row. Recipes that are unsupported everywhere have no row.
 pub fn accuracy(records: &[Record], color: Color, width: usize) -> String {
     let mut tables: Vec<Table> = Vec::new();
     for record in records {
@@ -31,7 +32,7 @@ pub fn accuracy(records: &[Record], color: Color, width: usize) -> String {
     parts.join("\n\n")
 }
 
-/// What the cells of a table have in common: a share of the weights means something in one dtype only.
+/// Key of a table; relative weight sizes are comparable within one dtype only.
 fn key(case: &Case) -> Key {
     (case.mode, case.element, case.device, case.implementation)
 }
@@ -44,7 +45,7 @@ struct Table<'a> {
     columns: Vec<Column<'a>>,
 }
 
-/// A model at a shape, with the records of its recipes.
+/// Model at a shape, with the records of its recipes.
 struct Column<'a> {
     case: &'a Case,
     records: HashMap<String, &'a Record>,
@@ -57,7 +58,7 @@ impl<'a> Table<'a> {
             self.recipes.push(recipe.clone());
         }
         let identity = |case: &'a Case| (&case.name, &case.workload, &case.shape, &case.shape_name);
-        // A case that the plan has twice opens a column of its own.
+        // A case that occurs twice in the plan opens a second column.
         let free = |c: &&mut Column<'a>| identity(c.case) == identity(case) && !c.records.contains_key(&recipe);
         match self.columns.iter_mut().find(free) {
             Some(column) => drop(column.records.insert(recipe, record)),
@@ -65,7 +66,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Leaves out the recipes that exist nowhere, and what is empty without them.
+    /// Removes recipes that are unsupported everywhere, and columns that are empty without them.
     fn leave_out_absent(&mut self) {
         let is_absent =
             |record: Option<&&Record>| record.is_none_or(|record| record.outcome.status == Status::Unsupported);
@@ -80,10 +81,10 @@ impl<'a> Table<'a> {
         self.columns.retain(|column| !column.records.is_empty());
     }
 
-    /// The table, or as many of them as it takes to show all columns.
+    /// Formats the table, split if the columns exceed the width.
     fn parts(&self, color: Color, width: usize) -> Vec<String> {
         let widest = self.columns.iter().map(Column::width).max().unwrap_or(0);
-        // A name that leaves no room for a column stands in a line of its own.
+        // A name that leaves too few characters for a column gets its own line.
         let most = width.saturating_sub(widest + TAIL.len()).max("recipe".len());
         let names = self.recipes.iter().map(|recipe| recipe.chars().count());
         let recipe_width = names.filter(|&name| name <= most).max().unwrap_or(0).max("recipe".len());
@@ -131,7 +132,7 @@ impl<'a> Table<'a> {
 }
 
 impl Column<'_> {
-    /// The lines of its heading; entries without a name leave the last one empty.
+    /// Lines of the heading; the last is empty for entries without a name.
     fn labels(&self) -> [String; 3] {
         [self.case.workload.to_string(), self.case.shape.to_string(), self.case.name.clone()]
     }
@@ -158,7 +159,7 @@ fn figure(record: &Record) -> String {
     }
 }
 
-/// The last two columns of a row.
+/// Last two columns of a row.
 fn tail(row: &[Option<&Record>]) -> String {
     let measured = || row.iter().flatten().filter(|record| record.outcome.status == Status::Ok);
     let sizes = measured().filter_map(|record| record.weights.weight_bytes.zip(record.weights.baseline_weight_bytes));

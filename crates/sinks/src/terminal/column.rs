@@ -1,17 +1,17 @@
-//! A column of a table that is printed when all its rows are there.
+//! Column of a table that is printed after all rows are known.
 
 use super::NOBODY;
 
 /// Blanks between columns.
 pub(super) const GAP: usize = 2;
 
-/// One thing that is told of every row.
+/// Column with a cell per row.
 pub(super) struct Column {
     pub name: String,
     pub cells: Vec<String>,
-    /// Whether its cells begin where they do, instead of ending together.
+    /// True for left alignment.
     pub is_text: bool,
-    /// What stands before and after a cell that is told without the name of its column.
+    /// Prefix and suffix of a cell that is shown without its column name.
     pub words: (&'static str, &'static str),
 }
 
@@ -20,7 +20,7 @@ impl Column {
         Self { name: name.into(), cells: cells.collect(), is_text: false, words: ("", "") }
     }
 
-    /// What it takes of a line, with the gap after it.
+    /// Width with the following gap.
     pub fn width(&self) -> usize {
         GAP + self.longest()
     }

@@ -1,4 +1,4 @@
-//! Rows that can be printed as they come.
+//! Rows that are printed as cases finish.
 
 use super::text::{self, four_digits, indented, interval, listed, nanoseconds, operations, wrap};
 use super::{Color, RECIPE_WIDTH, WIDTH, bold, group, paint};
@@ -6,11 +6,11 @@ use calorimeter_case::record::{KernelShare, Record, Status, finite};
 use calorimeter_case::{Case, Verdict};
 
 const IMPLEMENTATION_WIDTH: usize = 6;
-/// What the time and the speed-up take, and what a line is still read at.
+/// Minimum width, for time and speed-up, and maximum width, for readability.
 const NARROWEST: usize = 72;
 const WIDEST: usize = 200;
 
-/// Prints a heading whenever the group changes.
+/// Table of finished cases with a heading for each group.
 #[derive(Clone, Debug)]
 pub struct LiveTable {
     color: Color,
@@ -19,17 +19,17 @@ pub struct LiveTable {
 }
 
 impl LiveTable {
-    /// A table with nothing in it yet.
+    /// Creates an empty table.
     pub fn new(color: Color) -> LiveTable {
         LiveTable { color, width: WIDTH, last: None }
     }
 
-    /// The same for lines of so many characters: on narrow terminals fewer figures stand in columns, and the others below.
+    /// Sets the line width. Narrow tables have fewer columns; other values are shown below the row.
     pub fn as_wide_as(self, width: usize) -> LiveTable {
         LiveTable { width: width.clamp(NARROWEST, WIDEST), ..self }
     }
 
-    /// The lines to print for this record; none for what does not exist here, of which the summary tells once.
+    /// Formats a record; `None` for unsupported cases, which only the summary lists.
     pub fn show(&mut self, record: &Record) -> Option<String> {
         if record.outcome.status == Status::Unsupported {
             return None;
@@ -46,10 +46,10 @@ impl LiveTable {
     }
 }
 
-/// The two lines above a group: what its cases have in common, and the names of the columns.
+/// Heading of a group: common properties of its cases, and column names.
 pub fn heading(case: &Case, color: Color, width: usize) -> String {
     let shape = match case.shape_name.as_str() {
-        // It was written down as it is.
+        // The user listed the shape without a name.
         "" | "custom" => case.shape.to_string(),
         name => format!("{} ({name})", case.shape),
     };
@@ -77,16 +77,16 @@ pub fn heading(case: &Case, color: Color, width: usize) -> String {
     format!("{}\n{}", bold(&group, color), bold(&names, color))
 }
 
-/// One case. A measured one is a line of figures; another one says its status and the reason.
+/// Formats a case: a line of values if measured, otherwise status and reason.
 ///
-/// The interval of a figure is half its width, in percent of the figure. Rates are FLOP/s, or GB/s where it is said. SQNR
-/// is in dB, `exact` where the output equals the reference. `-` was not measured. `UNCLEAR` is the verdict INCONCLUSIVE.
-/// An operator has no recipe and no weights: there stand how many kernels one run takes and its GB/s.
-/// After the stopwatch comes the share of the roof that binds: `compute` or `memory`; then what went to and from the
-/// device's memory, where its counters were read.
+/// The interval of a value is half its width, in percent of the value. Rates are FLOP/s, or GB/s where marked. SQNR is
+/// in dB, `exact` if the output equals the reference. `-` was not measured. `UNCLEAR` is the verdict INCONCLUSIVE.
+/// Operators have no recipe and weights; their columns show the kernels of one run and its GB/s. The stopwatch is
+/// followed by the share of the binding peak, `compute` or `memory`, and by the bytes moved to and from device memory,
+/// if its counters were read.
 pub fn row(record: &Record, color: Color, width: usize) -> String {
     let recipe = match record.case.mode {
-        // What ran is told by its name.
+        // Foreign work is named by its implementation.
         mode if mode.is_foreign() => record.case.implementation.to_string(),
         mode if mode.is_operator() => launched(record),
         _ => record.case.variant(),
@@ -100,12 +100,12 @@ pub fn row(record: &Record, color: Color, width: usize) -> String {
     if too_long { format!("{recipe}\n{row}") } else { row }
 }
 
-/// The implementation, where it is not what the row is called by.
+/// Implementation, unless the row is named by it.
 fn implementation(case: &Case) -> &'static str {
     if case.mode.is_foreign() { "" } else { case.implementation.name().as_str() }
 }
 
-/// The number of kernels, where they were counted, and whether they are fewer than unfused.
+/// Number of kernels, if counted, and the fusion state.
 fn launched(record: &Record) -> String {
     let count = record.execution.kernel_launches.map_or("-".into(), |launches| format!("{launches:.0}"));
     record.execution.fusion_state.iter().fold(count, |text, state| format!("{text} {}", state.as_str()))
@@ -154,15 +154,15 @@ fn measured(record: &Record, recipe: &str, color: Color, width: usize) -> String
     }
 }
 
-/// What the figures would be beside the other cases, where power or heat held the device back and each was timed alone.
+/// Interleaved time and speed-up, for cases that were throttled and therefore timed in isolation.
 fn in_turns(record: &Record) -> Option<String> {
     let time = nanoseconds(record.time.in_turns_ns.as_ref()?.median);
     let ratio = record.speedup.as_ref().and_then(|speedup| speedup.in_turns.as_ref());
     let ratio = ratio.map(|ratio| format!(", {}x", four_digits(ratio.median))).unwrap_or_default();
-    Some(format!("held back, so timed alone; in turns {time}{ratio}"))
+    Some(format!("throttled; timed in isolation (interleaved: {time}{ratio})"))
 }
 
-/// The kernels of a launch where they were recorded, the longest first.
+/// Kernels of a launch, if recorded, longest first.
 fn kernels(record: &Record, width: usize) -> Vec<String> {
     const MOST: usize = 8;
     let line = |kernel: &KernelShare| {
@@ -178,7 +178,7 @@ fn kernels(record: &Record, width: usize) -> Vec<String> {
     lines
 }
 
-/// The peaks of its memory where it was followed.
+/// Memory peaks, if recorded.
 fn memory(record: &Record, width: usize) -> Option<String> {
     let memory = record.footprint.memory.as_ref()?;
     let peak = |bytes: Option<u64>, what: &str| {
@@ -193,12 +193,12 @@ fn memory(record: &Record, width: usize) -> Option<String> {
             match 100.0 * (1.0 / saving - 1.0) {
                 more if more >= 0.05 => format!("{more:.1} % more than the baseline"),
                 less if less <= -0.05 => format!("{sign}{:.1} % less than the baseline", -less),
-                _ => "as much as the baseline".into(),
+                _ => "equal to the baseline".into(),
             }
         }),
     ];
     let peaks = peaks.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    Some(indented(&format!("memory at its peak: {peaks}"), 4, width))
+    Some(indented(&format!("peak memory: {peaks}"), 4, width))
 }
 
 fn not_measured(record: &Record, recipe: &str, color: Color, width: usize) -> String {
@@ -213,7 +213,7 @@ fn not_measured(record: &Record, recipe: &str, color: Color, width: usize) -> St
     }
 }
 
-/// The columns of a measured row up to the notes. The verdict comes with its color, the rest is plain.
+/// Columns of a measured row without the notes. Only the verdict is colored.
 struct Cells<'a> {
     recipe: &'a str,
     implementation: &'a str,
@@ -246,7 +246,7 @@ impl Cells<'_> {
         format!("{line}  {:>9}  {:>5}  {:>9}", self.rate, self.sqnr, self.weights)
     }
 
-    /// What stands below a narrow line, in words.
+    /// Values shown below a narrow line, in words.
     fn below(&self, record: &Record) -> Vec<String> {
         let is_operator = record.case.mode.is_operator();
         let rate = if self.rate.ends_with("/s") { self.rate.to_owned() } else { format!("{}FLOP/s", self.rate) };
@@ -258,13 +258,13 @@ impl Cells<'_> {
     }
 }
 
-/// Whether all columns are wider than this.
+/// True if the line is too narrow for all columns.
 fn is_narrow(width: usize) -> bool {
     const COLUMNS: usize = 109;
     width < COLUMNS
 }
 
-/// Text with characters that take no room.
+/// Text with escape codes; they have zero width.
 struct Painted {
     text: String,
     invisible: usize,
@@ -289,7 +289,7 @@ fn verdict(verdict: Verdict, color: Color) -> Painted {
 fn rate(record: &Record) -> String {
     match (record.rates.tflops.and_then(finite), record.rates.gbps.and_then(finite)) {
         (Some(tflops), _) if tflops > 0.0 => operations(tflops),
-        // A column of its own has it.
+        // Shown in its own column.
         _ if record.case.mode.is_operator() => "-".into(),
         (_, Some(gbps)) => format!("{} GB/s", four_digits(gbps)),
         _ => "-".into(),

@@ -1,4 +1,4 @@
-//! Operators side by side: a table for each, a row for each shape, a column for each implementation.
+//! Operator tables: one per operator, a row per shape, a column per implementation.
 
 use super::column::{Column, GAP};
 use super::text::{self, four_digits, listed, nanoseconds, wrap};
@@ -6,11 +6,13 @@ use super::{Color, NOBODY, bold};
 use calorimeter_case::record::{Memory, Record, Status};
 use calorimeter_case::{Case, Device, Element, Implementation, Name, Regime};
 
-/// One table for each operator, number type, device and regime, in lines of so many characters. A cell is the time of one run,
-/// or why there is none; then come the fastest of several implementations with its speed-up and verdict, its rates, its share of
-/// the measured roof that binds and its peak of memory above the inputs. What there is no room for stands below its row. Under
-/// a table stand the geometric mean of the speed-ups of each implementation, and the size from which on one of them stays the
-/// fastest, as far as intervals tell. What does not exist has no row and no column.
+/// Formats a table per operator, dtype, device and regime, in lines of at most `width` characters.
+///
+/// A cell is the time of one run, or the status if there is none. The following columns show the fastest of several
+/// implementations with its speed-up and verdict, rates, share of the binding peak, and peak memory above the inputs.
+/// Columns that do not fit are shown below the row. The table is followed by the geometric mean of each
+/// implementation's speed-ups and by the size from which on one of them is the fastest, as far as confidence intervals
+/// allow. Unsupported cases have no row and column.
 pub fn operators(records: &[Record], color: Color, width: usize) -> String {
     let mut tables: Vec<Table> = Vec::new();
     let exists = |record: &&Record| record.outcome.status != Status::Unsupported;
@@ -24,7 +26,7 @@ pub fn operators(records: &[Record], color: Color, width: usize) -> String {
     tables.iter().map(|table| table.text(color, width)).collect::<Vec<_>>().join("\n\n")
 }
 
-/// What the cells of a table have in common.
+/// Key of a table.
 fn key(case: &Case) -> Key {
     (case.workload, case.element, case.output, case.device, case.regime)
 }
@@ -36,7 +38,7 @@ struct Table<'a> {
     rows: Vec<Row<'a>>,
 }
 
-/// A shape, with the record of each implementation.
+/// Shape with the record of each implementation.
 struct Row<'a> {
     case: &'a Case,
     records: Vec<&'a Record>,
@@ -75,12 +77,12 @@ impl<'a> Table<'a> {
         lines.join("\n")
     }
 
-    /// The names of the columns, and a row for each shape.
+    /// Column names, and a row for each shape.
     fn lines(&self, color: Color, width: usize) -> Vec<String> {
         let (shape, times, notes) = (self.shape(), self.times(), self.notes());
         let fits = |columns: &[&Column]| columns.iter().map(|column| column.width()).sum::<usize>() <= width + GAP;
         let all = |notes| shape.iter().chain(&times).chain(notes).collect::<Vec<&Column>>();
-        // A shape of many axes stands above its times, where there is no room beside them.
+        // A shape of many axes is printed above its times if both do not fit in a line.
         let (shape_above, columns) = if fits(&all(&notes[..0])) {
             let room = (0..=notes.len()).rev().find(|&count| fits(&all(&notes[..count]))).unwrap_or(0);
             (false, all(&notes[..room]))
@@ -124,7 +126,7 @@ impl<'a> Table<'a> {
         self.implementations().into_iter().map(column).collect()
     }
 
-    /// What is told of the fastest, where anything is.
+    /// Columns about the fastest implementation; empty ones are omitted.
     fn notes(&self) -> Vec<Column> {
         let column = |name: &str, cell: fn(&Row<'a>) -> Option<String>| {
             Column::of_figures(name, self.rows.iter().map(|row| cell(row).unwrap_or_default()))
@@ -141,7 +143,7 @@ impl<'a> Table<'a> {
         all.into_iter().filter(|column| column.cells.iter().any(|cell| !cell.is_empty())).collect()
     }
 
-    /// The geometric mean of each implementation's speed-ups over the shapes: a sentence for all that have as many.
+    /// Geometric means of each implementation's speed-ups over the shapes; one sentence per number of shapes.
     fn means(&self) -> Vec<String> {
         let mut means: Vec<(usize, Vec<String>)> = Vec::new();
         for name in self.implementations() {
@@ -162,7 +164,7 @@ impl<'a> Table<'a> {
         means.into_iter().map(sentence).collect()
     }
 
-    /// The implementation that is the fastest at the largest shapes, and from which size on it is.
+    /// Implementation that is the fastest at the largest shapes, and the size from which on it is.
     fn crossover(&self) -> Option<String> {
         let mut rows: Vec<(&Row, Implementation)> =
             self.rows.iter().filter_map(|row| Some((row, row.winner()?))).collect();
@@ -199,7 +201,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The measured implementations.
+    /// Measured implementations with their times.
     fn timed(&self) -> impl Iterator<Item = (&'a Record, f64)> {
         let ok = self.records.iter().copied().filter(|record| record.outcome.status == Status::Ok);
         ok.filter_map(|record| Some((record, record.time.time_ns?.median)))
@@ -209,7 +211,7 @@ impl<'a> Row<'a> {
         self.timed().min_by(|a, b| a.1.total_cmp(&b.1)).map(|(record, _)| record)
     }
 
-    /// The fastest of several, where the intervals of the others do not reach its own.
+    /// Fastest of several implementations, if no other confidence interval overlaps its own.
     fn winner(&self) -> Option<Implementation> {
         let fastest = (self.timed().count() > 1).then(|| self.fastest()).flatten()?;
         let end = |record: &Record| record.time.time_ns.map(|time| time.hi.unwrap_or(time.median));
@@ -218,7 +220,7 @@ impl<'a> Row<'a> {
         others.all(|other| start(other) > end(fastest)).then_some(fastest.case.implementation)
     }
 
-    /// The fastest of several.
+    /// Fastest of several implementations.
     fn first_of_several(&self) -> Option<&'a Record> {
         (self.timed().count() > 1).then(|| self.fastest()).flatten()
     }
@@ -251,7 +253,7 @@ impl<'a> Row<'a> {
         Some(format!("{:.0} % {}", roof.percent, roof.bound))
     }
 
-    /// The peak above the inputs.
+    /// Peak memory above the inputs.
     fn above(&self) -> Option<String> {
         let memory: &Memory = self.fastest()?.footprint.memory.as_deref()?;
         memory.peak_above_inputs.map(|bytes| format!("{}+{}", memory.bound.sign(), text::memory(bytes)))

@@ -1,4 +1,4 @@
-//! What to say when a run is over.
+//! Summary of a finished run.
 
 use std::cmp::Reverse;
 
@@ -10,8 +10,8 @@ use calorimeter_case::record::{Record, Status, SuiteSpeedup};
 
 const MOST_LISTED: usize = 10;
 
-/// How the run went: counts, speed-ups over all shapes, which implementation won how often, why cases are not `ok`, and
-/// what was warned of.
+/// Formats status counts, mean speed-ups over all shapes, wins of each implementation, reasons for missing times, and
+/// warnings.
 pub fn summary(records: &[Record], suite: &[SuiteSpeedup], color: Color, width: usize) -> String {
     let counts = count_by_status(records);
     let parts: Vec<String> =
@@ -70,10 +70,10 @@ fn together(speedup: &SuiteSpeedup) -> String {
     format!("    {recipe:RECIPE_WIDTH$} {implementation:6}  {ratio:>8} {interval}")
 }
 
-/// Which implementation was the fastest of several, how often, for each recipe.
+/// Wins of each implementation against others, for each recipe.
 fn winners(records: &[Record]) -> Vec<String> {
     let mut wins: Vec<(String, Vec<(&str, usize)>)> = Vec::new();
-    // What is compared stands side by side.
+    // Compared cases are adjacent.
     for group in records.chunk_by(|a, b| group(&a.case) == group(&b.case)) {
         for contest in contests(group).into_iter().filter(|contest| contest.rivals > 1) {
             let case = &contest.best.case;
@@ -93,12 +93,12 @@ fn winners(records: &[Record]) -> Vec<String> {
     wins.into_iter().map(line).collect()
 }
 
-/// The implementations of one recipe at one shape, and the fastest of them.
+/// Fastest implementation of a recipe at a shape.
 struct Contest<'a> {
     rivals: usize,
     best: &'a Record,
     nanos: f64,
-    /// Whether the interval of another one reaches its own.
+    /// True if the confidence interval of another implementation overlaps its own.
     is_even: bool,
 }
 
@@ -127,7 +127,7 @@ fn contests(group: &[Record]) -> Vec<Contest<'_>> {
     contests
 }
 
-/// A map that keeps the order in which its keys came.
+/// Insertion-ordered map: index of a key, which is added if missing.
 fn position_or_push<K: PartialEq, V: Default>(list: &mut Vec<(K, V)>, key: K) -> usize {
     list.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
         list.push((key, V::default()));
@@ -147,7 +147,7 @@ fn told(cause: &Cause, color: Color, width: usize) -> Vec<String> {
     lines
 }
 
-/// What does not exist here, for which nobody waited: a line for each reason.
+/// Lines of unsupported cases, one per reason.
 fn not_here(causes: &[&Cause], color: Color, width: usize) -> Vec<String> {
     let count: usize = causes.iter().map(|cause| cause.ids.len()).sum();
     let head = (count > 0).then(|| format!("  {}, {}", paint(Status::Unsupported.as_str(), "33", color), cases(count)));

@@ -1,8 +1,8 @@
-//! Figures and sentences as text.
+//! Text formatting of values and sentences.
 
 use calorimeter_case::record::finite;
 
-/// Bytes with four digits and the unit that suits them.
+/// Formats bytes with four digits and a binary unit.
 pub(super) fn memory(bytes: u64) -> String {
     let rounded = |scale: u64| format!("{:.3e}", bytes as f64 / scale as f64).parse().unwrap_or(f64::INFINITY);
     let units = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
@@ -12,7 +12,7 @@ pub(super) fn memory(bytes: u64) -> String {
     }
 }
 
-/// Operations per second with four digits, and a letter for thousands of them: k, M, G, T or P.
+/// Formats operations per second with four digits and an SI prefix.
 pub fn operations(tflops: f64) -> String {
     let rate = 1e12 * tflops;
     let rounded = format!("{rate:.3e}").parse().unwrap_or(rate);
@@ -40,7 +40,7 @@ pub(super) fn interval(middle: f64, lo: Option<f64>, hi: Option<f64>) -> Option<
     Some(format!("±{percent:.decimals$}%"))
 }
 
-/// A time with four digits and its unit.
+/// Formats a time with four digits and its unit.
 pub fn nanoseconds(nanos: f64) -> String {
     // Rounded first, so that 999.96 ns is 1.000 µs.
     let rounded = format!("{nanos:.3e}").parse().unwrap_or(nanos);
@@ -53,7 +53,7 @@ pub fn nanoseconds(nanos: f64) -> String {
     format!("{} {unit}", four_digits(rounded / scale))
 }
 
-/// Four significant digits, more where the integer part has them and fewer below a thousandth.
+/// Formats four significant digits; more if the integer part has more, fewer below a thousandth.
 pub fn four_digits(value: f64) -> String {
     let scientific = format!("{value:.3e}");
     let exponent: i32 = scientific.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0);
@@ -67,7 +67,7 @@ pub(super) fn indented(text: &str, indent: usize, width: usize) -> String {
     lines.join("\n")
 }
 
-/// The same of things with commas between them, broken after a comma; one that is longer than a line is wrapped.
+/// Joins items with commas and breaks lines after commas; an item longer than a line is wrapped.
 pub(super) fn listed(things: &[&str], indent: usize, width: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     for (at, thing) in things.iter().enumerate() {
@@ -84,8 +84,9 @@ pub(super) fn listed(things: &[&str], indent: usize, width: usize) -> String {
     lines.iter().map(|line| indented(line, indent, width)).collect::<Vec<_>>().join("\n")
 }
 
-/// Lines of at most `width` characters, broken at blanks, and inside a word that is longer than that. Line feeds and control
-/// characters become blanks, because a reason may quote what a driver wrote to its terminal.
+/// Wraps text at blanks to `width` characters; longer words are split.
+///
+/// Line feeds and control characters become blanks, because a reason may quote terminal output of a driver.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut room = 0;

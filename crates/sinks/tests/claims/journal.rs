@@ -1,4 +1,4 @@
-//! What the journal keeps, and what it refuses.
+//! Crash safety, resumption and validation of the journal.
 
 use crate::samples::{bare, full, header, resumed, slim, summary};
 use calorimeter_sinks::journal::{self, Followed, Follower, JOURNAL_FILE, Journal, JournalWarning};
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::{fs, io};
 
-/// A finished journal with two records, and its bytes.
+/// Writes a finished journal with two records; returns its bytes.
 fn small_journal(dir: &Path) -> Vec<u8> {
     let mut journal = Journal::create(dir, &header()).unwrap();
     journal.append(&full("a")).unwrap();
@@ -38,7 +38,7 @@ fn a_journal_cut_anywhere_loses_at_most_its_last_record() {
     for length in 0..=bytes.len() {
         fs::write(&path, &bytes[..length]).unwrap();
         if length < ends[0] {
-            // Never seen after a crash: the file gets its name only with its header in it.
+            // Impossible after a crash: the file gets its name after its header is written.
             assert!(matches!(journal::read(dir.path()), Err(SinkError::NotAJournal { .. })), "{length}");
             continue;
         }
@@ -68,7 +68,7 @@ fn a_journal_cut_anywhere_loses_at_most_its_last_record() {
 fn what_summaries_need_is_the_same_whether_it_is_read_from_lines_or_made_from_records() {
     let dir = tempfile::tempdir().unwrap();
     let mut journal = Journal::create(dir.path(), &header()).unwrap();
-    // The later record of a case counts, and keeps the place of the first.
+    // The last record of a case counts, at the position of the first.
     for record in [bare("a"), full("b"), Record::without_time(bare("c").case, Status::Failed, "a reason"), full("a")] {
         journal.append(&record).unwrap();
     }
@@ -124,7 +124,7 @@ fn a_lock_that_is_let_go_in_a_moment_is_waited_for() {
     small_journal(dir.path());
     let file = fs::File::open(dir.path().join(JOURNAL_FILE)).unwrap();
     file.try_lock().unwrap();
-    // The lock belongs to the open file, and this process is the last that has it.
+    // The lock belongs to the open file, and the child process is the last to hold it.
     let mut holder = Command::new("sleep").arg("0.3").stdin(Stdio::from(file)).spawn().unwrap();
     Journal::resume(dir.path(), "abc", &resumed()).unwrap();
     holder.wait().unwrap();
@@ -161,7 +161,7 @@ fn a_record_that_nobody_would_find_is_an_error() {
         journal.append(&bare("a")).unwrap();
         disturb(&dir);
         let error = journal.append(&bare("b")).unwrap_err().to_string();
-        assert!(error.contains("run/journal.jsonl is no longer the file that this run writes"), "{error}");
+        assert!(error.contains("run/journal.jsonl is no longer the journal of this run"), "{error}");
         assert!(journal.finish(&summary(false)).is_err());
     }
 }
@@ -182,7 +182,7 @@ fn what_is_no_journal_of_this_run_is_refused_and_left_alone() {
         ("foreign", "m,k,n\n1,2,3\n", "not a calorimeter journal"),
         ("binary", "\u{0}\u{1}\n", "not a calorimeter journal"),
         ("other json", "{\"schema\":\"x\",\"version\":1}\n", "not a calorimeter journal"),
-        ("newer", &newer, "has journal version 2, and this program knows versions up to 1"),
+        ("newer", &newer, "has journal version 2, newer than the supported version 1"),
         ("incomplete header", &incomplete, "journal.jsonl:1: not a journal line: missing field `run_id`"),
         ("broken record", &broken, "journal.jsonl:3: not a journal line: expected value"),
         ("unknown line", &unknown, "journal.jsonl:4: not a journal line: unknown variant `epilogue`"),
@@ -216,30 +216,28 @@ fn a_missing_journal_and_an_unwritable_folder_are_named() {
     assert!(error.contains(dir.path().to_str().unwrap()) && error.contains("does not exist"), "{error}");
     assert!(matches!(journal::read(dir.path()), Err(SinkError::JournalMissing { .. })));
 
-    // A file in the way stops every user, which a read-only folder does not do for root.
+    // A file in the path fails for every user; a read-only directory does not stop root.
     fs::write(dir.path().join("file"), "").unwrap();
     let inside = dir.path().join("file/results");
     let error = journal::check_writable(&inside).unwrap_err();
-    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>()).expect("what the system said");
-    assert_eq!(error.to_string(), format!("cannot write in the folder {}", inside.display()));
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>()).expect("system error");
+    assert_eq!(error.to_string(), format!("cannot write to the directory {}", inside.display()));
     assert!(!cause.to_string().is_empty());
     let fresh = dir.path().join("new/results");
     journal::check_writable(&fresh).unwrap();
-    assert_eq!(fs::read_dir(&fresh).unwrap().count(), 0, "the probe is gone");
+    assert_eq!(fs::read_dir(&fresh).unwrap().count(), 0, "the probe is deleted");
 }
-
-// ---- the derived files
 
 #[test]
 fn a_line_without_end_is_not_read_to_its_end() {
     let dir = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("/dev/zero", dir.path().join("journal.jsonl")).unwrap();
     let error = journal::read(dir.path()).unwrap_err().with_causes();
-    let says = "it is longer than 256 MiB, the most that is read of the line 1 of a journal";
+    let says = "exceeds 256 MiB, the size limit of line 1 of a journal";
     assert!(error.contains(says), "{error}");
 }
 
-/// What a follower reads at once, as one letter a line: a record by the first of its id.
+/// Lines read by a follower, as one letter each: the first letter of a record's id, R or S.
 fn followed(follower: &mut Follower) -> String {
     let mut read = String::new();
     let hear = |line| match line {
@@ -274,7 +272,7 @@ fn a_journal_is_followed_as_it_grows_also_through_half_a_line_and_a_resume() {
     assert_eq!(followed(&mut follower), "b");
     half(&line[..line.len() / 2]);
     assert_eq!(followed(&mut follower), "");
-    // What is half there is cut off, and other lines come in its place.
+    // Resuming truncates the incomplete line; other lines follow.
     let (mut journal, _) = Journal::resume(dir.path(), "abc", &resumed()).unwrap();
     journal.append(&bare("c")).unwrap();
     journal.finish(&summary(false)).unwrap();

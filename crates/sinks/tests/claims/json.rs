@@ -1,4 +1,4 @@
-//! What a record is as JSON.
+//! JSON representation of records.
 
 use crate::samples::{bare, full};
 use calorimeter_case::{Axes, Case, Device, Name, Regime, Verdict};
@@ -105,5 +105,3 @@ proptest! {
         prop_assert_eq!(serde_json::from_str::<Record>(&json).unwrap(), record);
     }
 }
-
-// ---- the journal

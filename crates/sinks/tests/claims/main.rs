@@ -1,4 +1,4 @@
-//! What this crate promises.
+//! Guarantees of this crate.
 
 mod golden;
 mod journal;

@@ -1,4 +1,4 @@
-//! Records and journals that the claims share.
+//! Records and journals shared by the tests.
 
 use calorimeter_case::{Case, Counts, Export, FusionModel, TuningLevel, Verdict};
 use calorimeter_sinks::journal::{Header, Resumed, Summary};
@@ -37,7 +37,7 @@ pub fn summary(interrupted: bool) -> Summary {
     }
 }
 
-/// A record with every field filled, and awkward text.
+/// Record with every field set, and text that needs escaping.
 pub fn full(id: &str) -> Record {
     Record {
         speedup: Some(Speedup {
@@ -209,7 +209,7 @@ pub fn full(id: &str) -> Record {
     }
 }
 
-/// The same as a file without an export would have it, so that no folder is written to.
+/// Full record without an export, so that no directory outside the run is written.
 pub fn stays_home(id: &str) -> Record {
     let record = full(id);
     Record { case: Case { export: None, ..record.case }, ..record }
@@ -219,13 +219,11 @@ pub fn bare(id: &str) -> Record {
     Record::new(Case { id: id.into(), shape: [("batch", 8), ("m", 2)].into(), ..Case::default() }, Status::Crashed)
 }
 
-// ---- the schema
-
 pub fn run(dir: &Path, records: Vec<Record>) -> Run {
     Run { dir: dir.into(), output_dir: dir.join("out"), header: header(), records, stored: Stored::default() }
 }
 
-/// Records whose series stay on disk.
+/// Records without their time series.
 pub fn slim(records: &[Record]) -> Vec<Record> {
     let slim = |record: &Record| {
         let mut record = record.clone();

@@ -1,4 +1,4 @@
-//! Series that stay on disk.
+//! Time series stored on disk.
 
 use crate::samples::{bare, header, resumed, run, slim, stays_home, summary};
 use calorimeter_sinks::record::Record;
@@ -6,7 +6,7 @@ use calorimeter_sinks::{Journal, Run, Stored, journal, write_all};
 use std::fs;
 use std::path::Path;
 
-/// The records in a journal: one of them twice, of which the later counts.
+/// Writes a journal in which one case has two records; the last counts.
 fn written(dir: &Path) -> (Vec<Record>, Stored) {
     let records = vec![stays_home("a"), bare("b"), stays_home("c")];
     let mut journal = Journal::create(dir, &header()).unwrap();
@@ -34,7 +34,7 @@ fn series_are_read_back_from_the_journal_and_every_file_is_the_same() {
         let written = write_all(run);
         assert!(written.errors.is_empty(), "{:?}", written.errors);
         let bytes = |path: &std::path::PathBuf| (path.file_name().unwrap().to_owned(), fs::read(path).unwrap());
-        // The last one says which files lie beside it, and only one of the two has a journal there.
+        // The last file lists the files next to it, and only one of the two runs has a journal there.
         written.paths[..written.paths.len() - 1].iter().map(bytes).collect::<Vec<_>>()
     });
     assert_eq!(ours, expected);

@@ -1,4 +1,4 @@
-//! What tables show of records.
+//! Tables of records: CSV, Parquet and columns.
 
 use crate::samples::{bare, full, run, stays_home};
 use calorimeter_case::Case;
@@ -76,7 +76,8 @@ fn a_build_without_tables_says_which_file_it_cannot_write() {
     assert_eq!(not_in_this_build(), expected);
 }
 
-/// Texts that need quotes and such that do not, an empty one, and numbers on either side of where exponents begin.
+/// Records with text that needs quotes, text that does not, empty text, and numbers around the limits of exponent
+/// notation.
 fn awkward() -> Vec<Record> {
     let with = |id: &str, number: f64| Record {
         rates: Rates { tflops: Some(number), gbps: Some(-number), ..bare(id).rates },
@@ -105,7 +106,7 @@ fn awkward() -> Vec<Record> {
     records
 }
 
-/// The file was written by the CSV writer of polars; windows were taken out of it.
+/// The golden file was written by the CSV writer of polars, then windows were removed.
 #[test]
 fn the_csv_is_to_the_byte_what_it_was_when_polars_wrote_it_but_for_formulas() {
     let dir = tempfile::tempdir().unwrap();
@@ -120,9 +121,7 @@ fn the_csv_is_to_the_byte_what_it_was_when_polars_wrote_it_but_for_formulas() {
     assert_eq!(csv.len(), golden.len());
 }
 
-// ---- the columns
-
-/// A field that is new in the record belongs into [`full`]: the text of a record shows every one, and absent ones by a word.
+/// A new field must be added to [`full`], whose debug output shows every field; absent ones are recognized by a word.
 #[test]
 fn the_full_record_leaves_no_field_out() {
     let text = format!("{:?}", full("a"));
@@ -140,7 +139,7 @@ fn every_column_has_a_cell_in_the_full_record() {
     }
 }
 
-/// The places of all numbers, texts and flags in a JSON value; lists are looked through.
+/// Collects the paths of all scalars in a JSON value; lists are traversed.
 fn leaves(value: &serde_json::Value, place: &str, found: &mut BTreeSet<String>) {
     match value {
         serde_json::Value::Object(fields) => {
@@ -159,7 +158,7 @@ fn leaves(value: &serde_json::Value, place: &str, found: &mut BTreeSet<String>) 
 fn every_field_of_the_journal_is_documented_once_and_nothing_else_is() {
     let mut written = BTreeSet::new();
     leaves(&serde_json::to_value(full("a")).unwrap(), "", &mut written);
-    // Columns that show a list or an object as a whole name that; its parts are listed beside them.
+    // Columns that show a whole list or object; its parts are listed separately.
     let whole = ["shape", "windows"];
     let documented: Vec<&str> = COLUMNS
         .iter()

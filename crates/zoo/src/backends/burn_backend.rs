@@ -1,4 +1,4 @@
-//! A backend of burn.
+//! Trait of burn backends, with on-device output checks for CubeCL runtimes.
 
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use crate::numbers::doubles;
@@ -14,38 +14,38 @@ use calorimeter_recipes::training::Float8Backend;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use calorimeter_recipes::{Dtype, Element};
 
-/// burn without fusion on a runtime of CubeCL.
+/// burn backend without fusion on a CubeCL runtime.
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub type CubeOf<R> = burn_cubecl::CubeBackend<R, f32, i32, u8>;
 
-/// A backend of burn, as it is opened here.
+/// burn backend with device handles and output checks.
 pub trait BurnBackend: QuantBackend + Float8Backend {
-    /// Whether its f32 products may run on tensor cores.
+    /// True if f32 matmuls may run on tensor cores.
     const TF32: bool = false;
 
-    /// Whether the device can compare what two passes left, by [`Self::is_moved_on`].
+    /// True if the device can compare outputs by [`Self::is_moved_on`].
     const COMPARES: bool = false;
 
-    /// burn's handle of a device.
+    /// Returns the burn handle of a device.
     fn handle(device: Device) -> Result<Self::Device, ZooError>;
 
-    /// Makes a lazy backend enqueue what a pass has registered.
+    /// Makes a lazy backend enqueue the operations of a pass.
     fn drain(_: &Value<Self>) {}
 
-    /// Whether a value has the bits of another, lines of so many numbers of which were moved on by some. `None` where the
-    /// device cannot tell.
+    /// Compares a tensor bit for bit with another, each segment of `_line` elements of which is rotated by `_by`.
+    ///
+    /// `None` if the device cannot compare.
     fn is_moved_on(_: &Value<Self>, _first: &Value<Self>, _line: usize, _by: usize) -> Result<Option<bool>, ZooError> {
         Ok(None)
     }
 
-    /// What is seen of a value, all of whose numbers are finite. `None` where the device cannot tell, or has found one that is
-    /// not.
+    /// Computes the digest of a tensor. `None` if the device cannot, or if the tensor has non-finite elements.
     fn seen(_: &Value<Self>, _: &Look<'_>) -> Result<Option<Seen>, ZooError> {
         Ok(None)
     }
 }
 
-/// What [`BurnBackend::is_moved_on`] answers for values of CubeCL's runtimes.
+/// Implements [`BurnBackend::is_moved_on`] for CubeCL runtimes.
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub(super) fn is_moved_on<R: CubeRuntime>(
     [value, first]: [Value<CubeOf<R>>; 2],
@@ -65,7 +65,7 @@ pub(super) fn is_moved_on<R: CubeRuntime>(
     Ok(cube::is_moved_on(&value.client, &first.handle, &value.handle, bytes, line * width, by * width)?)
 }
 
-/// What [`BurnBackend::seen`] answers for values of CubeCL's runtimes.
+/// Implements [`BurnBackend::seen`] for CubeCL runtimes.
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub(super) fn seen<R: CubeRuntime>(value: Value<CubeOf<R>>, look: &Look<'_>) -> Result<Option<Seen>, ZooError> {
     let Value::Float(tensor) = value else { return Ok(None) };
@@ -78,7 +78,7 @@ pub(super) fn seen<R: CubeRuntime>(value: Value<CubeOf<R>>, look: &Look<'_>) -> 
         _ => return Ok(None),
     };
     let (size, Look { sample, sums }) = (cube::Matrix { rows, cols, kind }, *look);
-    // CubeCL has no doubles to add up long rows in.
+    // CubeCL has no f64 accumulators for the sums of long rows.
     if sums || !sample.is_within([rows, cols]) || cube::is_finite(&client, size, &handle)? != Some(true) {
         return Ok(None);
     }

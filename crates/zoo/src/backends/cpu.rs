@@ -1,4 +1,4 @@
-//! This machine's processor, through burn-flex.
+//! CPU backend: burn-flex.
 
 use super::BurnBackend;
 use super::driver::Driver;
@@ -13,7 +13,7 @@ impl BurnBackend for Flex {
     }
 }
 
-/// The processor: its memory is the system's, and nothing breaks it.
+/// CPU. Memory belongs to the system, and faults do not persist.
 pub struct Processor;
 
 impl Driver for Processor {}

@@ -1,4 +1,4 @@
-//! NVIDIA GPUs, through CubeCL.
+//! NVIDIA GPUs through CubeCL.
 
 use super::driver::{Ask, Driver};
 use super::{BurnBackend, Machines, burn_backend, pools};
@@ -54,7 +54,7 @@ impl BurnBackend for Fused {
     }
 }
 
-/// A value as it lies on the device.
+/// Executes the pending operations of a fused tensor and returns it as an eager tensor.
 fn resolved(value: &Value<Fused>) -> Value<Eager> {
     match value.clone() {
         Value::Float(tensor) => {
@@ -69,16 +69,16 @@ fn resolved(value: &Value<Fused>) -> Value<Eager> {
     }
 }
 
-/// The index of a CUDA device.
+/// Index of a CUDA device; an error for other devices.
 pub fn index(device: Device) -> Result<u16, ZooError> {
     match device {
         Device::Cuda(index) => Ok(index),
-        other => Err(ZooError::Device(format!("{other} is no CUDA device"))),
+        other => Err(ZooError::Device(format!("{other} is not a CUDA device"))),
     }
 }
 
 impl Machines {
-    /// The CUDA device that native workloads share.
+    /// Returns the CUDA device for native workloads, opened on first use.
     pub fn native(&mut self, index: u16) -> Result<Arc<Machine>, ZooError> {
         if let Some(machine) = self.native.get(&index) {
             return Ok(machine.clone());
@@ -94,7 +94,7 @@ impl Machines {
     }
 }
 
-/// What NVIDIA's GPUs can be asked.
+/// Memory pools and device state of NVIDIA GPUs.
 pub struct Gpus;
 
 impl Driver for Gpus {
@@ -114,7 +114,7 @@ impl Driver for Gpus {
         machines.native(index(device).ok()?).ok()?.free_memory().ok()
     }
 
-    // After a fault every call into CUDA fails.
+    // After a fault every CUDA call fails.
     fn broken(&self, device: Device, machines: &Machines) -> Option<String> {
         machines.native.get(&index(device).ok()?)?.synchronize().err().map(|error| error.to_string())
     }
@@ -124,8 +124,8 @@ fn client(device: Device) -> Result<ComputeClient<Runtime>, ZooError> {
     Ok(<Runtime as cubecl::Runtime>::client(&Eager::handle(device)?))
 }
 
-/// Waits for the device; fusion drops what it has yet to drop.
+/// Waits for the device, which also drops pending tensors of fusion.
 fn settle(device: Device) {
-    // A device that cannot be waited for says so to whoever asks it next.
+    // An error here is sticky: the next caller receives it.
     let _ = Fused::handle(device).map(|handle| <Fused as burn::tensor::backend::Backend>::sync(&handle));
 }

@@ -1,4 +1,4 @@
-//! Handles to devices.
+//! Native device handles.
 
 #[cfg(feature = "cuda")]
 use calorimeter_kernels::native::Machine;
@@ -6,20 +6,19 @@ use std::path::Path;
 #[cfg(feature = "cuda")]
 use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
-/// Handles to devices that workloads of one process share.
+/// Device handles that the workloads of a process share.
 #[derive(Default)]
 pub struct Machines {
-    /// The CUDA devices of native workloads.
+    /// CUDA devices of native workloads, by index.
     #[cfg(feature = "cuda")]
     pub(super) native: HashMap<u16, Arc<Machine>>,
-    /// Where they keep what took time to find out.
+    /// Directory in which the devices cache compiled kernels and chosen algorithms.
     #[cfg(feature = "cuda")]
     pub(super) folder: Option<PathBuf>,
 }
 
 impl Machines {
-    /// Machines that keep compiled kernels, and which of a library's algorithms were the fastest, in a folder, and take what is
-    /// known there.
+    /// Devices that read and write a cache directory of compiled kernels and of the fastest library algorithms.
     pub fn keeping(folder: Option<&Path>) -> Self {
         #[cfg(feature = "cuda")]
         return Self { folder: folder.map(Path::to_path_buf), ..Self::default() };

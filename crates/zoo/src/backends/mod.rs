@@ -1,4 +1,4 @@
-//! The backends of burn, each behind a feature and found at run time.
+//! burn backends, each behind a feature and detected at run time.
 
 mod burn_backend;
 mod driver;
@@ -32,7 +32,7 @@ const CPU: &[DeviceKind] = &[DeviceKind::Cpu];
 const CUDA: &[DeviceKind] = &[DeviceKind::Cuda];
 const WGPU: &[DeviceKind] = &[DeviceKind::Vulkan, DeviceKind::Metal];
 
-/// Every backend, whether this build holds it or not.
+/// All backends, including those that are not part of this build.
 static BACKENDS: [Backend; 3] = [
     Backend {
         kinds: CPU,
@@ -63,24 +63,24 @@ static BACKENDS: [Backend; 3] = [
     },
 ];
 
-/// What is known of a backend.
+/// Table entry of a backend.
 struct Backend {
-    /// The kinds of devices that it drives.
+    /// Device kinds of the backend.
     kinds: &'static [DeviceKind],
-    /// The feature that it is behind.
+    /// Cargo feature of the backend.
     feature: &'static str,
-    /// Whether its devices are GPUs, on which operations are fused and CubeCL's kernels run.
+    /// True for GPU backends, which support `fused` and CubeCL kernels.
     gpu: bool,
-    /// What its devices can be asked, if this build holds it.
+    /// Memory and device state; `None` if the backend is not part of this build.
     driver: Option<&'static dyn Driver>,
 }
 
-/// What is to be done with each backend that this build holds: their types differ.
+/// Visitor of the backends in this build, whose types differ.
 pub(crate) trait EachBackend {
-    /// With one that runs on a processor.
+    /// Called for a CPU backend.
     fn processor<B: BurnBackend>(&self, _: &[DeviceKind]) {}
 
-    /// With one that runs on GPUs by a runtime of CubeCL, and fuses.
+    /// Called for a GPU backend with CubeCL runtime `R` and its fusing variant.
     #[cfg(any(feature = "cuda", feature = "wgpu"))]
     fn gpu<R: CubeRuntime, Fused: BurnBackend>(&self, _: &[DeviceKind])
     where
@@ -89,7 +89,7 @@ pub(crate) trait EachBackend {
     }
 }
 
-/// Does something with each backend that this build holds.
+/// Calls the visitor for each backend in this build.
 pub(crate) fn each(done: &impl EachBackend) {
     let _ = done;
     #[cfg(feature = "cpu")]
@@ -100,7 +100,7 @@ pub(crate) fn each(done: &impl EachBackend) {
     done.gpu::<wgpu::Runtime, wgpu::Fused>(WGPU);
 }
 
-/// The kinds of devices that this build has no backend of burn for, and whether they are GPUs.
+/// Device kinds whose burn backend is not part of this build, and true for those that are GPUs.
 pub(crate) fn not_built() -> impl Iterator<Item = (DeviceKind, bool)> {
     let missing = BACKENDS.iter().filter(|backend| backend.driver.is_none());
     missing.flat_map(|backend| backend.kinds.iter().map(|kind| (*kind, backend.gpu)))
@@ -114,37 +114,39 @@ fn driver_of(device: Device) -> Option<&'static dyn Driver> {
     backend_of(device)?.driver
 }
 
-/// Why nothing can be opened on a device.
+/// Error for a device whose backend is not part of this build.
 pub(crate) fn no_backend(device: Device) -> ZooError {
     let instead = backend_of(device).map(|backend| format!("; build with `--features {}`", backend.feature));
     ZooError::Unsupported(format!("this build has no backend for {device}{}", instead.unwrap_or_default()))
 }
 
 impl Machines {
-    /// Bytes that are free on a device, where it can be asked.
+    /// Free device memory in bytes, if the backend reports it.
     pub fn free_memory(&mut self, device: Device) -> Option<u64> {
         driver_of(device)?.free_memory(device, self)
     }
 
-    /// Why nothing can run on a device in this process any more, if that is so.
+    /// Reason why this process cannot use the device any more, if there is one.
     pub fn broken(&self, device: Device) -> Option<String> {
         driver_of(device)?.broken(device, self)
     }
 }
 
-/// A question to the memory pools of a device, those of every thread that has worked on it; it may be put from any
-/// thread. `None` for devices whose pools cannot be asked.
+/// Returns a query that sums the memory pools of all threads that have used the device; callable from any thread.
+///
+/// `None` if the backend has no such query.
 pub fn pool(device: Device) -> Option<Ask> {
     driver_of(device)?.pool(device)
 }
 
-/// Gives what a device's pools hold and nobody uses back to the device.
+/// Returns unused pool memory to the device.
 pub fn empty_pool(device: Device) -> Result<(), ZooError> {
     driver_of(device).map_or(Ok(()), |driver| driver.empty_pool(device))
 }
 
-/// Whether a block of a device's pools that was given back may serve a tensor of another size. It may, until it is
-/// switched off: then the pools hold as many blocks of each size as were ever in use together.
+/// Allows freed blocks to serve tensors of another size, which is the default.
+///
+/// If disallowed, pools hold as many blocks of each size as were ever in use at the same time.
 pub fn share_blocks(device: Device, share: bool) -> Result<(), ZooError> {
     driver_of(device).map_or(Ok(()), |driver| driver.share_blocks(device, share))
 }

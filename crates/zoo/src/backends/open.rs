@@ -1,10 +1,10 @@
-//! Opening a task by its parts.
+//! Opens models and operators without a [`Task`].
 
 use super::Machines;
 use crate::{Inputs, Matrix, Opening, OperatorProblem, Problem, Setup, Task, Tensors, Workload, ZooError, registry};
 use calorimeter_recipes::Treatment;
 
-/// Makes an operator runnable: its inputs on the device, ready to launch.
+/// Creates the workload of an operator: uploads its inputs, ready to launch.
 pub fn open_operator(
     problem: &OperatorProblem,
     inputs: &[Matrix],
@@ -18,7 +18,7 @@ pub fn open_operator(
     registry::open(Opening { task: &task, inputs: &inputs, treatment: &treatment, setup, machines })
 }
 
-/// Makes a problem runnable: its tensors, quantized by the recipe, on the device, ready to launch.
+/// Creates the workload of a model: quantizes and uploads its tensors, ready to launch.
 pub fn open(
     problem: &Problem,
     tensors: &Tensors,

@@ -1,4 +1,4 @@
-//! The memory pools of CubeCL's runtime: each thread that has worked on a device has one.
+//! Memory pools of the CubeCL runtime: one per thread that has used a device.
 
 use super::driver::{Ask, PoolUsage};
 use crate::ZooError;
@@ -8,29 +8,32 @@ use cubecl::client::ComputeClient;
 use cubecl::config::{CubeClRuntimeConfig, RuntimeConfig};
 use cubecl::stream_id::StreamId;
 
-/// A client for each stream there may be: every thread has one with a pool of its own, and fusion works on threads of
-/// its own. Streams are numbered as threads first ask for theirs, so a new thread knows how many there are; where there
-/// are more threads than the runtime has streams, some share one.
+/// Returns a client for each stream.
+///
+/// Each thread has its own stream and pool, and fusion works on its own threads. Stream ids are assigned in order of
+/// first use, so a new thread's id is the number of streams. Beyond the maximum of the runtime, threads share streams.
 #[allow(unsafe_code, reason = "asking about other threads' streams")]
 fn of_every_stream<R: Runtime>(client: ComputeClient<R>) -> Result<Vec<ComputeClient<R>>, ZooError> {
-    let most = u64::from(CubeClRuntimeConfig::get().streaming.max_streams);
+    let max_streams = u64::from(CubeClRuntimeConfig::get().streaming.max_streams);
     let newest = std::thread::Builder::new().spawn(|| StreamId::current().value);
-    let unknown = |error| ZooError::Device(format!("no thread can be had that counts the device's pools: {error}"));
+    let unknown =
+        |error| ZooError::Device(format!("cannot start a thread to count the device's memory pools: {error}"));
     let count = newest.map_err(unknown)?.join();
-    let count = count.map_err(|_| ZooError::Device("the thread that counts the device's pools panicked".into()))?;
-    let on = |value| {
+    let count =
+        count.map_err(|_| ZooError::Device("the thread that counts the device's memory pools panicked".into()))?;
+    let client_of = |value| {
         let mut client = client.clone();
-        // SAFETY: the client is only asked about its memory, and never enqueues anything on the stream that it is given.
+        // SAFETY: the client only queries or changes memory pools and never enqueues work on the given stream.
         unsafe { client.set_stream(StreamId { value }) };
         client
     };
-    Ok((0..count.min(most)).map(on).collect())
+    Ok((0..count.min(max_streams)).map(client_of).collect())
 }
 
-/// A client of a device, if it is there.
+/// Client of a device, or the reason why there is none.
 type Client<R> = Result<ComputeClient<R>, ZooError>;
 
-/// The sum of what a device's pools say.
+/// Returns a query that sums the usage of all pools of a device.
 pub fn usage<R: Runtime>(client: Client<R>) -> Option<Ask> {
     let streams = of_every_stream(client.ok()?).ok()?;
     Some(Box::new(move || {
@@ -45,19 +48,19 @@ pub fn usage<R: Runtime>(client: Client<R>) -> Option<Ask> {
     }))
 }
 
-/// Gives back what nobody uses; `settle` waits for the device.
-pub fn empty<R: Runtime>(client: Client<R>, settle: impl Fn()) -> Result<(), ZooError> {
-    settle();
+/// Frees unused pool memory; `synchronize` waits for the device.
+pub fn empty<R: Runtime>(client: Client<R>, synchronize: impl Fn()) -> Result<(), ZooError> {
+    synchronize();
     of_every_stream(client?)?.iter().for_each(ComputeClient::memory_cleanup);
-    settle();
+    synchronize();
     Ok(())
 }
 
-/// Whether blocks that were given back may serve tensors of other sizes.
-#[allow(unsafe_code, reason = "CubeCL warns that blocks may be kept for good")]
+/// Allows or disallows reuse of freed blocks for tensors of other sizes.
+#[allow(unsafe_code, reason = "CubeCL warns that blocks may never be freed")]
 pub fn share<R: Runtime>(client: Client<R>, share: bool) -> Result<(), ZooError> {
     for client in of_every_stream(client?)? {
-        // SAFETY: the pool is emptied afterwards, and nobody else opens anything meanwhile.
+        // SAFETY: the pool is emptied afterwards, and no other workload is opened meanwhile.
         unsafe { client.allocation_mode(if share { Auto } else { Persistent }) };
     }
     Ok(())

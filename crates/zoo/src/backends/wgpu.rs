@@ -1,4 +1,4 @@
-//! Vulkan and Metal adapters, through CubeCL on wgpu.
+//! Vulkan and Metal adapters through CubeCL on wgpu.
 
 use super::driver::{Ask, Driver};
 use super::{BurnBackend, burn_backend, pools};
@@ -14,24 +14,24 @@ use wgpu::DeviceType;
 pub(crate) type Eager = super::CubeOf<Runtime>;
 pub(crate) type Fused = Wgpu<f32, i32, u8>;
 
-/// An adapter that a graphics driver offers.
+/// Adapter of a graphics driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adapter {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The driver and its version.
+    /// Driver name and version.
     pub driver: String,
-    /// Whether it is a processor that imitates a GPU.
+    /// True for software renderers on the CPU.
     pub software: bool,
-    /// PCI vendor.
+    /// PCI vendor ID.
     pub vendor: u32,
     handle: WgpuDevice,
 }
 
-/// The PCI vendor of Intel, whose GPUs torch calls `xpu`.
+/// PCI vendor ID of Intel, whose GPUs torch calls `xpu`.
 pub const INTEL: u32 = 0x8086;
 
-/// Every adapter of the platform's graphics API, hardware first; empty without a driver.
+/// Lists the adapters of the platform's graphics API, hardware first. Empty without a driver.
 pub fn adapters() -> Vec<Adapter> {
     let backends = if cfg!(target_os = "macos") { wgpu::Backends::METAL } else { wgpu::Backends::VULKAN };
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
@@ -62,7 +62,7 @@ pub fn adapters() -> Vec<Adapter> {
     adapters
 }
 
-/// The adapter's runtime handle, set up for the platform's graphics API.
+/// Runtime handle of an adapter, initialized for the platform's graphics API on first use.
 fn handle(device: Device, index: u16) -> Result<WgpuDevice, ZooError> {
     static READY: Mutex<Vec<(u16, WgpuDevice)>> = Mutex::new(Vec::new());
     let mut ready = READY.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -72,7 +72,7 @@ fn handle(device: Device, index: u16) -> Result<WgpuDevice, ZooError> {
     let found = adapters();
     let adapter = found
         .get(usize::from(index))
-        .ok_or_else(|| ZooError::Device(format!("{device} was not found; {} adapters are there", found.len())))?;
+        .ok_or_else(|| ZooError::Device(format!("{device} not found: there are {} adapters", found.len())))?;
     let options = cubecl::wgpu::RuntimeOptions::default();
     #[cfg(not(target_os = "macos"))]
     cubecl::wgpu::init_setup::<cubecl::wgpu::Vulkan>(&adapter.handle, options);
@@ -82,7 +82,7 @@ fn handle(device: Device, index: u16) -> Result<WgpuDevice, ZooError> {
     Ok(adapter.handle.clone())
 }
 
-/// The runtime's client, for stopwatches and limits.
+/// Runtime client, for stopwatches and limits.
 pub fn client(device: Device) -> Result<ComputeClient<Runtime>, ZooError> {
     Ok(<Runtime as cubecl::Runtime>::client(&Eager::handle(device)?))
 }
@@ -93,7 +93,7 @@ impl BurnBackend for Eager {
     fn handle(device: Device) -> Result<WgpuDevice, ZooError> {
         match device {
             Device::Vulkan(index) | Device::Metal(index) => handle(device, index),
-            other => Err(ZooError::Unsupported(format!("{other} is no wgpu device"))),
+            other => Err(ZooError::Unsupported(format!("{other} is not a wgpu device"))),
         }
     }
 
@@ -129,7 +129,7 @@ impl BurnBackend for Fused {
     }
 }
 
-/// A value as it lies on the device.
+/// Executes the pending operations of a fused tensor and returns it as an eager tensor.
 fn resolved(value: &Value<Fused>) -> Value<Eager> {
     match value.clone() {
         Value::Float(tensor) => {
@@ -144,7 +144,7 @@ fn resolved(value: &Value<Fused>) -> Value<Eager> {
     }
 }
 
-/// What adapters can be asked.
+/// Memory pools of wgpu adapters.
 pub(super) struct Adapters;
 
 impl Driver for Adapters {
@@ -161,8 +161,8 @@ impl Driver for Adapters {
     }
 }
 
-/// Waits for the device; fusion drops what it has yet to drop.
+/// Waits for the device, which also drops pending tensors of fusion.
 fn settle(device: Device) {
-    // A device that cannot be waited for says so to whoever asks it next.
+    // An error here is sticky: the next caller receives it.
     let _ = Fused::handle(device).map(|handle| <Fused as burn::tensor::backend::Backend>::sync(&handle));
 }

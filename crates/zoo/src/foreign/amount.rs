@@ -1,4 +1,4 @@
-//! Whole numbers that follow from the axes of a size, such as `(n + 255) / 256`.
+//! Integer expressions of axes, such as `(n + 255) / 256`.
 
 use calorimeter_case::Axes;
 use serde::de::Error;
@@ -6,13 +6,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// A whole number, or a formula of axes with `+ - * / %` and parentheses. Division rounds down.
+/// Integer, or an expression of axes with `+ - * / %` and parentheses. Division rounds down.
 ///
 /// ```
-/// use calorimeter_zoo::foreign::Amount;
+/// use calorimeter_zoo::foreign::AxisExpression;
 ///
-/// let blocks: Amount = "(n + 255) / 256".parse()?;
-/// assert_eq!(blocks.at(&[("n", 1000)].into()), Ok(4));
+/// let blocks: AxisExpression = "(n + 255) / 256".parse()?;
+/// assert_eq!(blocks.evaluate(&[("n", 1000)].into()), Ok(4));
 /// # Ok::<(), String>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,11 +28,11 @@ enum Formula {
     Pair(Box<Formula>, char, Box<Formula>),
 }
 
-/// Deeper parentheses are nobody's formula, and would be read on the stack.
+/// Maximum depth of parentheses; the parser is recursive.
 const DEEPEST: usize = 64;
 
 impl Amount {
-    /// Its value at a size; the error says what is wrong.
+    /// Evaluates the expression at a size; the error names an unknown axis or an overflow.
     pub fn at(&self, axes: &Axes) -> Result<u64, String> {
         self.formula.at(axes).map_err(|why| format!("{:?}: {why}", self.text))
     }
@@ -45,8 +45,8 @@ impl Formula {
             Self::Axis(name) => axes.get(name).ok_or_else(|| {
                 let known: Vec<&str> = axes.iter().map(|(name, _)| name).collect();
                 let known =
-                    if known.is_empty() { "there are none".into() } else { format!("there are {}", known.join(", ")) };
-                format!("no axis is called {name}; {known}")
+                    if known.is_empty() { "no axes".into() } else { format!("axes: {}", known.join(", ")) };
+                format!("unknown axis {name:?}; {known}")
             }),
             Self::Pair(left, sign, right) => {
                 let (left, right) = (left.at(axes)?, right.at(axes)?);
@@ -57,7 +57,7 @@ impl Formula {
                     '/' => left.checked_div(right),
                     _ => left.checked_rem(right),
                 };
-                value.ok_or_else(|| format!("{left} {sign} {right} is no whole number that can be counted"))
+                value.ok_or_else(|| format!("{left} {sign} {right} is not a 64-bit unsigned integer"))
             }
         }
     }
@@ -70,10 +70,10 @@ impl FromStr for Amount {
         let mut reader = Reader { rest: text.trim_start(), depth: 0 };
         let formula = reader.sum().and_then(|formula| match reader.rest {
             "" => Ok(formula),
-            rest => Err(format!("{rest:?} does not belong there")),
+            rest => Err(format!("unexpected {rest:?}")),
         });
-        let example = "write a whole number or a formula of axes, such as (n + 255) / 256";
-        let formula = formula.map_err(|why| format!("{text:?} is no amount: {why}; {example}"))?;
+        let example = "expected an integer or an expression of axes, e.g. (n + 255) / 256";
+        let formula = formula.map_err(|why| format!("invalid expression {text:?}: {why}; {example}"))?;
         Ok(Self { text: text.trim().to_owned(), formula })
     }
 }
@@ -105,12 +105,12 @@ impl Reader<'_> {
         if self.rest.starts_with('(') {
             self.depth += 1;
             if self.depth > DEEPEST {
-                return Err(format!("there are more than {DEEPEST} parentheses"));
+                return Err(format!("more than {DEEPEST} nested parentheses"));
             }
             self.skip(1);
             let formula = self.sum()?;
             if !self.rest.starts_with(')') {
-                return Err("a parenthesis is not closed".into());
+                return Err("missing closing parenthesis".into());
             }
             self.skip(1);
             return Ok(formula);
@@ -120,9 +120,9 @@ impl Reader<'_> {
         let word = &self.rest[..end];
         self.skip(end);
         match word.chars().next() {
-            None => Err("a number or an axis is missing".into()),
+            None => Err("missing number or axis".into()),
             Some(first) if first.is_ascii_digit() => {
-                word.parse().map(Formula::Number).map_err(|_| format!("{word:?} is no whole number"))
+                word.parse().map(Formula::Number).map_err(|_| format!("invalid integer {word:?}"))
             }
             Some(_) => Ok(Formula::Axis(word.to_owned())),
         }
@@ -168,20 +168,20 @@ mod tests {
     #[test]
     fn what_is_no_amount_says_why() {
         for (text, why) in [
-            ("", "a number or an axis is missing"),
-            ("(n", "a parenthesis is not closed"),
-            ("2n", "\"2n\" is no whole number"),
-            ("n n", "\"n\" does not belong there"),
-            ("-1", "a number or an axis is missing"),
+            ("", "missing number or axis"),
+            ("(n", "missing closing parenthesis"),
+            ("2n", "invalid integer \"2n\""),
+            ("n n", "unexpected \"n\""),
+            ("-1", "missing number or axis"),
         ] {
             let error = text.parse::<Amount>().unwrap_err();
             assert!(error.contains(why), "{text}: {error}");
         }
         let deep = "(".repeat(100_000);
-        assert!(deep.parse::<Amount>().unwrap_err().contains("more than 64 parentheses"));
+        assert!(deep.parse::<Amount>().unwrap_err().contains("more than 64 nested parentheses"));
         let at = |text: &str| text.parse::<Amount>().unwrap().at(&[("n", 3)].into()).unwrap_err();
-        assert_eq!(at("m + 1"), "\"m + 1\": no axis is called m; there are n");
-        assert!(at("n - 4").contains("3 - 4 is no whole number") && at("n / 0").contains("3 / 0"));
-        assert!(at("n * 18446744073709551615").contains("can be counted"));
+        assert_eq!(at("m + 1"), "\"m + 1\": unknown axis \"m\"; axes: n");
+        assert!(at("n - 4").contains("3 - 4 is not") && at("n / 0").contains("3 / 0"));
+        assert!(at("n * 18446744073709551615").contains("64-bit"));
     }
 }

@@ -1,4 +1,4 @@
-//! What kernels and libraries are given: buffers, and single values.
+//! Arguments of foreign kernels and libraries: buffers and scalars.
 
 use super::Amount;
 use crate::{Fill, Operand};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// One argument of a call, written as `f32:n:in` (a buffer of n numbers) or `i32=n` (a value).
+/// Argument of a call: `f32:n:in` is a buffer of n elements, `i32=n` is a scalar.
 ///
 /// ```
 /// use calorimeter_zoo::foreign::Argument;
@@ -23,53 +23,53 @@ use std::str::FromStr;
 pub enum Argument {
     /// Memory that is read or written.
     Buffer {
-        /// The type of its numbers.
+        /// Element type.
         element: Element,
-        /// How many there are.
+        /// Number of elements.
         length: Amount,
-        /// What is done with it.
+        /// Direction.
         role: Role,
-        /// What it holds before.
+        /// Content before a call.
         content: Content,
     },
-    /// A number by value.
+    /// Scalar passed by value.
     Value(Value),
 }
 
-/// What a call does with a buffer.
+/// Direction of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// It is read.
+    /// Read.
     In,
-    /// It is written, all of it.
+    /// Written completely.
     Out,
-    /// It is read and written. Its content is made anew before outputs are compared, and not between timed calls.
+    /// Read and written. The content is restored before outputs are compared, but not between timed calls.
     InOut,
 }
 
-/// What a buffer that is read holds before a call.
+/// Content of an input buffer before a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
-    /// Standard normal numbers, the same for the same seed.
+    /// Standard normal values, determined by the seed.
     Normal,
     /// Zeros.
     Zero,
-    /// Whole numbers from 0 to below this: indices.
+    /// Integers from 0 to one below this value, for indices.
     Below(Amount),
 }
 
-/// A number that is given by value.
+/// Scalar passed by value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// A whole number of a type.
+    /// Integer.
     Whole(Whole, Amount),
-    /// In single precision.
+    /// Single precision.
     F32(f32),
-    /// In double precision.
+    /// Double precision.
     F64(f64),
 }
 
-/// Types of whole numbers that are given by value.
+/// Integer types of scalars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whole {
     /// Signed, 32 bits.
@@ -82,26 +82,26 @@ pub enum Whole {
     U64,
 }
 
-/// The types of buffers, in which a number is whole bytes.
+/// Element types of buffers; all have whole bytes.
 const ELEMENTS: [&str; 8] = ["f32", "f16", "bf16", "e4m3", "e5m2", "i8", "u8", "i32"];
 
 const WHOLES: [(Whole, &str); 4] = [(Whole::I32, "i32"), (Whole::U32, "u32"), (Whole::I64, "i64"), (Whole::U64, "u64")];
 
 impl Argument {
-    /// At a size.
+    /// Evaluates the argument at a size.
     pub(super) fn at(&self, axes: &Axes) -> Result<Given, String> {
         Ok(match self {
             Self::Buffer { element, length, role, content } => {
                 let length = length.at(axes)?;
                 if length == 0 || length > MOST_NUMBERS {
-                    return Err(format!("{self}: a buffer of {length} numbers; it takes 1 to 2^40"));
+                    return Err(format!("{self}: invalid length {length}: expected 1 to 2^40 elements"));
                 }
                 let fill = match content {
                     Content::Normal => Some(Fill::Normal),
                     Content::Zero => None,
                     Content::Below(end) => match u32::try_from(end.at(axes)?) {
                         Ok(end @ 1..) => Some(Fill::Below(end)),
-                        _ => return Err(format!("{self}: below={end}: it takes 1 to 2^32")),
+                        _ => return Err(format!("{self}: invalid below={end}: expected 1 to 2^32")),
                     },
                 };
                 Given::Buffer(Buffer { element: *element, length, role: *role, fill })
@@ -113,25 +113,24 @@ impl Argument {
     }
 }
 
-/// Far more than any machine holds, and far from where counts of bytes overflow.
+/// Maximum length of a buffer; larger than any memory, and small enough that byte counts do not overflow.
 const MOST_NUMBERS: u64 = 1 << 40;
 
-/// An argument at a size.
+/// Argument evaluated at a size.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Given {
-    /// Memory.
     Buffer(Buffer),
-    /// The bytes of a value, with the name of its type.
+    /// Bytes of a scalar, and the name of its type.
     Value(Vec<u8>, &'static str),
 }
 
-/// Memory that a call is given.
+/// Buffer at a size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Buffer {
     pub element: Element,
     pub length: u64,
     pub role: Role,
-    /// `None` is zeros.
+    /// Content; `None` is zeros.
     pub fill: Option<Fill>,
 }
 
@@ -140,7 +139,7 @@ impl Buffer {
         self.length * u64::from(self.element.bits()) / 8
     }
 
-    /// What it holds before a call, where that is read.
+    /// Initial content in bytes; `None` for buffers that are only written.
     pub fn content(&self, seed: u64) -> Option<Vec<u8>> {
         if self.role == Role::Out {
             return None;
@@ -187,7 +186,7 @@ impl FromStr for Argument {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = |why: String| {
             format!(
-                "argument {text:?}: {why}; write a buffer as f32:1024:in (or out, inout), a value as i32=1024 or f32=0.5"
+                "invalid argument {text:?}: {why}; expected a buffer, e.g. f32:1024:in (or out, inout), or a scalar, e.g. i32=1024 or f32=0.5"
             )
         };
         match text.split_once('=') {
@@ -200,39 +199,39 @@ impl FromStr for Argument {
 fn buffer_of(text: &str) -> Result<Argument, String> {
     let mut parts = text.split(':');
     let (Some(name), Some(length), Some(role)) = (parts.next(), parts.next(), parts.next()) else {
-        return Err("a type, a length and a role are needed".into());
+        return Err("missing type, length or role".into());
     };
     let content = match (parts.next(), parts.next()) {
         (None, _) | (Some("normal"), None) => Content::Normal,
         (Some("zero"), None) => Content::Zero,
         (Some(other), None) => match other.strip_prefix("below=") {
             Some(end) => Content::Below(end.parse()?),
-            None => return Err(format!("{other:?} is no content; there are normal, zero and below=N")),
+            None => return Err(format!("invalid content {other:?}: expected normal, zero or below=N")),
         },
-        (Some(_), Some(_)) => return Err("there are more than four parts".into()),
+        (Some(_), Some(_)) => return Err("more than four parts".into()),
     };
     if !ELEMENTS.contains(&name) {
-        return Err(format!("{name:?} is no type of a buffer; there are {}", ELEMENTS.join(", ")));
+        return Err(format!("invalid buffer type {name:?}: expected one of {}", ELEMENTS.join(", ")));
     }
     let role = match role {
         "in" => Role::In,
         "out" => Role::Out,
         "inout" => Role::InOut,
-        other => return Err(format!("{other:?} is no role; there are in, out and inout")),
+        other => return Err(format!("invalid role {other:?}: expected in, out or inout")),
     };
     let element = name.parse().map_err(|error| format!("{error}"))?;
     Ok(Argument::Buffer { element, length: length.parse()?, role, content })
 }
 
 fn value_of(name: &str, value: &str) -> Result<Value, String> {
-    let no_number = |_| format!("{value:?} is no number");
+    let no_number = |_| format!("invalid number {value:?}");
     if let Some((whole, _)) = WHOLES.iter().find(|(_, known)| *known == name) {
         return Ok(Value::Whole(*whole, value.parse()?));
     }
     match name {
         "f32" => value.parse().map(Value::F32).map_err(no_number),
         "f64" => value.parse().map(Value::F64).map_err(no_number),
-        _ => Err(format!("{name:?} is no type of a value; there are i32, u32, i64, u64, f32 and f64")),
+        _ => Err(format!("invalid scalar type {name:?}: expected i32, u32, i64, u64, f32 or f64")),
     }
 }
 
@@ -260,7 +259,7 @@ impl fmt::Display for Argument {
 }
 
 impl Role {
-    /// As it is written.
+    /// Name in the argument syntax.
     pub fn name(self) -> &'static str {
         match self {
             Self::In => "in",
@@ -269,7 +268,7 @@ impl Role {
         }
     }
 
-    /// Whether what is left there is compared.
+    /// True if the content is compared after a call.
     pub fn is_written(self) -> bool {
         self != Self::In
     }
@@ -303,19 +302,19 @@ mod tests {
     #[test]
     fn what_is_no_argument_says_why_and_what_would_be() {
         for (text, why) in [
-            ("f32:n", "a type, a length and a role are needed"),
-            ("f33:n:in", "\"f33\" is no type of a buffer; there are f32"),
-            ("f32:n:input", "\"input\" is no role"),
-            ("f32:n:in:ones", "\"ones\" is no content"),
-            ("f32:n+:in", "a number or an axis is missing"),
-            ("f16=1", "\"f16\" is no type of a value"),
-            ("f32=x", "\"x\" is no number"),
+            ("f32:n", "missing type, length or role"),
+            ("f33:n:in", "invalid buffer type \"f33\": expected one of f32"),
+            ("f32:n:input", "invalid role \"input\""),
+            ("f32:n:in:ones", "invalid content \"ones\""),
+            ("f32:n+:in", "missing number or axis"),
+            ("f16=1", "invalid scalar type \"f16\""),
+            ("f32=x", "invalid number \"x\""),
         ] {
             let error = text.parse::<Argument>().unwrap_err();
             assert!(error.contains(why) && error.contains("f32:1024:in"), "{text}: {error}");
         }
         let at = |text: &str, n| text.parse::<Argument>().unwrap().at(&[("n", n)].into()).map(drop);
-        assert!(at("f32:n:in", 0).unwrap_err().contains("a buffer of 0 numbers"));
+        assert!(at("f32:n:in", 0).unwrap_err().contains("invalid length 0"));
         assert!(at("i32=n", 1 << 31).unwrap_err().contains("does not fit into i32"));
         assert_eq!(at("u32=n", 1 << 31), Ok(()));
     }
@@ -328,7 +327,7 @@ mod tests {
         let Given::Buffer(indices) = given("i32:100:in:below=n") else { panic!() };
         let content = indices.content(1).unwrap();
         assert!(content.chunks(4).all(|number| number[0] < 3 && number[1..] == [0; 3]));
-        assert_eq!(indices.content(1), Some(content), "the same for the same seed");
+        assert_eq!(indices.content(1), Some(content), "determined by the seed");
         let Given::Buffer(output) = given("f32:n:out") else { panic!() };
         assert_eq!((output.content(1), output.bytes()), (None, 12));
     }

@@ -1,4 +1,4 @@
-//! A command: each launch starts a process and waits for it.
+//! Foreign commands: each launch starts a process and waits for it.
 
 use crate::{Output, Workload, ZooError};
 use calorimeter_case::{Axes, excerpt};
@@ -6,10 +6,10 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-/// How much of what a failing command wrote is told.
+/// Maximum characters of stderr in an error message.
 const LAST_WORDS: usize = 400;
 
-/// The words of a command at a size: `{n}` stands for the axis n, where there is one.
+/// Replaces `{n}` by the size of axis n in the words of a command; an error if an axis does not occur.
 pub fn at(words: &[String], axes: &Axes) -> Result<Vec<String>, String> {
     let mut missing = axes.iter().map(|(name, _)| name).filter(|name| {
         let place = format!("{{{name}}}");
@@ -17,7 +17,7 @@ pub fn at(words: &[String], axes: &Axes) -> Result<Vec<String>, String> {
     });
     if let Some(name) = missing.next() {
         let command = words.join(" ");
-        return Err(format!("{command:?} does not change with the axis {name}; write {{{name}}} where it belongs"));
+        return Err(format!("{command:?} does not use the axis {name}; write {{{name}}} where its size belongs"));
     }
     let fill = |word: &String| {
         axes.iter().fold(word.clone(), |word, (name, size)| word.replace(&format!("{{{name}}}"), &size.to_string()))
@@ -25,7 +25,7 @@ pub fn at(words: &[String], axes: &Axes) -> Result<Vec<String>, String> {
     Ok(words.iter().map(fill).collect())
 }
 
-/// A command that is ready to be started. What it writes is thrown away, and it reads nothing.
+/// Command ready to be started. Its output is discarded and its input is empty.
 pub struct Started {
     program: PathBuf,
     arguments: Vec<String>,
@@ -38,8 +38,8 @@ impl Started {
         let words = at(words, axes).map_err(ZooError::Shape)?;
         let line = words.join(" ");
         let mut words = words.into_iter();
-        let program = words.next().ok_or_else(|| ZooError::Shape("the command is empty".into()))?;
-        // Whether a path such as ./a.out is looked up from here or from there would be up to the system.
+        let program = words.next().ok_or_else(|| ZooError::Shape("empty command".into()))?;
+        // The system would resolve a relative path such as ./a.out before or after the change of directory.
         let program = if program.contains('/') { Path::new(directory).join(program) } else { program.into() };
         Ok(Self { program, arguments: words.collect(), directory: directory.into(), line })
     }
@@ -47,7 +47,7 @@ impl Started {
     fn command(&self, errors: Stdio) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).current_dir(&self.directory);
-        // Workers have it for kernel compilers of theirs.
+        // Set for kernel compilers in workers; commands must not inherit it.
         command.env_remove("RUST_MIN_STACK");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
         command
@@ -55,14 +55,13 @@ impl Started {
 
     fn run(&self, errors: Stdio) -> Result<ExitStatus, ZooError> {
         let ended = self.command(errors).status();
-        ended.map_err(|error| ZooError::Device(format!("{:?} could not be started: {error}", self.line)))
+        ended.map_err(|error| ZooError::Device(format!("cannot start {:?}: {error}", self.line)))
     }
 
-    /// How a command ended that did not end well, with the last that it wrote.
+    /// Error of a command that failed, with the end of its stderr.
     fn failed(&self, status: ExitStatus, words: &str) -> ZooError {
         let words = words.trim();
-        let words =
-            if words.is_empty() { String::new() } else { format!("; it wrote: {}", excerpt(words, LAST_WORDS)) };
+        let words = if words.is_empty() { String::new() } else { format!("; stderr: {}", excerpt(words, LAST_WORDS)) };
         ZooError::Device(format!("{:?} ended with {status}{words}", self.line))
     }
 }
@@ -77,10 +76,11 @@ impl Workload for Started {
         Ok(())
     }
 
-    /// A command has none that could be read; its last words are kept in case that it fails.
+    /// Runs the command once and captures its stderr for the error message. A command has no readable outputs.
     fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
-        let no_file = |error| ZooError::Device(format!("no temporary file for what a command writes: {error}"));
-        // A file and no pipe: what a command leaves running may hold a pipe open.
+        let no_file =
+            |error| ZooError::Device(format!("cannot create a temporary file for the output of a command: {error}"));
+        // A file instead of a pipe: a background process of the command could hold a pipe open.
         let mut errors = tempfile::tempfile().map_err(no_file)?;
         let status = self.run(errors.try_clone().map_err(no_file)?.into())?;
         if status.success() {
@@ -117,11 +117,11 @@ mod tests {
     #[test]
     fn how_a_command_failed_is_told_with_its_last_words() {
         let error = started("sh -c 'echo no such grid >&2; exit 3'").outputs().unwrap_err().to_string();
-        assert!(error.contains("exit status: 3; it wrote: no such grid"), "{error}");
+        assert!(error.contains("exit status: 3; stderr: no such grid"), "{error}");
         let error = started("sh -c 'kill -9 $$'").launch().unwrap_err().to_string();
         assert!(error.contains("signal: 9"), "{error}");
         let error = started("/no/such/program").launch().unwrap_err().to_string();
-        assert!(error.starts_with("\"/no/such/program\" could not be started: "), "{error}");
+        assert!(error.starts_with("cannot start \"/no/such/program\": "), "{error}");
         assert_eq!(started("true").outputs(), Ok(vec![]));
     }
 
@@ -131,6 +131,6 @@ mod tests {
         let axes = Axes::from([("n", 64)]);
         assert_eq!(at(&words("./a --size={n} {m}"), &axes).unwrap(), ["./a", "--size=64", "{m}"]);
         let error = at(&words("./a"), &axes).unwrap_err();
-        assert!(error.contains("write {n} where it belongs"), "{error}");
+        assert!(error.contains("write {n} where"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! A kernel of a CUDA C++ source on buffer sets of its own, launched on the stream that `native` has.
+//! Foreign CUDA C++ kernels with their own buffer sets, launched on the stream of `native`.
 
 use super::argument::{Buffer, Given};
 use super::outputs::{Buffers, fresh, left};
@@ -8,7 +8,7 @@ use calorimeter_case::Axes;
 use calorimeter_kernels::native::{self, ForeignArgument, ForeignKernel, LaunchForm, Machine};
 use std::sync::Arc;
 
-/// Launches go through the sets in turn.
+/// Kernel workload; launches rotate through the sets.
 struct Launched {
     machine: Arc<Machine>,
     sets: Vec<Set>,
@@ -16,20 +16,20 @@ struct Launched {
     name: String,
 }
 
-/// The arguments of a launch.
+/// Arguments of a launch.
 struct Set {
     machine: Arc<Machine>,
     kernel: Arc<ForeignKernel>,
     declared: Vec<Buffer>,
-    /// In the order of the arguments.
+    /// All arguments, in order.
     arguments: Vec<ForeignArgument>,
-    /// Which of them are buffers.
+    /// Indices of the arguments that are buffers.
     places: Vec<usize>,
     first: Arc<Vec<Option<Vec<u8>>>>,
     ran: bool,
 }
 
-/// Compiles the source and puts what the kernel is given on the device, once for each set.
+/// Compiles the source and uploads the arguments once per buffer set.
 pub fn open(
     source: &KernelSource,
     problem: &ForeignProblem,
@@ -38,7 +38,7 @@ pub fn open(
 ) -> Result<Box<dyn Workload>, ZooError> {
     let KernelSource { path, entry, .. } = source;
     let text = std::fs::read_to_string(path);
-    let text = text.map_err(|error| ZooError::Device(format!("{path} could not be read: {error}")))?;
+    let text = text.map_err(|error| ZooError::Device(format!("cannot read {path}: {error}")))?;
     let form = form(source, &problem.axes).map_err(ZooError::Shape)?;
     let kernel = Arc::new(ForeignKernel::compile(&machine, path, &text, entry, form)?);
     let first = Arc::new(problem.first_contents());
@@ -48,11 +48,11 @@ pub fn open(
     Ok(Box::new(Launched { machine, sets, next: 0, name }))
 }
 
-/// How the kernel is launched at a size.
+/// Evaluates the launch configuration at a size.
 fn form(source: &KernelSource, axes: &Axes) -> Result<LaunchForm, String> {
     let size = |amount: &Amount| {
         let value = amount.at(axes)?;
-        u32::try_from(value).map_err(|_| format!("{amount} is {value}, more than a launch takes"))
+        u32::try_from(value).map_err(|_| format!("{amount} is {value}: expected at most 2^32 - 1"))
     };
     let sides = |amounts: &[Amount]| -> Result<[u32; 3], String> {
         let mut sides = [1; 3];
@@ -98,7 +98,7 @@ impl Set {
     fn memory(&mut self, index: usize) -> Result<&mut native::Buffer, ZooError> {
         match self.arguments.get_mut(self.places[index]) {
             Some(ForeignArgument::Buffer(memory)) => Ok(memory),
-            _ => Err(ZooError::Device(format!("argument {index} is no buffer"))),
+            _ => Err(ZooError::Device(format!("argument {index} is not a buffer"))),
         }
     }
 
@@ -168,7 +168,7 @@ impl Workload for Launched {
     }
 
     fn may_use_tf32(&self) -> bool {
-        // Nobody knows what it uses.
+        // Unknown for foreign kernels, so TF32 tolerances are allowed.
         true
     }
 

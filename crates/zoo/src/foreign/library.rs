@@ -1,6 +1,6 @@
 //! Shared libraries with the interface of `calorimeter.h`.
 //!
-//! What a library does is its own affair, also where it crashes: workers are there to be lost.
+//! Libraries are not sandboxed; one that crashes kills its worker only.
 
 use super::ForeignProblem;
 use super::argument::{Buffer, Given, Role};
@@ -12,7 +12,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
 
-/// The version of the interface that this program speaks.
+/// Interface version of this program.
 const VERSION: u32 = 1;
 
 /// `calorimeter_axis`.
@@ -41,7 +41,7 @@ struct CProblem {
     seed: u64,
 }
 
-/// `CALORIMETER_VALUE`; buffers have the numbers of their roles.
+/// `CALORIMETER_VALUE`; smaller values are the roles of buffers.
 const VALUE: u32 = 3;
 
 type Version = unsafe extern "C" fn() -> u32;
@@ -50,14 +50,14 @@ type Run = unsafe extern "C" fn(*mut c_void) -> c_int;
 type Finish = unsafe extern "C" fn(*mut c_void);
 type Message = unsafe extern "C" fn() -> *const c_char;
 
-/// A loaded library, and its functions.
+/// Loaded library and its functions.
 struct Interface {
     path: String,
     prepare: Prepare,
     run: Run,
     finish: Finish,
     message: Option<Message>,
-    /// Unloaded last: the functions are in it.
+    /// Last field, because it must be unloaded after the functions are out of use.
     _library: Library,
 }
 
@@ -67,15 +67,15 @@ impl Interface {
             true => ZooError::Device(why),
             false => ZooError::Device(format!("{path}: {why}")),
         };
-        // SAFETY: loading a library runs its initializers: the user named it so that it be run.
+        // SAFETY: loading a library runs its initializers; the user requested it by naming the library.
         let library = unsafe { Library::new(path) }.map_err(|error| failed(told(&error)))?;
         let version: Version = function(&library, "calorimeter_version").map_err(failed)?;
-        // SAFETY: the type is that of `calorimeter.h`, which whoever has a function of this name has agreed to.
+        // SAFETY: a library that exports this name implements `calorimeter.h`, which declares this type.
         let found = unsafe { version() };
         if found != VERSION {
             let why = format!(
-                "it speaks version {found} of the interface, and this program version {VERSION}; build it with its \
-                 calorimeter.h"
+                "interface version {found} does not match version {VERSION} of this program; rebuild the library with \
+                 its calorimeter.h"
             );
             return Err(failed(why));
         }
@@ -89,37 +89,39 @@ impl Interface {
         })
     }
 
-    /// Refuses an answer other than 0, with the library's own words where it has any.
+    /// Converts a nonzero return value to an error that includes the message of the library, if any.
     fn check(&self, name: &str, answer: c_int) -> Result<(), ZooError> {
         if answer == 0 {
             return Ok(());
         }
-        // SAFETY: the type is that of `calorimeter.h`.
+        // SAFETY: the type is declared by `calorimeter.h`.
         let message = self.message.map_or(ptr::null(), |message| unsafe { message() });
         let words = if message.is_null() {
             String::new()
         } else {
-            // SAFETY: not null, and by the interface a text that ends with a zero byte.
+            // SAFETY: not null, and by the interface a zero-terminated string.
             format!(": {}", unsafe { CStr::from_ptr(message) }.to_string_lossy())
         };
-        Err(ZooError::Device(format!("{}: {name} answered {answer}{words}", self.path)))
+        Err(ZooError::Device(format!("{}: {name} returned {answer}{words}", self.path)))
     }
 }
 
-/// A function of a library, which must have it.
+/// Looks up a required function of a library.
 fn function<T: Copy>(library: &Library, name: &str) -> Result<T, String> {
-    // SAFETY: what has this name has the type that `calorimeter.h` declares, `T`; it is called while the library is loaded.
+    // SAFETY: `calorimeter.h` declares the function of this name with type `T`; it is called while the library is
+    // loaded.
     unsafe { library.get::<T>(name) }.map(|symbol| *symbol).map_err(|_| {
-        format!("it has no function {name}; a library is timed through the interface of calorimeter.h (docs: foreign)")
+        format!("missing function {name}; a library must implement the interface of calorimeter.h (docs: foreign)")
     })
 }
 
-/// What the loader says: the cause, which says more than what it is wrapped in.
+/// Message of the underlying cause, which is more specific than its wrapper.
 fn told(error: &dyn std::error::Error) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// One buffer set: memory, and what the library made for it. Nothing here moves while the library knows of it.
+/// Buffer set: memory, and the state that the library prepared for it. Nothing moves while the library holds pointers
+/// to it.
 struct State {
     interface: Arc<Interface>,
     declared: Vec<Buffer>,
@@ -127,11 +129,11 @@ struct State {
     first: Arc<Vec<Option<Vec<u8>>>>,
     state: *mut c_void,
     ran: bool,
-    /// What the library was told, and may look at as long as its state lives.
+    /// Tables that the library may read while its state lives.
     _told: Told,
 }
 
-/// The texts and tables of a problem, in which pointers lead from one to the other.
+/// Tables of a problem in the C interface; pointers lead from one to another.
 struct Told {
     _names: Vec<CString>,
     _values: Vec<Memory>,
@@ -140,8 +142,8 @@ struct Told {
     problem: Box<CProblem>,
 }
 
-// SAFETY: the pointers lead to memory that the state owns, and to that of the library, which by the interface may be used
-// from any thread as long as it is one at a time; `&mut` sees to that.
+// SAFETY: pointers lead to memory owned by this value or by the library. By the interface the library may be called
+// from any thread, one at a time; `&mut` ensures the latter.
 unsafe impl Send for State {}
 
 impl State {
@@ -163,7 +165,7 @@ impl State {
         }
         let told = Told::new(problem, &given, &mut memory)?;
         let mut state = ptr::null_mut();
-        // SAFETY: the tables are as `calorimeter.h` declares them, and outlive the state.
+        // SAFETY: the tables have the layout of `calorimeter.h` and outlive the state.
         let answer = unsafe { (interface.prepare)(&raw const *told.problem, &raw mut state) };
         interface.check("calorimeter_prepare", answer)?;
         Ok(Self {
@@ -181,12 +183,13 @@ impl State {
 impl Told {
     fn new(problem: &ForeignProblem, given: &[Given], memory: &mut [Memory]) -> Result<Self, ZooError> {
         let text = |name: &str| {
-            CString::new(name).map_err(|_| ZooError::Shape(format!("the axis {name:?} has a zero byte in its name")))
+            CString::new(name)
+                .map_err(|_| ZooError::Shape(format!("invalid axis name {name:?}: it contains a zero byte")))
         };
         let (mut names, mut values, mut axes, mut arguments) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (name, value) in problem.axes.iter() {
             let name = text(name)?;
-            // What a text points to does not move with it.
+            // Moving a `CString` does not move its bytes.
             axes.push(CAxis { name: name.as_ptr(), value });
             names.push(name);
         }
@@ -247,7 +250,7 @@ impl Buffers for State {
 
     fn call(&mut self) -> Result<(), ZooError> {
         self.ran = true;
-        // SAFETY: `state` is what the library itself prepared, and `finish` was not called.
+        // SAFETY: `state` was prepared by the library and not finished yet.
         let answer = unsafe { (self.interface.run)(self.state) };
         if answer == 0 { Ok(()) } else { self.interface.check("calorimeter_run", answer) }
     }
@@ -255,18 +258,18 @@ impl Buffers for State {
 
 impl Drop for State {
     fn drop(&mut self) {
-        // SAFETY: prepared once and finished once; the memory that the library was given is still there.
+        // SAFETY: prepared once and finished once, while the memory passed to the library still exists.
         unsafe { (self.interface.finish)(self.state) };
     }
 }
 
-/// A library on its buffer sets, which calls go through in turn.
+/// Library workload; calls rotate through the buffer sets.
 struct Called {
     states: Vec<State>,
     next: usize,
 }
 
-/// Loads a library and has it prepare each buffer set.
+/// Loads a library and prepares each buffer set.
 pub fn open(path: &str, problem: &ForeignProblem, sets: u32) -> Result<Box<dyn Workload>, ZooError> {
     let interface = Arc::new(Interface::load(path)?);
     let first = Arc::new(problem.first_contents());

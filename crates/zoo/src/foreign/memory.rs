@@ -1,29 +1,29 @@
-//! Memory of the host that a foreign call is given.
+//! Host memory for foreign calls.
 
 #[repr(align(64))]
 #[derive(Clone, Copy)]
 struct Line([u8; 64]);
 
-/// Bytes that begin on a line of the cache, as vector instructions like it.
+/// Bytes aligned to cache lines, for vector instructions.
 pub struct Memory {
     lines: Vec<Line>,
     bytes: usize,
 }
 
 impl Memory {
-    /// So many bytes of one value.
+    /// Allocates `bytes` bytes of one value.
     pub fn filled(bytes: usize, byte: u8) -> Self {
         Self { lines: vec![Line([byte; 64]); bytes.div_ceil(64)], bytes }
     }
 
-    /// These bytes.
+    /// Copies a slice.
     pub fn of(bytes: &[u8]) -> Self {
         let mut memory = Self::filled(bytes.len(), 0);
         memory.write(bytes);
         memory
     }
 
-    /// Replaces its content by as many bytes.
+    /// Overwrites the content by a slice of equal length.
     pub fn write(&mut self, bytes: &[u8]) {
         for (line, bytes) in self.lines.iter_mut().zip(bytes.chunks(64)) {
             line.0[..bytes.len()].copy_from_slice(bytes);
@@ -35,14 +35,14 @@ impl Memory {
         self.lines.fill(Line([byte; 64]));
     }
 
-    /// Its content.
+    /// Returns the content.
     pub fn read(&self) -> Vec<u8> {
         let mut bytes: Vec<u8> = self.lines.iter().flat_map(|line| line.0).collect();
         bytes.truncate(self.bytes);
         bytes
     }
 
-    /// Where it begins.
+    /// Pointer to the first byte.
     pub fn start(&mut self) -> *mut u8 {
         self.lines.as_mut_ptr().cast()
     }

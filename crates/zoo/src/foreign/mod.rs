@@ -1,4 +1,5 @@
-//! Programs of others that do the same work: commands, shared libraries, CUDA C++ kernels. Each is set beside the first.
+//! Foreign work: external programs that do the same work. Commands, shared libraries and CUDA C++ kernels are compared
+//! with the first of them.
 
 mod amount;
 mod argument;
@@ -24,85 +25,85 @@ use calorimeter_case::{Axes, Element, Implementation, Name, excerpt};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
-/// Characters that a command is called by at most.
+/// Maximum length of a command's derived name.
 const LONGEST: usize = 60;
 
-/// Work that several programs do, with everything that they are given.
+/// Work done by several programs, with their arguments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ForeignWork {
-    /// What it is called in ids.
+    /// Name in case ids.
     pub name: String,
-    /// Who does it; the others are compared with the first.
+    /// Programs; the first is the reference of the others.
     pub subjects: Vec<ForeignSubject>,
-    /// What kernels and libraries are given.
+    /// Arguments of kernels and libraries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<Argument>,
-    /// How far outputs may be from the first subject's, relative to their size; without it, as far as sums in another
-    /// order may be.
+    /// Maximum relative difference from the outputs of the first subject. Defaults to the difference expected from a
+    /// different order of additions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<f64>,
-    /// Floating-point operations of one call, where they are known.
+    /// Floating-point operations of one call, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flops: Option<Amount>,
-    /// The least traffic of one call, where it is known.
+    /// Minimum memory traffic of one call, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Amount>,
 }
 
-/// One of several programs that do the same.
+/// Compared program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ForeignSubject {
-    /// What it is called in ids and tables: its implementation.
+    /// Name of the implementation in case ids and tables.
     pub label: String,
-    /// What it is.
+    /// Program.
     pub program: Program,
 }
 
-/// A program that is not ours.
+/// External program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Program {
-    /// A process, started and waited for.
+    /// Process, started and waited for at each launch.
     Command {
-        /// The program and its arguments; `{n}` stands for the axis n.
+        /// Program and arguments; `{n}` stands for the axis n.
         words: Vec<String>,
-        /// Where it is started.
+        /// Working directory.
         directory: String,
     },
-    /// A shared library with the interface of `calorimeter.h`.
+    /// Shared library with the interface of `calorimeter.h`.
     Library {
-        /// The file.
+        /// Path.
         path: String,
     },
-    /// CUDA C++, compiled when it is opened.
+    /// CUDA C++ kernel, compiled when opened.
     Kernel(KernelSource),
 }
 
-/// A kernel in a CUDA C++ source, and how it is launched.
+/// Kernel in a CUDA C++ source, and its launch configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KernelSource {
-    /// The file.
+    /// Path.
     pub path: String,
-    /// The kernel's name; that of a template with its parameters, `add<float>`.
+    /// Name of the kernel; a template has its parameters, as in `add<float>`.
     pub entry: String,
     /// Blocks in x, y and z.
     pub grid: Vec<Amount>,
     /// Threads of a block in x, y and z.
     pub block: Vec<Amount>,
-    /// Bytes of shared memory for each block, besides what the source declares.
+    /// Dynamic shared memory per block in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<Amount>,
 }
 
 impl ForeignSubject {
-    /// Its implementation.
+    /// Implementation with the name of this subject.
     pub fn implementation(&self) -> Implementation {
         Implementation::Other(Name::from(self.label.clone()))
     }
 }
 
 impl Program {
-    /// A word for its kind.
+    /// Name of the variant.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Command { .. } => "command",
@@ -111,8 +112,9 @@ impl Program {
         }
     }
 
-    /// What it is called where no name was given: as long as it takes to tell it from others. No slash is in it, because
-    /// slashes separate the parts of an id.
+    /// Names for a program without a given name, from the shortest to the most specific.
+    ///
+    /// Slashes are replaced, because they separate the parts of a case id.
     fn names(&self) -> Vec<String> {
         let of_file = |path: &str| -> Vec<String> {
             let parts: Vec<&str> = path.rsplit('/').filter(|part| !matches!(*part, "" | "." | "..")).collect();
@@ -134,7 +136,8 @@ impl Program {
     }
 }
 
-/// Names for programs that have none: the shortest by which all can be told apart, and numbers where nothing else does.
+/// Assigns labels to programs: given names, or the shortest derived names that are all distinct, numbered as a last
+/// resort.
 pub fn labeled(programs: Vec<(Option<String>, Program)>) -> Vec<ForeignSubject> {
     let names: Vec<Vec<String>> = programs
         .iter()
@@ -151,7 +154,7 @@ pub fn labeled(programs: Vec<(Option<String>, Program)>) -> Vec<ForeignSubject> 
     let label = |(names, (_, program)): (&Vec<String>, (Option<String>, Program))| {
         let name = at(names, length);
         let numbered = |number: usize| if number == 1 { name.clone() } else { format!("{name}-{number}") };
-        // There are more numbers than programs.
+        // The iterator is infinite, hence the label is always found.
         let label = (1..).map(numbered).find(|label| !taken.contains(label)).unwrap_or_default();
         taken.insert(label.clone());
         ForeignSubject { label, program }
@@ -160,42 +163,44 @@ pub fn labeled(programs: Vec<(Option<String>, Program)>) -> Vec<ForeignSubject> 
 }
 
 impl ForeignWork {
-    /// Whether it makes sense; the error says what would.
+    /// Checks names, launch configurations and tolerance; the error says how to fix it.
     pub fn check(&self) -> Result<(), String> {
         let Some(first) = self.subjects.first() else {
-            return Err("there is no subject: name a command, a shared library or a CUDA C++ source".into());
+            return Err("missing subject: expected a command, a shared library or a CUDA C++ source".into());
         };
         let mut labels = HashSet::new();
         if let Some(twice) = self.subjects.iter().find(|subject| !labels.insert(&subject.label)) {
-            return Err(format!("two subjects are called {:?}: give each a name of its own", twice.label));
+            return Err(format!("duplicate subject name {:?}: give each subject a unique name", twice.label));
         }
         let is_plain = |name: &str| !name.is_empty() && !name.contains('/') && !name.chars().any(char::is_control);
         if let Some(wrong) = labels.into_iter().chain([&self.name]).find(|name| !is_plain(name)) {
-            return Err(format!("{wrong:?} is no name: give it one without / and control characters"));
+            return Err(format!("invalid name {wrong:?}: expected a nonempty name without / and control characters"));
         }
         for subject in &self.subjects {
             let ForeignSubject { label, program } = subject;
             if let Program::Kernel(KernelSource { grid, block, .. }) = program
                 && [grid, block].iter().any(|sides| sides.is_empty() || sides.len() > 3)
             {
-                return Err(format!("{label}: a grid and a block take one to three sizes each, for x, y and z"));
+                return Err(format!(
+                    "{label}: invalid grid or block: expected one to three sizes each, for x, y and z"
+                ));
             }
             if matches!(program, Program::Command { words, .. } if words.is_empty()) {
-                return Err(format!("{label}: its command is empty"));
+                return Err(format!("{label}: empty command"));
             }
         }
         if !self.arguments.is_empty() && self.subjects.iter().all(|subject| subject.program.kind() == "command") {
-            return Err(format!("arguments are for kernels and libraries; {} is a command", first.label));
+            return Err(format!("arguments are only supported by kernels and libraries; {} is a command", first.label));
         }
         match self.tolerance {
             Some(tolerance) if !(0.0..1.0).contains(&tolerance) => {
-                Err(format!("a tolerance of {tolerance} is none: it takes 0 to 1, such as 1e-5"))
+                Err(format!("invalid tolerance {tolerance}: expected 0 to 1, e.g. 1e-5"))
             }
             _ => Ok(()),
         }
     }
 
-    /// The type that stands for its numbers: that of the first output, or of the first buffer; bytes where there are none.
+    /// Representative element type: of the first output, else of the first buffer, else bytes.
     pub fn element(&self) -> Element {
         let buffers = self.arguments.iter().filter_map(|argument| match argument {
             Argument::Buffer { element, role, .. } => Some((*element, role.is_written())),
@@ -205,7 +210,7 @@ impl ForeignWork {
         written.or_else(|| buffers.clone().next()).map_or(Element::Unsigned(8), |(element, _)| element)
     }
 
-    /// Refuses a size at which something cannot be said.
+    /// Checks that all expressions can be evaluated at a size.
     fn check_at(&self, axes: &Axes) -> Result<(), String> {
         self.arguments.iter().try_for_each(|argument| argument.at(axes).map(drop))?;
         let amounts = self.flops.iter().chain(&self.bytes);

@@ -1,11 +1,11 @@
-//! Programs of others as workloads.
+//! Workloads of foreign work.
 
 use super::command::Started;
 use super::{ForeignProblem, Program, library};
 use crate::{Machines, Setup, Workload, ZooError};
 
 impl ForeignProblem {
-    /// Makes a subject runnable.
+    /// Creates the workload of a subject.
     pub(crate) fn open(&self, setup: Setup, machines: &mut Machines) -> Result<Box<dyn Workload>, ZooError> {
         self.support(setup.implementation, setup.device)?;
         let sets = setup.sets.max(1);
@@ -20,7 +20,7 @@ impl ForeignProblem {
             #[cfg(not(feature = "cuda"))]
             Program::Kernel(_) => {
                 let _ = machines;
-                Err(ZooError::Unsupported("this program was built without the feature `cuda`".into()))
+                Err(ZooError::Unsupported("this build lacks the feature `cuda`".into()))
             }
         }
     }

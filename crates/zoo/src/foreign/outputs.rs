@@ -1,31 +1,31 @@
-//! What a call leaves in the buffers that it writes, and how what it does not write is found.
+//! Outputs of foreign calls, and detection of elements that a call did not write.
 
 use super::argument::{Buffer, Role};
 use crate::{Output, ZooError, numbers};
 use calorimeter_recipes::Element;
 
-/// All ones is NaN in every float type, e4m3 among them.
+/// All ones is NaN in every float type, including e4m3.
 const POISON: u8 = 0xFF;
 
-/// Where the buffers of a call lie.
+/// Access to the buffers of a call.
 pub trait Buffers {
-    /// Their number, in the order of the arguments; values are none of them.
+    /// Buffers in argument order, without scalars.
     fn buffers(&self) -> &[Buffer];
 
-    /// Sets every byte of one.
+    /// Sets every byte of a buffer.
     fn fill(&mut self, index: usize, byte: u8) -> Result<(), ZooError>;
 
-    /// Gives one its first content back.
+    /// Restores the initial content of a buffer.
     fn restore(&mut self, index: usize) -> Result<(), ZooError>;
 
-    /// Reads one.
+    /// Reads a buffer.
     fn read(&mut self, index: usize) -> Result<Vec<u8>, ZooError>;
 
     /// Calls once and waits.
     fn call(&mut self) -> Result<(), ZooError>;
 }
 
-/// Whether all that is left in a buffer shows what a call wrote there: no whole number is a poison.
+/// True if unwritten elements are recognizable after one call. Integers have no NaN, so they are not.
 fn shows(buffer: &Buffer) -> bool {
     buffer.role != Role::Out || is_float(buffer.element)
 }
@@ -34,16 +34,16 @@ fn is_float(element: Element) -> bool {
     !matches!(element, Element::Signed(_) | Element::Unsigned(_))
 }
 
-/// What was read of a buffer.
+/// Buffer content after a call.
 struct Left {
     bytes: Vec<u8>,
     values: Vec<f32>,
-    /// Whether its numbers show by themselves where a call wrote.
+    /// True if unwritten elements are recognizable in `values`.
     shows: bool,
 }
 
 impl Left {
-    /// The numbers; one that another call left otherwise, before which other bytes stood there, was not written.
+    /// Replaces unwritten elements by NaN: those that differ from a second call on differently poisoned memory.
     fn beside(self, again: &Self) -> Output {
         if self.shows {
             return output(self.values);
@@ -54,8 +54,9 @@ impl Left {
     }
 }
 
-/// Calls once on fresh buffers and reads what was written; a number that was not is NaN. Of whole numbers that is known
-/// by a second call, before which other bytes stood there.
+/// Calls once on restored or poisoned buffers and reads the outputs; unwritten elements are NaN.
+///
+/// Integer outputs need a second call on differently poisoned memory.
 pub fn fresh(buffers: &mut dyn Buffers) -> Result<Vec<Output>, ZooError> {
     let first = called(buffers, POISON)?;
     if first.iter().all(|left| left.shows) {
@@ -65,7 +66,7 @@ pub fn fresh(buffers: &mut dyn Buffers) -> Result<Vec<Output>, ZooError> {
     Ok(first.into_iter().zip(&second).map(|(left, again)| left.beside(again)).collect())
 }
 
-/// Reads what the last call has left. A buffer that is read as well as written holds what all calls made of it.
+/// Reads the outputs of the last call. `None` if a buffer is also read, because it accumulates over calls.
 pub fn left(buffers: &mut dyn Buffers) -> Result<Option<Vec<Output>>, ZooError> {
     if buffers.buffers().iter().any(|buffer| buffer.role == Role::InOut) {
         return Ok(None);
@@ -105,7 +106,7 @@ fn output(values: Vec<f32>) -> Output {
 mod tests {
     use super::*;
 
-    /// Writes the first numbers of a buffer of bytes, and adds one to a second one.
+    /// Writes the first elements of a byte buffer, and increments a second buffer.
     struct Half {
         declared: [Buffer; 2],
         bytes: [Vec<u8>; 2],

@@ -1,4 +1,4 @@
-//! Work of others at a size, with seeded inputs.
+//! Foreign work at a size, with seeded inputs.
 
 use super::argument::{Buffer, Given};
 use super::{Foreign, ForeignSubject, Program};
@@ -7,28 +7,28 @@ use crate::{Output, Reference, Sample, ZooError};
 use calorimeter_case::{Axes, Device, DeviceKind, Implementation};
 use calorimeter_recipes::{Dtype, Element};
 
-/// Work of others at a size.
+/// Foreign work at a size.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ForeignProblem {
-    /// What is done, and by whom.
+    /// Work and its programs.
     pub foreign: Foreign,
-    /// The size, by names that arguments and commands use.
+    /// Axes by the names that arguments and commands use.
     pub axes: Axes,
-    /// Seed of what buffers hold.
+    /// Seed of the buffer contents.
     pub seed: u64,
 }
 
-/// Sums of so many numbers may differ by their order.
+/// Assumed number of terms per sum, for the default tolerance.
 const DEPTH: u64 = 1 << 20;
 
 impl ForeignProblem {
-    /// At a size; the error says what cannot be said of it.
+    /// Creates a problem; the error names what cannot be evaluated at this size.
     pub fn new(foreign: Foreign, axes: Axes, seed: u64) -> Result<Self, ZooError> {
         foreign.check().and_then(|()| foreign.check_at(&axes)).map_err(ZooError::Shape)?;
         Ok(Self { foreign, axes, seed })
     }
 
-    /// Its arguments at this size.
+    /// Evaluates the arguments at this size.
     pub(super) fn arguments(&self) -> Result<Vec<Given>, ZooError> {
         let given = self.foreign.arguments.iter().map(|argument| argument.at(&self.axes));
         given.collect::<Result<_, _>>().map_err(ZooError::Shape)
@@ -39,57 +39,61 @@ impl ForeignProblem {
             Given::Buffer(buffer) => Some(buffer),
             Given::Value(..) => None,
         };
-        // That they can be said at this size was found out when it was made.
+        // [`Self::new`] has checked that they can be evaluated.
         self.arguments().unwrap_or_default().into_iter().filter_map(buffer).collect()
     }
 
-    /// What each buffer holds before a call, where that is read.
+    /// Initial content of each buffer; `None` for buffers that are only written.
     pub(super) fn first_contents(&self) -> Vec<Option<Vec<u8>>> {
         self.buffers().iter().zip(self.seed..).map(|(buffer, seed)| buffer.content(seed)).collect()
     }
 
-    /// Bytes of all buffers; nothing where there are none.
+    /// Bytes of all buffers; `None` without buffers.
     pub fn buffer_bytes(&self) -> Option<u64> {
         let buffers = self.buffers();
         (!buffers.is_empty()).then(|| buffers.iter().map(Buffer::bytes).sum())
     }
 
-    /// Floating-point operations of one call, where they are known.
+    /// Floating-point operations of one call, if known.
     pub fn flops(&self) -> Option<u64> {
         self.foreign.flops.as_ref()?.at(&self.axes).ok()
     }
 
-    /// The least traffic of one call, where it is known.
+    /// Minimum memory traffic of one call, if known.
     pub fn bytes(&self) -> Option<u64> {
         self.foreign.bytes.as_ref()?.at(&self.axes).ok()
     }
 
-    /// The program that an implementation is.
+    /// Returns the subject of an implementation.
     pub(super) fn subject(&self, implementation: Implementation) -> Result<&'static ForeignSubject, ZooError> {
         self.foreign.subject(implementation).ok_or_else(|| {
             let known: Vec<&str> = self.foreign.subjects.iter().map(|subject| subject.label.as_str()).collect();
-            ZooError::Unsupported(format!("{} is done by {}, not by {implementation}", self.foreign, known.join(", ")))
+            ZooError::Unsupported(format!(
+                "unknown subject {implementation} of {}: expected {}",
+                self.foreign,
+                known.join(", ")
+            ))
         })
     }
 
-    /// Whether an implementation is started and waited for as a process.
+    /// True if the implementation is a command, which each launch starts and waits for.
     pub fn is_a_process(&self, implementation: Implementation) -> bool {
         self.subject(implementation).is_ok_and(|subject| matches!(subject.program, Program::Command { .. }))
     }
 
-    /// Whether an implementation enqueues on the stream of CUDA's kernels.
+    /// True if the implementation is a kernel on the CUDA stream.
     pub fn is_a_kernel(&self, implementation: Implementation) -> bool {
         self.subject(implementation).is_ok_and(|subject| matches!(subject.program, Program::Kernel(_)))
     }
 
-    /// Whether an implementation runs on a device; the error says where it does.
+    /// Checks that an implementation runs on a device; the error names a suitable one.
     pub fn support(&self, implementation: Implementation, device: Device) -> Result<(), ZooError> {
         let subject = self.subject(implementation)?;
         match (&subject.program, device.kind()) {
             (_, DeviceKind::Mock) => Ok(()),
             (Program::Kernel(_), DeviceKind::Cuda) if cfg!(feature = "cuda") => Ok(()),
             (Program::Kernel(_), DeviceKind::Cuda) => {
-                Err(ZooError::Unsupported("this program was built without the feature `cuda`".into()))
+                Err(ZooError::Unsupported("this build lacks the feature `cuda`".into()))
             }
             (Program::Kernel(_), _) => Err(ZooError::Unsupported(format!(
                 "{} is CUDA C++ and needs an NVIDIA GPU, not {device}",
@@ -99,7 +103,7 @@ impl ForeignProblem {
         }
     }
 
-    /// Outputs as what others are compared with.
+    /// Converts the outputs of the first subject to references for the others.
     pub fn references(&self, outputs: &[Output]) -> Vec<Reference> {
         let reference = |output: &Output| Reference {
             sample: Sample { rows: (0..output.rows).collect(), cols: (0..output.cols).collect() },
@@ -109,7 +113,7 @@ impl ForeignProblem {
         outputs.iter().map(reference).collect()
     }
 
-    /// Compares outputs with those of the first subject; the error of the worst is answered.
+    /// Compares outputs with references; returns the result of the worst output.
     pub fn judge(&self, outputs: &[impl Evidence], references: &[Reference]) -> Result<Judged, Mismatch> {
         if outputs.len() != references.len() {
             return Err(Mismatch::Size { got: outputs.len(), expected: references.len() });
@@ -123,13 +127,13 @@ impl ForeignProblem {
         Ok(worst)
     }
 
-    /// How far numbers of a type may be from those of the first subject.
+    /// Tolerance of an output with this element type.
     fn tolerance(&self, element: Element) -> Tolerance {
         let exact = Tolerance::default();
         let usual = match element {
             Element::Float(dtype) => Tolerance { slope: None, ..Tolerance::new(dtype, 2, DEPTH) },
             Element::Signed(_) | Element::Unsigned(_) => exact,
-            // Steps of small floats are as many times as wide as those of f16 as bits are missing.
+            // Quantization steps of small floats relative to f16: a factor of two per missing mantissa bit.
             Element::E4m3 => Tolerance::new(Dtype::F16, 2, DEPTH).of_codes(128.0),
             _ => Tolerance::new(Dtype::F16, 2, DEPTH).of_codes(256.0),
         };

@@ -1,4 +1,4 @@
-//! Work of others as something that is copied and compared as easily as a model's name.
+//! Interned foreign work: a handle that is copied and compared by address.
 
 use super::ForeignWork;
 use calorimeter_case::Implementation;
@@ -9,7 +9,7 @@ use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::{Mutex, PoisonError};
 
-/// Work of others, kept for the life of the process; what is equal is kept once.
+/// Handle of foreign work that lives as long as the process. Equal work is stored once.
 #[derive(Debug, Clone, Copy)]
 pub struct Foreign(&'static ForeignWork);
 
@@ -27,17 +27,17 @@ impl From<ForeignWork> for Foreign {
 }
 
 impl Foreign {
-    /// Its subjects as implementations, in their order.
+    /// Implementations of all subjects, in order.
     pub fn implementations(self) -> Vec<Implementation> {
         self.subjects.iter().map(super::ForeignSubject::implementation).collect()
     }
 
-    /// The one that the others are compared with.
+    /// Implementation whose outputs are the reference.
     pub fn first(self) -> Option<Implementation> {
         self.subjects.first().map(super::ForeignSubject::implementation)
     }
 
-    /// The subject that an implementation is.
+    /// Returns the subject of an implementation.
     pub(super) fn subject(self, implementation: Implementation) -> Option<&'static super::ForeignSubject> {
         self.0.subjects.iter().find(|subject| implementation.name() == subject.label.as_str())
     }
@@ -57,7 +57,7 @@ impl fmt::Display for Foreign {
     }
 }
 
-// What is equal is kept once: its address tells it from all others.
+// Equal work is stored once, so addresses decide.
 impl PartialEq for Foreign {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self.0, other.0)

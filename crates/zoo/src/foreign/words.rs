@@ -1,9 +1,9 @@
-//! A command as it is written in one line, in words. No shell is asked.
+//! Splits a command line into words, without a shell.
 
-/// What only a shell could do something with, outside of quotes.
+/// Characters that a shell would interpret outside of quotes.
 const FOR_A_SHELL: &str = "|&;<>()$`*?[~#";
 
-/// Splits a line at blanks; what stands in quotes, or behind a backslash, is taken as it is.
+/// Splits a line at blanks. Quoted and backslash-escaped text is literal.
 pub fn words(line: &str) -> Result<Vec<String>, String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut chars = line.chars();
@@ -21,7 +21,7 @@ pub fn words(line: &str) -> Result<Vec<String>, String> {
             (None, c) if c.is_whitespace() => words.extend(word.take()),
             (None, c) if FOR_A_SHELL.contains(c) => {
                 return Err(format!(
-                    "command {line:?}: {c} means something to a shell, and none is started; quote it, or write sh -c '…'"
+                    "command {line:?}: {c} is shell syntax, but no shell is started; quote it, or write sh -c '…'"
                 ));
             }
             (_, c) => word.get_or_insert_default().push(c),
@@ -29,8 +29,8 @@ pub fn words(line: &str) -> Result<Vec<String>, String> {
     }
     words.extend(word);
     match (quote, &words[..]) {
-        (Some(open), _) => Err(format!("command {line:?}: a {open} is not closed")),
-        (None, []) => Err("a command is empty".into()),
+        (Some(open), _) => Err(format!("command {line:?}: unclosed {open}")),
+        (None, []) => Err("empty command".into()),
         (None, _) => Ok(words),
     }
 }
@@ -54,11 +54,11 @@ mod tests {
     #[test]
     fn what_a_shell_would_be_needed_for_is_refused() {
         for (line, why) in [
-            ("a | b", "| means something to a shell"),
+            ("a | b", "| is shell syntax"),
             ("a > b", "sh -c"),
-            ("echo 'a", "a ' is not closed"),
+            ("echo 'a", "unclosed '"),
             ("a \\", "ends with a backslash"),
-            ("  ", "a command is empty"),
+            ("  ", "empty command"),
         ] {
             let error = words(line).unwrap_err();
             assert!(error.contains(why), "{line}: {error}");

@@ -1,23 +1,25 @@
-//! Whether an output is too large or too small as a whole: a wrong scale shifts all values one way, rounding does not.
+//! Bias check: a wrong scale shifts all values in one direction, rounding does not.
 
 use std::fmt;
 
-/// How far the slope of a correct output on its reference may be from one, besides chance.
+/// Allowed deviation of the slope (output against reference) of a correct output from 1, apart from random errors.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bias {
-    /// What cutting off instead of rounding takes away.
+    /// Systematic deviation, from truncation instead of rounding.
     pub floor: f64,
-    /// Products in the shortest sums: errors of their factors are shared by all columns, and cancel only among so many.
+    /// Terms of the shortest dot product. Errors of the shared factors are common to all columns; only averaging over
+    /// these terms reduces them.
     pub depth: u64,
-    /// Whether errors of the other factors are shared by all rows in the same way: they were computed, and not given.
+    /// True if the other factors were computed too, so that their errors are common to all rows.
     pub both_computed: bool,
 }
 
-/// Products among which errors cancel, where nobody says how many share one.
+/// Terms over which errors cancel, if the number is unknown.
 const UNLESS_KNOWN: u64 = 64;
 
 impl Bias {
-    /// So much, where the shortest sums have so many products of computed factors, if that is known.
+    /// Bias limit with a systematic deviation of `floor`; `computed` is the number of terms with computed factors, if
+    /// known.
     pub(super) fn of(floor: f64, computed: Option<u64>, both_computed: bool) -> Self {
         Self { floor, depth: computed.unwrap_or(UNLESS_KNOWN).min(UNLESS_KNOWN), both_computed }
     }
@@ -27,11 +29,9 @@ impl Bias {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Part {
-    /// All of it.
+    /// Whole output.
     Whole,
-    /// A row.
     Row(usize),
-    /// A column.
     Column(usize),
 }
 
@@ -45,18 +45,18 @@ impl fmt::Display for Part {
     }
 }
 
-/// Standard errors by which the slope of all values may be off.
+/// Allowed standard errors of the slope of the whole output.
 const SIGMAS: f64 = 5.0;
-/// The same for one row or column among thousands.
+/// Allowed standard errors of the slope of one row or column among thousands.
 const SIGMAS_OF_PART: f64 = 6.0;
-/// Errors are as large as their values: the squares of normal values, weighted by themselves, have three times the mean.
+/// Variance factor for errors proportional to their values: E[x^4] / E[x^2]^2 of normal values is 3.
 const KURTOSIS: f64 = 3.0;
-/// Of the factors of a sum with gains the loud ones alone count.
+/// Terms of a dot product per effective term, if factors vary in magnitude.
 const LOUD: f64 = 4.0;
-/// A row or column of fewer values has no slope to speak of.
+/// Minimum number of values of a row or column for a slope.
 pub(super) const FEW: usize = 8;
 
-/// Sums over part of the values: of the squares of both, and of their products.
+/// Sums of squares and products of output and reference.
 #[derive(Default, Clone, Copy)]
 pub struct Sums {
     got: f64,
@@ -71,7 +71,7 @@ impl Sums {
         self.both += got * reference;
     }
 
-    /// What other values come to.
+    /// Adds other sums.
     pub fn join(&mut self, other: Self) {
         self.got += other.got;
         self.reference += other.reference;
@@ -82,14 +82,17 @@ impl Sums {
         self.both / self.reference
     }
 
-    /// The squared distance from the line.
+    /// Squared distance of the output from the regression line.
     fn residual(&self) -> f64 {
         (self.got - self.both * self.slope()).max(0.0)
     }
 }
 
-/// Compares what rows and columns come to, in units of their loudness, with their references; answers the first part that is
-/// off, its slope, and how far that may be from one. Rows are of `cols` values; too few of them have no columns.
+/// Checks the slopes of the whole output, its columns and its rows, in that order.
+///
+/// Values are in units of their expected magnitude. The error holds the first part outside its limit, its slope, and
+/// the allowed deviation from one. Rows have `cols` values. Columns and rows of fewer than [`FEW`] values are not
+/// checked.
 pub fn check(of_rows: &[Sums], of_cols: &[Sums], cols: usize, bias: &Bias) -> Result<(), (Part, f64, f64)> {
     let rows = of_rows.len();
     let mut all = Sums::default();
@@ -103,7 +106,7 @@ pub fn check(of_rows: &[Sums], of_cols: &[Sums], cols: usize, bias: &Bias) -> Re
         }
         let noise = noise.max(sums.residual() / count as f64);
         let relative = noise * count as f64 / sums.reference;
-        // A value that lies on a grid is nearer to zero than its reference on another, by the square of their distance.
+        // A value rounded to one grid is smaller than its reference on another, by the square of their distance.
         let limit = bias.floor + relative + sigmas * (KURTOSIS * relative / independent).sqrt();
         let slope = sums.slope();
         if (slope - 1.0).abs() > limit { Err((part, slope, limit)) } else { Ok(()) }

@@ -1,17 +1,17 @@
-//! What an output is judged by: all of it, or what was seen of it.
+//! Digest of an output, from downloaded values or from the device.
 
 use crate::{Look, Output, Reference, Seen, Spoilt, Sums};
 use rayon::prelude::*;
 use std::borrow::Cow;
 
-/// What an output can be judged by.
+/// Output that can be reduced to a digest.
 pub trait Evidence {
-    /// What the gate looks at beside this reference.
+    /// Returns the digest that the comparison with this reference requires.
     fn seen(&self, reference: &Reference) -> Cow<'_, Seen>;
 }
 
 impl Output {
-    /// What is seen of it.
+    /// Computes the digest for a query.
     pub(crate) fn looked_at(&self, &Look { sample, sums }: &Look<'_>) -> Seen {
         let (size, count) = ([self.rows, self.cols], self.values.len());
         let spoilt = first_spoilt(&self.values);
@@ -34,9 +34,9 @@ impl Evidence for Seen {
     }
 }
 
-/// The first of some values that is infinite or no number, and how many are.
+/// Finds the first non-finite value and counts all.
 pub(super) fn first_spoilt(values: &[f32]) -> Option<Spoilt> {
-    // Asked of each by itself, it takes a hundred times as long.
+    // A fold over chunks vectorizes; a test per element takes a hundred times as long.
     const SHARE: usize = 1 << 14;
     let is_spoilt = |values: &[f32]| values.iter().fold(false, |found, value| found | !value.is_finite());
     let share = values.par_chunks(SHARE).position_first(is_spoilt)? * SHARE;

@@ -1,52 +1,54 @@
-//! How loud each place of an output should be, so that a quiet row or column is judged as strictly as a loud one.
+//! Expected magnitude of each element of an output, from the root mean squares (RMS) of its row and column.
+//!
+//! Small rows and columns are then judged as strictly as large ones.
 
 use rayon::prelude::*;
 
-/// Rows or columns that are compared with fewer values than this are too few to be told apart by their loudness.
+/// Minimum number of values per row or column for an RMS of its own.
 const FEW: usize = 8;
 
-/// Rows that are added up together before the sums of all are: every run gives the same bits.
+/// Rows per partial sum; fixed, so that every run computes identical bits.
 pub const TOGETHER: usize = 16;
 
-/// Numbers of a row that are added up together: long rows are shared by threads.
+/// Elements of a row per partial sum; long rows are divided among threads.
 const TOGETHER_IN_A_ROW: usize = 1 << 16;
 
-/// The root mean squares of rows and columns.
+/// Root mean squares of rows and columns.
 pub struct Loudness {
     rows: Vec<f64>,
-    /// In units of that of all; none where there are too few rows: each is as loud as all.
+    /// Relative to the overall RMS; empty with too few rows, where each column counts as average.
     cols: Vec<f64>,
     all: f64,
 }
 
 impl Loudness {
-    /// Of values in rows of so many columns.
+    /// Computes the RMS of a row-major matrix with `cols` columns.
     pub fn of<T: Copy + Into<f64> + Sync>(values: &[T], cols: usize) -> Self {
         Squares::of(values, cols).roots()
     }
 
-    /// The same where rows and columns may well be louder than was found.
+    /// Computes upper confidence bounds of the RMS of rows and columns.
     pub fn at_most<T: Copy + Into<f64> + Sync>(values: &[T], cols: usize) -> Self {
         Squares::of(values, cols).at_most().roots()
     }
 
-    /// The root mean square that a value has by its row and its column.
+    /// Expected RMS of an element, from its row and column.
     pub fn at(&self, row: usize, col: usize) -> f64 {
         self.rows[row] * self.cols.get(col).copied().unwrap_or(1.0)
     }
 
-    /// The root mean square of all.
+    /// Overall RMS.
     pub fn of_all(&self) -> f64 {
         self.all
     }
 }
 
-/// The mean squares of rows and columns.
+/// Mean squares of rows and columns.
 struct Squares {
     rows: Vec<f64>,
-    /// None where there are too few rows.
+    /// Empty with too few rows.
     cols: Vec<f64>,
-    /// How many numbers stand for a row.
+    /// Values per row.
     in_row: usize,
     all: f64,
 }
@@ -61,7 +63,7 @@ impl Squares {
         };
         let of_rows: Vec<f64> = values.par_chunks(cols.max(1)).map(|row| of_row(row) / cols as f64).collect();
         let all = of_rows.iter().sum::<f64>() / rows.max(1) as f64;
-        // Where few stand for many, they are no louder than all.
+        // With few columns, all rows count as average.
         let of_rows = if cols < FEW { vec![all; rows] } else { of_rows };
         if rows < FEW {
             return Self { rows: of_rows, cols: Vec::new(), in_row: cols, all };
@@ -73,7 +75,7 @@ impl Squares {
             }
             sums
         });
-        // One after the other, so that every run gives the same bits.
+        // Sequential, so that every run computes identical bits.
         let mut of_cols = vec![0.0; cols];
         for some in some_rows.collect::<Vec<Vec<f64>>>() {
             of_cols.iter_mut().zip(some).for_each(|(sum, some)| *sum += some / rows as f64);
@@ -90,7 +92,7 @@ impl Squares {
 
     fn roots(self) -> Loudness {
         let Self { rows, cols, all, .. } = self;
-        // Where all is zero, so is everything.
+        // If the overall mean square is zero, so are all values.
         let of_col = |square: f64| (square / all.max(f64::MIN_POSITIVE)).sqrt();
         Loudness {
             rows: rows.into_iter().map(f64::sqrt).collect(),
@@ -100,8 +102,9 @@ impl Squares {
     }
 }
 
-/// The mean square of many values that so many stand for, whose own is `square`: as large as it may well be, and drawn to
-/// that of all where few might all be nearly zero by chance.
+/// Upper bound of a mean square estimated from `count` values, shrunk toward the overall one if `count` is small.
+///
+/// Without shrinking, a few values that are nearly zero by chance would make the bound too strict.
 fn known(square: f64, count: usize, all: f64) -> f64 {
     if count < FEW {
         return all;

@@ -1,12 +1,12 @@
-//! Why an output is wrong.
+//! Reasons for which an output fails the gate.
 
 use super::Part;
 
-/// Why an output is wrong.
+/// Reason for which an output fails the gate.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Mismatch {
-    /// Not the size it should have.
+    /// Wrong size.
     #[error("the output has {got} values instead of {expected}")]
     Size {
         /// Values found.
@@ -14,19 +14,19 @@ pub enum Mismatch {
         /// Values expected.
         expected: usize,
     },
-    /// Not a number, infinite, or never written: outputs are filled with NaN before the run.
+    /// NaN, infinite or never written: outputs are filled with NaN before the run.
     #[error("{count} values are not finite; the first is {value} at row {row}, column {col}")]
     NotFinite {
         /// Row of the first.
         row: usize,
         /// Column of the first.
         col: usize,
-        /// The first.
+        /// First non-finite value.
         value: f32,
-        /// How many there are.
+        /// Number of non-finite values.
         count: usize,
     },
-    /// Too far from the reference in one place.
+    /// Elements outside the tolerance.
     #[error(
         "{count} of {compared} compared values are wrong; the first, at row {row}, column {col}, is {got:e} instead of {expected:e}"
     )]
@@ -35,41 +35,41 @@ pub enum Mismatch {
         row: usize,
         /// Column of the first.
         col: usize,
-        /// What it is.
+        /// Computed value.
         got: f64,
-        /// What it should be.
+        /// Reference.
         expected: f64,
-        /// How many there are.
+        /// Number of wrong values.
         count: usize,
-        /// How many were compared.
+        /// Number of compared values.
         compared: usize,
     },
-    /// Too large or too small throughout, as by a wrong scale.
-    #[error("{part} is {slope:.5} times what it should be, more than {limit:.1e} from 1")]
+    /// Scaled by a factor other than one, as by a wrong scale.
+    #[error("{part} is scaled by {slope:.5}, more than {limit:.1e} from 1")]
     Bias {
-        /// Of what.
+        /// Affected part.
         part: Part,
-        /// The least-squares slope on the reference.
+        /// Least-squares slope on the reference.
         slope: f64,
-        /// How far from one it may be.
+        /// Allowed deviation from one.
         limit: f64,
     },
-    /// Wrong where it was not compared value by value.
-    #[error("{part} is wrong: under random signs its values add up to {got:e} instead of {expected:e}")]
+    /// Wrong signed sum, which covers elements outside the sample.
+    #[error("{part} is wrong: its signed checksum is {got:e} instead of {expected:e}")]
     Sum {
-        /// Of what.
+        /// Affected row or column.
         part: Part,
-        /// What its values add up to.
+        /// Signed sum of the output.
         got: f64,
-        /// What they should.
+        /// Expected signed sum.
         expected: f64,
     },
-    /// Too far from the reference overall.
+    /// Relative L2 error outside the tolerance.
     #[error("the relative error is {got:.2e}, above {limit:.2e}")]
     Norm {
-        /// What it is.
+        /// Relative L2 error.
         got: f64,
-        /// What it may be.
+        /// Maximum.
         limit: f64,
     },
 }

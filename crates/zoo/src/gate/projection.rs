@@ -1,27 +1,28 @@
-//! The whole output of a product, judged at the cost of reading it: the values of each row and each column, added up under
-//! random signs, must give what follows from the operands alone (Freivalds, 1977).
+//! Freivalds' check (1977): signed sums of the rows and columns of a matmul's output, computed from its operands.
+//!
+//! The whole output is checked at the cost of reading it.
 
 use super::Part;
 use crate::Matrix;
 use crate::signed_sums::{Sum, Sums, sign, summed};
 
-/// What the rows and columns of a correct output add up to under random signs.
+/// Expected signed sums of the rows and columns of an output.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Projection {
-    /// For each row, over its columns.
+    /// Value per row, over its columns.
     pub rows: Vec<f64>,
-    /// For each column, over its rows.
+    /// Value per column, over its rows.
     pub cols: Vec<f64>,
 }
 
-/// Standard errors by which a sum may be off, one among hundreds of thousands.
+/// Allowed standard errors of a signed sum, for hundreds of thousands of sums.
 const SIGMAS: f64 = 8.0;
 
-/// An error that is never counted as less: sums are rounded even where each of their values is exact.
+/// Minimum assumed relative error: sums are rounded even if each value is exact.
 const LEAST: f64 = 1e-9;
 
 impl Projection {
-    /// The same once a matrix of the output's size was added to it.
+    /// Adds the sums of a matrix that is added to the output.
     pub fn plus(mut self, matrix: &Matrix) -> Self {
         let Sums { rows, cols } = Sums::of(&matrix.values, matrix.cols);
         self.rows.iter_mut().zip(rows).for_each(|(sum, more)| *sum += more.signed);
@@ -29,7 +30,7 @@ impl Projection {
         self
     }
 
-    /// The same once a row was added to each of its rows.
+    /// Adds the sums of a vector that is added to each row of the output.
     pub fn plus_row(mut self, row: &[f32]) -> Self {
         let once = summed(row, (0..row.len()).map(sign)).signed;
         let signs: f64 = (0..self.rows.len()).map(sign).sum();
@@ -38,8 +39,9 @@ impl Projection {
         self
     }
 
-    /// The first row or column that is further off than errors of this size, relative to its values, would take it, with
-    /// its sum and what that should be.
+    /// Returns the first row or column whose sum is off by more than errors of this relative size explain.
+    ///
+    /// The tuple holds the part, its sum and the expected sum.
     pub(super) fn first_off(&self, sums: &Sums, relative: f64) -> Option<(Part, f64, f64)> {
         let relative = relative.max(LEAST);
         let off = |(sum, expected): (&Sum, &f64)| {

@@ -1,72 +1,75 @@
-//! How far a right output may be from its reference.
+//! Error bounds of correct outputs.
 
 use super::Bias;
 use calorimeter_recipes::Dtype;
 use calorimeter_recipes::format::Format;
 
-/// How far a correct output may be from its reference.
+/// Error bounds of a correct output.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Tolerance {
-    /// Bound of the relative error in the Euclidean norm.
+    /// Maximum relative L2 error.
     pub rel_l2: f64,
-    /// Bound of one element's error, relative to the larger of its reference and the reference's root mean square.
+    /// Maximum error of an element, relative to the larger of its reference and the expected magnitude.
     pub element: f64,
-    /// How far the slope of the output on its reference may be from one, besides chance. Codes have none: a step of theirs
-    /// is wider than what a slope is to show.
+    /// Allowed deviation of the slope (output against reference) from 1, apart from random errors. `None` for quantized
+    /// outputs, whose steps are wider than the deviation to be detected.
     pub slope: Option<f64>,
-    /// Whether both factors of its products were computed, and none was given: the values of a column then share errors as those
-    /// of a row do.
+    /// True if both factors of the matmul were computed rather than given, so that values of a column share errors as
+    /// values of a row do.
     pub both_computed: bool,
-    /// How many products the shortest sums have whose factors were computed, where that is known: all columns share their errors.
+    /// Terms of the shortest dot product with computed factors, if known. Their errors are common to all columns.
     pub computed: Option<u64>,
 }
 
-/// Unit roundoff of the accumulators: every implementation sums in f32.
+/// Unit roundoff of the accumulators: every implementation accumulates in f32.
 const ACCUMULATOR: f64 = 1.0 / (1u64 << 24) as f64;
 
-/// How far TF32, the f32 operand type of tensor cores, is from f32: what does not fit is cut off, not rounded.
+/// Relative step of TF32, the f32 operand type of tensor cores, which truncates instead of rounding.
 const TF32: f64 = 1.0 / (1u64 << 10) as f64;
 
-/// How much louder than what a typical step is told for a row's largest number is, in the norm of all and for a single value.
+/// Factors by which the amax of a row exceeds the typical step, for the norm and for a single element.
 const LOUDEST: [f64; 2] = [2.0, 4.0];
 
 impl Tolerance {
-    /// For outputs rounded `roundings` times in a row to a dtype, after sums of `depth` products.
+    /// Tolerance of outputs rounded `roundings` times to a dtype, after dot products of `depth` terms.
     pub fn new(dtype: Dtype, roundings: u32, depth: u64) -> Self {
-        // Independent rounding errors add in quadrature; so do those of a sum's steps.
+        // Independent rounding errors add in quadrature, and so do the steps of an accumulation.
         let rounding = dtype.unit_roundoff() * f64::from(roundings).sqrt();
         let summing = ACCUMULATOR * (depth as f64).sqrt();
-        // An error is at most about three times its root mean square, one element among millions about twice that.
+        // An error is at most about three times its root mean square, for one element among millions about six times.
         Self {
             rel_l2: 1.5 * rounding + 4.0 * summing,
             element: 4.0 * rounding + 16.0 * summing,
-            // One rounding that cuts off, and sums that err one way.
+            // One truncation, and accumulation errors of one sign.
             slope: Some(dtype.unit_roundoff() + 4.0 * summing),
             both_computed: false,
             computed: None,
         }
     }
 
-    /// The same where factors of so many products were computed and rounded.
+    /// Tolerance if `factors` terms of each dot product were computed and rounded.
     pub fn of_computed(self, factors: u64) -> Self {
         Self { computed: Some(factors), ..self }
     }
 
-    /// The same for an output that is stored as codes, whose steps are so many times as wide.
+    /// Tolerance of a quantized output whose steps are `times` as wide.
     pub fn of_codes(self, times: f64) -> Self {
         Self { rel_l2: times * self.rel_l2, element: times * self.element, slope: None, ..self }
     }
 
-    /// The same where inputs of `layers` layers in a row, `width` numbers wide, are quantized after errors of this size.
-    /// Those that come to lie on the other side of a boundary are off by a whole step: on the whole that is the geometric
-    /// mean of a rounding and a step, and in one row it may be a single step among `width` numbers. Where a scale is the
-    /// tensor's and the reference does not know the `whole`, its largest value may be elsewhere: all are off by a step.
+    /// Tolerance if inputs of `layers` consecutive layers, `width` elements wide, are quantized after errors of size
+    /// `before`.
+    ///
+    /// Elements that cross a quantization boundary are off by a whole step. On average the error is the geometric mean
+    /// of the earlier error and a step; in one row it may be a single step among `width` elements. If the scale belongs
+    /// to the tensor and the reference does not compute the `whole` tensor, its amax may be elsewhere and all elements
+    /// are off by a step.
     pub fn with_requantized(self, before: f64, layers: u32, width: u64, format: Format, whole: bool) -> Self {
         let step = format.typical_step();
         let known = whole || !format.looks_at_the_whole_tensor();
         let crossed = if known { (before * step).sqrt() } else { step };
         let error = |single: f64| (crossed + single / (width as f64).sqrt()) * f64::from(layers).sqrt();
-        // A largest number that lies on a border is louder than others, and so may be what it is multiplied by.
+        // An amax on a boundary is larger than other elements, and so may be the weight that it is multiplied by.
         let [on_the_whole, most] = if format.splits_its_largest() { LOUDEST } else { [1.0; 2] };
         Self {
             rel_l2: self.rel_l2 + error(on_the_whole * step),
@@ -75,9 +78,11 @@ impl Tolerance {
         }
     }
 
-    /// The same for gradients behind a function whose slope jumps: of numbers with errors of this size half of such a share lies
-    /// on the other side, each off by a whole slope. On the whole that adds up to the root of the share, and in one row it may
-    /// be a single number among `width`.
+    /// Tolerance of gradients of a function with a discontinuous derivative.
+    ///
+    /// Half of the elements with errors of size `before` fall on the wrong side of the discontinuity, each off by the
+    /// whole derivative. The norm grows by the root of their share; in one row it may be a single element among
+    /// `width`.
     pub fn with_kinks(self, before: f64, width: u64) -> Self {
         let error = (before / 2.0).sqrt();
         Self {
@@ -87,8 +92,9 @@ impl Tolerance {
         }
     }
 
-    /// The same where `layers` layers in a row add up `depth` products in the registers of tensor cores. Hopper's keep 14 bits,
-    /// and cut off the rest of the sum every 32 products, always toward zero.
+    /// Tolerance with fast accumulation in `layers` consecutive layers of depth `depth`.
+    ///
+    /// Hopper's tensor cores accumulate 14 bits and truncate toward zero every 32 terms.
     pub fn with_fast_sums(self, layers: u32, depth: u64) -> Self {
         let error = fast_sums(layers, depth);
         Self {
@@ -99,38 +105,38 @@ impl Tolerance {
         }
     }
 
-    /// The same where both operands of every product were rounded to TF32, in `products` layers in a row.
+    /// Tolerance with both operands of every matmul rounded to TF32, in `products` consecutive matmuls.
     pub fn with_tf32(self, products: u32) -> Self {
         let rounding = tf32_rounding(products);
         Self {
             rel_l2: self.rel_l2 + 1.5 * rounding,
             element: self.element + 4.0 * rounding,
-            // Both operands lose half a step. What a bias and an activation leave of a sum may be a third of it.
+            // Both operands lose half a step on average. After bias and activation a third of a sum may remain.
             slope: self.slope.map(|slope| slope + 3.0 * TF32 * f64::from(products)),
             ..self
         }
     }
 }
 
-/// What sums of `depth` products lose in the registers of tensor cores, always toward zero.
+/// Relative truncation of a dot product of `depth` terms with fast accumulation, always toward zero.
 fn cut_off(depth: u64) -> f64 {
     depth as f64 / 32.0 / f64::from(1u32 << 14)
 }
 
-/// The error of `layers` layers in a row that add up `depth` products there.
+/// Error of `layers` consecutive layers of depth `depth` with fast accumulation.
 pub(crate) fn fast_sums(layers: u32, depth: u64) -> f64 {
     (cut_off(depth) + 1.0 / f64::from(1u32 << 12)) * f64::from(layers).sqrt()
 }
 
-/// The error of `products` layers in a row with both operands of every product rounded to TF32.
+/// Error of `products` consecutive matmuls with both operands rounded to TF32.
 pub(crate) fn tf32_rounding(products: u32) -> f64 {
     TF32 * f64::from(2 * products).sqrt()
 }
 
 impl Bias {
-    /// For outputs in a dtype after layers in a row whose sums have so many products.
+    /// Bias limit of outputs after consecutive layers with dot products of these depths.
     pub fn new(dtype: Dtype, depths: &[u64]) -> Self {
-        // One of the roundings to the dtype may cut off, and tensor cores cut off each step of their sums.
+        // One of the roundings to the dtype may truncate, and tensor cores truncate each accumulation step.
         let sums = ACCUMULATOR * depths.iter().sum::<u64>() as f64;
         Self {
             floor: dtype.unit_roundoff() + sums,
@@ -139,19 +145,20 @@ impl Bias {
         }
     }
 
-    /// The same where such sums are made in the registers of tensor cores.
+    /// Bias limit with fast accumulation in layers of these depths.
     pub fn with_fast_sums(self, depths: &[u64]) -> Self {
         Self { floor: self.floor + depths.iter().map(|&depth| cut_off(depth)).sum::<f64>(), ..self }
     }
 
-    /// The same where inputs are quantized after they were computed: a row that hangs on its largest number alone may be off
-    /// by half of one of its codes.
+    /// Bias limit if inputs are quantized after they were computed: a row dominated by its amax may be off by half a
+    /// step.
     pub fn with_requantized(self, format: Format) -> Self {
         let half = if format.splits_its_largest() { 1.0 / f64::from(1u32 << format.bits()) } else { 0.0 };
         Self { floor: self.floor + half, ..self }
     }
 
-    /// The same where operands are cut to TF32: both lose half a step, and so on in `layers` layers in a row.
+    /// Bias limit if both operands are truncated to TF32 in `layers` consecutive layers: each loses half a step on
+    /// average.
     pub fn with_tf32(self, layers: u32) -> Self {
         Self { floor: self.floor + TF32 * f64::from(layers), ..self }
     }

@@ -1,38 +1,37 @@
-//! One walk over an output beside its reference, in which everything is added up that the gate's tests need.
+//! Single pass over an output and its reference that gathers the statistics of all checks.
 
 use super::bias::{FEW, Sums};
 use super::loudness::TOGETHER;
 use crate::Reference;
 use rayon::prelude::*;
 
-/// Columns of a long row that are walked through together.
+/// Columns of a long row that one task scans.
 const PIECE: usize = 1 << 16;
 
-/// What an error at a place is measured in: for the place itself, for the test of bias, and for the norm of all.
+/// Units of the error of an element in the element check, the bias check and the norm.
 pub struct Units {
     pub element: f64,
     pub bias: f64,
     pub norm: f64,
 }
 
-/// What the walk found.
+/// Statistics of a comparison.
 #[derive(Default)]
 pub struct Walk {
-    /// The first value that is further off than it may be, by its place in the sample.
+    /// Sample index of the first value outside the element tolerance.
     pub first_wrong: Option<usize>,
-    /// How many are.
+    /// Number of values outside the element tolerance.
     pub wrong: usize,
-    /// For each sampled row, in units of the test of bias.
+    /// Sums of each sampled row, in units of the bias check.
     pub of_rows: Vec<Sums>,
-    /// For each sampled column; none where there are too few rows.
+    /// Sums of each sampled column; empty with too few rows.
     pub of_cols: Vec<Sums>,
     noise: f64,
     power: f64,
 }
 
 impl Walk {
-    /// Through the sampled rows; `element` is how far a value may be off in its units, which are given by row and column of
-    /// the sample.
+    /// Scans the sampled rows. `element` is the tolerance in units that `units` returns for a sample row and column.
     pub fn over(
         got: &[f64],
         reference: &Reference,
@@ -63,7 +62,7 @@ impl Walk {
         all
     }
 
-    /// The same through a few rows, which may be long: threads share each.
+    /// Scans a few, possibly long rows; each is divided among threads.
     fn over_few(
         got: &[f64],
         reference: &Reference,
@@ -92,7 +91,7 @@ impl Walk {
         all
     }
 
-    /// Takes in what a later part found, but for its rows.
+    /// Adds the statistics of a later part, except its row sums.
     fn join(&mut self, part: Self) {
         self.first_wrong = self.first_wrong.or(part.first_wrong);
         self.wrong += part.wrong;
@@ -101,7 +100,7 @@ impl Walk {
         self.power += part.power;
     }
 
-    /// Along some columns of a row, whose first has this place in the sample; answers what they come to.
+    /// Scans consecutive columns of a row that start at sample index `first`; returns their sums.
     fn along(
         &mut self,
         first: usize,
@@ -117,7 +116,7 @@ impl Walk {
                 self.first_wrong = self.first_wrong.or(Some(first + place));
                 self.wrong += 1;
             }
-            // One over the unit: what is divided twice is multiplied.
+            // Inverse of the unit: two multiplications instead of two divisions.
             let even = if units.bias > 0.0 { 1.0 / units.bias } else { 1.0 };
             sums.add(got * even, expected * even);
             if let Some(sums) = self.of_cols.get_mut(place) {
@@ -130,7 +129,7 @@ impl Walk {
         sums
     }
 
-    /// The relative error in the Euclidean norm. Where nothing is expected and nothing came, there is none.
+    /// Relative L2 error; 0 if output and reference are both zero.
     pub fn error(&self) -> f64 {
         if self.noise == 0.0 { 0.0 } else { (self.noise / self.power).sqrt() }
     }

@@ -1,25 +1,24 @@
-//! An operator in the host's memory, which is kept from launch to launch.
+//! Operators on the CPU, in memory that is reused by all launches.
 
 use super::layer::stored;
 use crate::{Matrix, Operand, OperatorProblem, Output, Slot, Workload, ZooError};
 use calorimeter_kernels::host::Numbers;
 
-/// Reads the inputs and writes every output, all of it before it returns.
+/// Reads the inputs and writes every element of the outputs.
 type Run = dyn Fn(&[Numbers], &mut [Numbers]) + Send;
 
-/// What is run on the inputs and outputs of a set.
+/// Kernel of an operator.
 pub struct HostKernel {
-    /// What a record calls it.
+    /// Name in records.
     pub name: String,
-    /// The kernel.
     pub run: Box<Run>,
 }
 
-/// The arrays of one launch.
+/// Inputs and outputs of one launch.
 struct Arrays {
     inputs: Vec<Numbers>,
     outputs: Vec<Numbers>,
-    /// Whether a launch has used them.
+    /// True after a launch on this set.
     ran: bool,
 }
 
@@ -30,14 +29,14 @@ struct HostOperator {
     next: usize,
 }
 
-/// Copies the inputs of each set; launches go through the sets in turn.
+/// Copies the inputs of each buffer set. Launches rotate through the sets.
 pub fn open(problem: &OperatorProblem, inputs: &[Matrix], sets: u32, kernel: HostKernel) -> Box<dyn Workload> {
     let OperatorProblem { operator, spec, .. } = problem;
     let (moves, operands, slots) = (operator.moves(spec), operator.inputs(spec), operator.outputs(spec));
     let store = |(matrix, operand): (&Matrix, &Operand)| stored(&matrix.values, operand.element);
     let arrays = |set: u32| Arrays {
         inputs: moves.inputs_of_set(inputs, set).iter().zip(&operands).map(store).collect(),
-        // Written here, so that its pages are there before a launch needs them.
+        // Writing the outputs here maps their pages before the first launch.
         outputs: slots
             .iter()
             .map(|slot| stored(&vec![f32::NAN; (slot.rows * slot.cols) as usize], slot.element))

@@ -1,4 +1,4 @@
-//! Which kernel of the processor multiplies with a weight, as a treatment stores it.
+//! CPU kernel for a weight in the format of a treatment.
 
 use crate::ZooError;
 use calorimeter_kernels::host::{FloatProduct, Int4Rows, Int8Product, Int8Rows, Numbers, Weights};
@@ -6,26 +6,26 @@ use calorimeter_recipes::format::{Format, Grouping, Method, Zero};
 use calorimeter_recipes::quantize::quantize;
 use calorimeter_recipes::{Dtype, Element, Products, Quantized, Treatment, Weight};
 
-/// A linear layer's weight with the kernel for it.
+/// Weight of a linear layer with its kernel.
 #[derive(Clone)]
 pub enum Layer {
-    /// Of floats, whatever the weight is.
+    /// Float input; float or quantized weight.
     Floats(FloatProduct),
-    /// Of codes, the input's in this format.
+    /// Quantized weight; the input is quantized in this format.
     Codes(Int8Product, Format),
 }
 
-/// How a weight is stored that there is a kernel for.
+/// Supported storage of a weight.
 enum Kind {
     Plain,
     Int8,
-    /// The input in codes too, in this format.
+    /// Quantized weight; the input is quantized in this format.
     Int8Dynamic(Format),
-    /// In groups of so many numbers.
+    /// Groups of this size.
     Int4(usize),
 }
 
-/// Whether there is a kernel for an input of `m` rows of `k` numbers; the error says what there is.
+/// Checks that there is a kernel for an input of `m` rows and `k` columns; the error lists supported recipes.
 pub fn accepts(treatment: &Treatment, m: usize, k: usize) -> Result<(), String> {
     kind(treatment, m, k).map(|_| ())
 }
@@ -54,19 +54,19 @@ fn kind(treatment: &Treatment, m: usize, k: usize) -> Result<Kind, String> {
     };
     match kind {
         Some(Kind::Int8Dynamic(_)) if k > Int8Product::MOST => Err(format!(
-            "`native` on the CPU sums up products of codes in 32 bits, which hold rows of {}; k is {k}",
+            "`native` on the CPU accumulates quantized products in 32 bits, which limits k to {}; k is {k}",
             Int8Product::MOST
         )),
         Some(kind) if kept(Element::Float(dtype)) && sparsity.is_none() => Ok(kind),
-        _ => {
-            Err("`native` on the CPU runs the baseline, int8wo, int8dq, int8dq_prefill_wo_decode and int4wo-* in this \
-                  version, in f32 and bf16 and not pruned; `eager` runs the others"
-                .into())
-        }
+        _ => Err(
+            "`native` on the CPU supports the baseline, int8wo, int8dq, int8dq_prefill_wo_decode and int4wo-* in this \
+                  version, in f32 and bf16 without sparsity; `eager` runs the others"
+                .into(),
+        ),
     }
 }
 
-/// Whether codes of eight bits stand around zero, with a scale for each row.
+/// True for symmetric int8 with one scale per row.
 fn is_int8_rows(format: Format) -> bool {
     let Format { element, grouping, method, zero, two_of_four, .. } = format;
     let symmetric = matches!(method, Method::Symmetric { .. }) && zero == Zero::None;
@@ -74,7 +74,7 @@ fn is_int8_rows(format: Format) -> bool {
 }
 
 impl Layer {
-    /// Quantizes a weight as the treatment has it, for inputs of `m` rows.
+    /// Quantizes a weight for inputs of `m` rows.
     pub fn new(weight: &Weight, treatment: &Treatment, m: usize) -> Result<Self, ZooError> {
         let (n, k) = (weight.n(), weight.k());
         treatment.check(n, k)?;
@@ -95,7 +95,7 @@ impl Layer {
         })
     }
 
-    /// The product with rows of `k` numbers.
+    /// Multiplies rows of `k` elements with the weight.
     pub fn run(&self, x: &[f32], k: usize, y: &mut [f32]) {
         match self {
             Self::Floats(product) => product.run(x, y),
@@ -106,7 +106,7 @@ impl Layer {
         }
     }
 
-    /// Bytes of its weight.
+    /// Bytes of the weight.
     pub fn weight_bytes(&self) -> usize {
         match self {
             Self::Floats(product) => product.weight_bytes(),
@@ -114,7 +114,7 @@ impl Layer {
         }
     }
 
-    /// The kernel for so many rows.
+    /// Name of the kernel for `m` rows.
     pub fn kernel(&self, m: usize) -> String {
         match self {
             Self::Floats(product) => product.kernel(m),
@@ -123,7 +123,7 @@ impl Layer {
     }
 }
 
-/// Numbers in their type.
+/// Converts values to bf16 or f32.
 pub fn stored(numbers: &[f32], element: Element) -> Numbers {
     match element {
         Element::Float(Dtype::Bf16) => Numbers::bf16(numbers),

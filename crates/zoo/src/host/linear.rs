@@ -1,5 +1,6 @@
-//! A linear layer on the processor, alone or between a layer normalization and an activation: the input and the output in
-//! the problem's dtype, all sums in f32 or in integers.
+//! Linear layer on the CPU, optionally between a layer normalization and an activation.
+//!
+//! Input and output have the dtype of the problem; accumulators are f32 or integers.
 
 use super::layer::{Layer, accepts, stored};
 use crate::{Activate, Activation, Layout, Output, Problem, Tensors, Workload, ZooError};
@@ -9,25 +10,25 @@ use calorimeter_recipes::{Element, Treatment};
 use rayon::prelude::*;
 use std::time::{Duration, Instant};
 
-/// Numbers that are worth a thread of their own.
+/// Minimum elements per thread.
 const WORTH_A_THREAD: usize = 1 << 14;
 
-/// What one pass reads and writes.
+/// Input, weight and output of one pass.
 struct Set {
     input: Numbers,
     layer: Layer,
     output: Numbers,
-    /// Whether a pass has run on it.
+    /// True after a pass on this set.
     ran: bool,
 }
 
-/// What is written between the steps of a pass; empty where no step needs it.
+/// Intermediate results of a pass; empty if no step needs them.
 #[derive(Default)]
 struct Between {
-    /// The input and the output in f32, where they are stored in another type.
+    /// Input and output in f32, if they are stored in another dtype.
     input: Vec<f32>,
     output: Vec<f32>,
-    /// The input normalized.
+    /// Normalized input.
     normalized: Vec<f32>,
 }
 
@@ -41,13 +42,13 @@ struct HostLinear {
     quantizing: Option<Duration>,
 }
 
-/// Whether a layer of this problem's kind is run; the error says which are.
+/// Checks that there is a kernel for the layer; the error lists supported recipes.
 pub fn taken(problem: &Problem, treatment: &Treatment) -> Result<(), String> {
     let Layout { input: (m, k), .. } = problem.layout();
     accepts(treatment, m as usize, k as usize)
 }
 
-/// Opens the layer, with a weight of its own for each set; with an activation, a layer normalization comes first.
+/// Creates the workload with a separate weight per set. With an activation, a layer normalization precedes the layer.
 pub fn open(
     problem: &Problem,
     tensors: &Tensors,
@@ -64,7 +65,7 @@ pub fn open(
     let set = |set: u32| Set {
         input: stored(&problem.input_of_set(tensors, set).values, element),
         layer: layer.clone(),
-        // Written here, so that its pages are there before a launch needs them.
+        // Writing the output here maps its pages before the first launch.
         output: stored(&vec![f32::NAN; m * n], element),
         ran: false,
     };

@@ -1,4 +1,4 @@
-//! By kernels of the processor, on its threads and in memory that is kept.
+//! `native` on the CPU: multithreaded kernels in memory that is reused by all launches.
 
 pub mod arrays;
 mod layer;

@@ -1,11 +1,11 @@
-//! Operators by the processor's kernels for rows and for numbers that stand alone.
+//! Row-wise and elementwise operators with CPU kernels.
 
 use super::arrays::{self, HostKernel};
 use crate::{Opener, Opening, OperatorProblem, Task, Workload, ZooError};
 use calorimeter_kernels::host::Rowwise;
 use calorimeter_recipes::{Dtype, Element, Treatment};
 
-/// An operator whose inputs and outputs are those of a kernel, in f32 and bf16.
+/// Operator with a row-wise CPU kernel, in f32 and bf16.
 #[derive(Debug, Clone, Copy)]
 pub struct ByRows(pub Rowwise);
 
@@ -14,7 +14,7 @@ impl Opener for ByRows {
         let Task::Operator(OperatorProblem { operator, spec, .. }) = task else { return Ok(()) };
         match spec.element {
             Element::Float(Dtype::F32 | Dtype::Bf16) => Ok(()),
-            _ => Err(format!("{} has a `native` kernel on the CPU in f32 and bf16 alone", operator.info().name)),
+            _ => Err(format!("{} has a `native` CPU kernel in f32 and bf16 only", operator.info().name)),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Models, each a room: what it is and costs, and one file for each way to run it.
+//! Models, one folder each: `mod.rs` defines layout, cost and reference, the other files one implementation each.
 
 pub mod linear;
 pub mod ln_linear;
@@ -6,7 +6,7 @@ pub mod transformer_block;
 
 use crate::registry::table::Zoo;
 
-/// One line for each room.
+/// Registers all models.
 pub(crate) fn register(zoo: &Zoo) {
     linear::register(zoo);
     ln_linear::register(zoo);

@@ -1,4 +1,4 @@
-//! A linear layer with what is before and after it, in as few kernels as its product allows.
+//! Linear layer with prologue and epilogue, in as few kernels as its GEMM allows.
 
 use super::layer_form::LayerForm;
 use super::weight::{DeviceWeight, Product};
@@ -11,17 +11,17 @@ use calorimeter_kernels::native::{
 use calorimeter_recipes::{Dtype, Element, Treatment};
 use std::sync::Arc;
 
-/// The kernels of a layer, and the buffers between them.
+/// Kernels of a layer and their scratch buffers.
 pub struct Layer {
     before: Option<(Before, Buffer)>,
     product: Product,
     activation: Option<native::Activation>,
 }
 
-/// A kernel of what an input goes through.
+/// Separate kernel for the prologue.
 enum Before {
     LayerNorm(LayerNorm),
-    /// With a gain of ones.
+    /// The norm weight is all ones.
     RmsNorm(RmsNorm, Buffer),
     Activation(native::Activation),
     ShortAttention(ShortAttention),
@@ -72,7 +72,7 @@ impl Before {
 }
 
 impl Layer {
-    /// Chooses and compiles.
+    /// Selects and compiles the kernels.
     pub fn new(
         machine: &Arc<Machine>,
         treatment: &Treatment,
@@ -85,7 +85,7 @@ impl Layer {
             return Ok(Self { before: None, product, activation: None });
         }
         if form.added && form.activation.is_some() {
-            return Err(ZooError::Unsupported("`native` adds nothing behind an activation".into()));
+            return Err(ZooError::Unsupported("`native` does not support a residual after an activation".into()));
         }
         let before = Before::new(machine, kind, form.prologue, shape)?;
         let before = before.map(|before| Ok::<_, NativeError>((before, machine.allocate(m * k * kind.width())?)));
@@ -93,12 +93,12 @@ impl Layer {
         Ok(Self { before: before.transpose()?, product, activation: activation.transpose()? })
     }
 
-    /// The product that takes its weight.
+    /// Returns the GEMM, which determines the format of the weight.
     pub fn product(&self) -> &Product {
         &self.product
     }
 
-    /// Which kernels run, and how they were chosen or cut up.
+    /// Kernels, and how they were chosen and configured.
     pub fn algorithm(&self) -> String {
         let before = self.before.as_ref().map(|(before, _)| before.algorithm().to_owned());
         let after = self.activation.as_ref().map(|activation| activation.algorithm().to_owned());
@@ -106,7 +106,7 @@ impl Layer {
         all.join("; then ")
     }
 
-    /// Enqueues one run, and what is added to it.
+    /// Enqueues one run; `added` is a residual for the epilogue.
     pub fn enqueue(
         &mut self,
         input: &Buffer,

@@ -1,20 +1,20 @@
-//! What a layer does besides its product.
+//! Prologue and epilogue of a linear layer.
 
 use crate::Activation;
 use calorimeter_kernels::Prologue;
 
-/// What is before and after a product.
+/// Prologue and epilogue of a linear layer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LayerForm {
-    /// What the input goes through first.
+    /// Operation on the input.
     pub prologue: Prologue,
-    /// What follows the product.
+    /// Activation after the GEMM.
     pub activation: Option<Activation>,
-    /// Whether a matrix like the output is added at the end.
+    /// True if a residual of the size of the output is added at the end.
     pub added: bool,
 }
 
 impl LayerForm {
-    /// A product alone.
+    /// GEMM without prologue and epilogue.
     pub const PRODUCT: Self = Self { prologue: Prologue::Nothing, activation: None, added: false };
 }

@@ -1,4 +1,4 @@
-//! A linear layer, alone or between a layer normalization and an activation.
+//! Linear layer on CUDA, optionally between a layer normalization and an activation.
 
 use super::layer::Layer;
 use super::layer_form::LayerForm;
@@ -10,7 +10,7 @@ use calorimeter_kernels::native::{Buffer, LinearShape, Machine};
 use calorimeter_recipes::Treatment;
 use std::sync::Arc;
 
-/// Opens the layer; with an activation, a layer normalization comes first.
+/// Creates the workload. With an activation, a layer normalization precedes the layer.
 pub fn open(
     problem: &Problem,
     tensors: &Tensors,
@@ -27,7 +27,7 @@ pub fn open(
     workload::open(problem, tensors, treatment, machine, sets, Alone(layer))
 }
 
-/// A model that is a layer.
+/// Model of a single layer.
 struct Alone(Layer);
 
 impl ModelPass for Alone {

@@ -1,10 +1,10 @@
-//! Outputs that stay on their device and are looked at there.
+//! Digests of outputs on the device.
 
 use crate::{Look, Seen, Spoilt, Sums, ZooError};
 use calorimeter_kernels::native::{Buffer, DeviceMatrix, Machine, NativeError};
 use calorimeter_recipes::{Dtype, Element};
 
-/// What a device can look at numbers of a type as; codes are read by the host.
+/// Dtype in which the device computes digests; `None` for quantized outputs, which the host reads.
 pub fn kind(element: Element) -> Option<Dtype> {
     match element {
         Element::Float(kind) => Some(kind),
@@ -12,8 +12,8 @@ pub fn kind(element: Element) -> Option<Dtype> {
     }
 }
 
-/// Whether there is room for a copy of each output: what is not read whole has to be there still when another set is
-/// compared with it.
+/// True if the device has memory for a copy of each output. Outputs that are not downloaded must stay on the device for
+/// comparisons with other sets.
 pub fn has_room(machine: &Machine, outputs: &[Buffer]) -> Result<bool, NativeError> {
     let copies: Result<Vec<Buffer>, _> = outputs.iter().map(|output| machine.allocate(output.len())).collect();
     match copies {
@@ -22,7 +22,7 @@ pub fn has_room(machine: &Machine, outputs: &[Buffer]) -> Result<bool, NativeErr
     }
 }
 
-/// What the gate looks at.
+/// Computes the digest for a query.
 pub fn seen(machine: &Machine, matrix: DeviceMatrix<'_>, look: &Look<'_>) -> Result<Seen, ZooError> {
     let DeviceMatrix { size, .. } = matrix;
     let spoilt = match matrix.spoilt(machine)? {
@@ -61,11 +61,11 @@ mod tests {
     #[test]
     fn a_gpu_sees_what_the_host_sees() {
         if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
-            println!("no GPU was used: set CALORIMETER_TEST_DEVICE=cuda to run this test on one");
+            println!("ignored: set CALORIMETER_TEST_DEVICE=cuda to run this test on a GPU");
             return;
         }
         let machine = Machine::open(0).unwrap_or_else(|error| panic!("CALORIMETER_TEST_DEVICE=cuda: {error}"));
-        // The last comes to the host in several pieces.
+        // The last one is downloaded in several pieces.
         for (rows, cols) in [(1, 1), (3, 7), (1, 70_001), (257, 300), (600, 1000), (5000, 1), (3001, 999)] {
             for kind in Dtype::ALL {
                 let number = |at: usize| kind.round(((at * 7919) % 2003) as f32 / 100.0 - 10.0);
@@ -82,7 +82,7 @@ mod tests {
                     for of in [reference(&some_rows, &some_cols, true), reference(&[0, rows], &[0], false), whole] {
                         let matrix = DeviceMatrix { buffer: &buffer, kind, size: [rows, cols] };
                         let (found, expected) = (seen(&machine, matrix, &of.look()).unwrap(), output.seen(&of));
-                        // NaN is no other number's equal.
+                        // Compared as text because NaN is not equal to itself.
                         let text =
                             |seen: &Seen| format!("{:?} {:?}", (seen.size, seen.count), (&seen.spoilt, &seen.sampled));
                         assert_eq!(text(&found), text(&expected), "{rows} {cols} {kind}");

@@ -1,4 +1,4 @@
-//! Through cuBLASLt and CUDA C++, on a stream and in buffers of their own.
+//! `native` on CUDA: cuBLASLt and CUDA C++ kernels on their own stream and buffers.
 
 pub(crate) mod layer;
 pub(crate) mod layer_form;
@@ -14,38 +14,38 @@ use calorimeter_kernels::native::{Buffer, Circle, DeviceMatrix, Machine, NativeE
 use calorimeter_recipes::Dtype;
 use std::sync::Arc;
 
-/// What one pass of an operator enqueues: its plans are made, and its buffers come from a [`Set`].
+/// Pass of an operator: planned kernels that run on the buffers of a [`Set`].
 pub struct NativePass {
-    /// The kernels and how they were chosen, in their order.
+    /// Kernels and their configurations, in order.
     kernels: Vec<String>,
-    /// Bytes of each buffer that a step fills for a later one.
+    /// Bytes of each scratch buffer between steps.
     between: Vec<usize>,
-    /// Fills those buffers of each set once and for all, where passes only read them.
+    /// Fills the scratch buffers of each set once, if passes only read them.
     before: Option<Enqueue>,
-    /// Makes of an output what the operator declares, where passes store it otherwise.
+    /// Converts an output to the declared layout, if passes store another one.
     read: Option<Rearrange>,
     /// Enqueues the steps.
     enqueue: Enqueue,
 }
 
-/// What is enqueued on a set.
+/// Enqueues work on a buffer set.
 pub type Enqueue = Box<dyn FnMut(&mut Set) -> Result<(), NativeError> + Send>;
 
-/// What makes another buffer of one.
+/// Converts a buffer to another layout.
 pub type Rearrange = Box<dyn Fn(&Buffer) -> Result<Buffer, NativeError> + Send>;
 
-/// The memory of one pass. It stays where it is, so that a graph of the pass can be replayed.
+/// Memory of one pass. Addresses are stable, so that a graph of the pass can be replayed.
 pub struct Set {
     /// In the order of [`Signature::inputs`](crate::Signature::inputs).
     pub inputs: Vec<Buffer>,
-    /// What steps fill for later ones, as the pass declares it.
+    /// Scratch buffers, as the pass declares them.
     pub between: Vec<Buffer>,
     /// In the order of [`Signature::outputs`](crate::Signature::outputs).
     pub outputs: Vec<Buffer>,
 }
 
 impl NativePass {
-    /// A pass of some steps, with so many bytes of each buffer between them.
+    /// Pass of several steps with scratch buffers of the given sizes in bytes.
     pub fn steps(
         kernels: Vec<String>,
         between: Vec<usize>,
@@ -54,22 +54,22 @@ impl NativePass {
         Self { kernels, between, before: None, read: None, enqueue: Box::new(enqueue) }
     }
 
-    /// The same, whose buffers between steps are filled once and for all on each set, where something does that.
+    /// Sets a function that fills the scratch buffers of each set once.
     pub fn filled_before(self, before: Option<Enqueue>) -> Self {
         Self { before, ..self }
     }
 
-    /// The same, whose outputs are stored in another order than the operator declares.
+    /// Sets a conversion of outputs from the layout of the pass to the declared one.
     pub fn read_through(self, read: Rearrange) -> Self {
         Self { read: Some(read), ..self }
     }
 
-    /// A pass of a single step.
+    /// Pass of a single step.
     pub fn single(kernel: String, enqueue: impl FnMut(&mut Set) -> Result<(), NativeError> + Send + 'static) -> Self {
         Self::steps(vec![kernel], Vec::new(), enqueue)
     }
 
-    /// Puts the inputs on the device, once for each set; launches go through the sets in turn.
+    /// Uploads the inputs once per buffer set. Launches rotate through the sets.
     pub fn open(
         mut self,
         operation: &dyn Operation,
@@ -114,17 +114,17 @@ struct NativeOperator {
     pass: NativePass,
     machine: Arc<Machine>,
     sets: Vec<Set>,
-    /// Which sets a pass has run on.
+    /// For each set: true after a pass on it.
     ran: Vec<bool>,
     next: usize,
     slots: Vec<Slot>,
     moves: Moves,
-    /// Copies of the first outputs that were read.
+    /// Copies of the first checked outputs of set 0.
     right: Option<Vec<Buffer>>,
 }
 
 impl Set {
-    /// Fills what passes write: all ones is a NaN in every float type, e4m3 among them.
+    /// Fills outputs, and optionally scratch buffers, with ones: NaN in every float type, including e4m3.
     fn poison(&mut self, between_too: bool) -> Result<(), NativeError> {
         let Self { between, outputs, .. } = self;
         if between_too {
@@ -135,7 +135,7 @@ impl Set {
 }
 
 impl NativeOperator {
-    /// One pass on the next set, into poisoned memory; answers which set that was.
+    /// Runs one pass on the next set into memory filled with NaN; returns the index of the set.
     fn poisoned_pass(&mut self) -> Result<usize, ZooError> {
         let set = self.next;
         self.sets[set].poison(self.pass.before.is_none())?;
@@ -152,7 +152,7 @@ impl NativeOperator {
         outputs.iter().zip(&self.slots).map(read).collect()
     }
 
-    /// Keeps copies of what the first set holds, if they are the first.
+    /// Copies the outputs of set 0 as reference, once.
     fn keep(&mut self, set: usize) -> Result<(), ZooError> {
         if set == 0 && self.right.is_none() {
             let copies = self.sets[0].outputs.iter().map(|output| kept_copy(&self.machine, output));
@@ -227,7 +227,7 @@ impl Workload for NativeOperator {
             return Ok(None);
         }
         let set = self.poisoned_pass()?;
-        // Where the device cannot tell, the host does: what the pass left is still there.
+        // If the device cannot compare, `false` makes the caller compare on the host: the outputs are still stored.
         Ok(Some(self.is_like_first(set as u32)?.unwrap_or(false)))
     }
 
@@ -244,7 +244,7 @@ impl Workload for NativeOperator {
     }
 }
 
-/// A copy of an output as it is now, if there is room for it.
+/// Copies an output; `None` if the device is out of memory.
 fn kept_copy(machine: &Machine, output: &Buffer) -> Result<Option<Buffer>, NativeError> {
     match machine.moved_on(output, Circle::still(output.len())) {
         Err(NativeError::OutOfMemory { .. }) => Ok(None),

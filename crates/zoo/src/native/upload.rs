@@ -1,4 +1,4 @@
-//! Matrices on a device.
+//! Upload of matrices.
 
 use crate::Matrix;
 use crate::drawn::Drawn;
@@ -8,7 +8,7 @@ use crate::stream::{Law, QUANTILES};
 use calorimeter_kernels::native::{Buffer, Machine, NativeError, Places, Spread, Tables};
 use calorimeter_recipes::Element;
 
-/// A matrix in numbers of a type that holds them exactly. Floats that follow from their places are made on the device.
+/// Uploads a matrix in an element type that represents it exactly. Random float matrices are generated on the device.
 pub fn upload(machine: &Machine, matrix: &Matrix, element: Element) -> Result<Buffer, NativeError> {
     match (matrix.as_drawn(), element) {
         (Some(drawn), Element::Float(kind)) if drawn.element == Some(element) => {
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn a_gpu_makes_the_numbers_of_the_host() {
         if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
-            println!("no GPU was used: set CALORIMETER_TEST_DEVICE=cuda to run this test on one");
+            println!("ignored: set CALORIMETER_TEST_DEVICE=cuda to run this test on a GPU");
             return;
         }
         let machine = Machine::open(0).unwrap_or_else(|error| panic!("CALORIMETER_TEST_DEVICE=cuda: {error}"));
@@ -68,7 +68,7 @@ mod tests {
         for (rows, cols) in [(1, 1), (3, 7), (130, 300), (1, 40_000), (2000, 1000)] {
             for fill in fills {
                 for of in Dtype::ALL.map(Element::Float).into_iter().chain([Element::E4m3]) {
-                    // Gains of every sort.
+                    // Scale factors of every kind.
                     let louder = Some(Louder::new(WEIGHT, 7, cols));
                     let (stream, element, quiet) = (Stream::new(8, Law::Normal), Some(of), None);
                     let as_weight = Drawn { rows, cols, stream, louder, quiet, means: 0.0, element };

@@ -1,4 +1,4 @@
-//! The weight of a linear layer as it is stored on the device, and the product that takes it.
+//! Weight of a linear layer on the device, and the GEMM that uses it.
 
 use super::layer_form::LayerForm;
 use crate::ZooError;
@@ -14,45 +14,45 @@ use calorimeter_recipes::stored::Stored;
 use calorimeter_recipes::{Element, Prepared, Sparsity, Treatment};
 use std::sync::Arc;
 
-/// A weight ready to be taken to the device: the very words that a recipe stores.
+/// Weight in host memory, in the format of its recipe.
 pub enum HostWeight {
     Plain(Vec<u8>),
     Packed(Stored<Vec<u8>>),
-    /// Blocks that are kept, and the columns of blocks where they are.
+    /// Nonzero blocks and their column indices.
     Blocks {
         values: Vec<u8>,
         places: Vec<u8>,
     },
 }
 
-/// The same on the device.
+/// Weight in device memory.
 pub enum DeviceWeight {
     Plain(Buffer),
     Packed(PackedWeight),
-    /// In the order in which its product takes it.
+    /// Repacked for its GEMM.
     Ready(ReadyWeight),
-    /// Of which two of every four numbers are kept.
+    /// 2:4 sparse.
     TwoOfFour(SparseWeight),
-    /// The same in the order in which its product takes it.
+    /// 2:4 sparse, repacked for its GEMM.
     ReadyTwoOfFour(ReadySparse),
-    /// Of which some blocks are kept.
+    /// Block-sparse.
     Blocks(BlockWeight),
 }
 
-/// A plan of the product with it.
+/// Planned GEMM with a weight in a certain format.
 pub enum Product {
     Plain(Box<Linear>),
     Packed(Box<PackedLinear>),
-    /// With the input as codes too; it takes in what is before and after it.
+    /// Quantizes its input; fuses prologue and epilogue.
     Dynamic(Box<DynamicLinear>),
-    /// With a weight of which two of every four numbers are kept.
+    /// 2:4 sparse weight.
     TwoOfFour(Box<SparseLinear>),
-    /// With a weight of which some blocks are kept.
+    /// Block-sparse weight.
     Blocks(Box<BlockLinear>),
 }
 
 impl HostWeight {
-    /// From a weight that [`Treatment::prepare`] has made ready.
+    /// Encodes a weight that [`Treatment::prepare`] has quantized or pruned.
     pub fn new(weight: Prepared) -> Result<Self, ZooError> {
         match weight {
             Prepared::Dense(weight) => Ok(Self::Plain(bytes(weight.values(), Element::Float(weight.dtype())))),
@@ -61,15 +61,15 @@ impl HostWeight {
                 values: bytes(blocks.values(), Element::Float(blocks.dtype())),
                 places: of_words(blocks.kept()),
             }),
-            _ => Err(ZooError::Unsupported("`native` has no kernel for a weight that is stored so".into())),
+            _ => Err(ZooError::Unsupported("`native` has no kernel for this weight format".into())),
         }
     }
 
-    /// Bytes of all its parts.
+    /// Bytes of all parts.
     pub fn bytes(&self) -> u64 {
         let bytes = match self {
             Self::Plain(bytes) => bytes.len(),
-            // A scale that nobody reads is not brought to the device.
+            // Unquantized sparse weights have unused scales, which are not uploaded.
             Self::Packed(stored) => {
                 let all: usize = stored.as_parts().into_parts().into_iter().map(Vec::len).sum();
                 all - if stored.format.method == Method::Plain { stored.scales.len() } else { 0 }
@@ -79,7 +79,7 @@ impl HostWeight {
         bytes as u64
     }
 
-    /// The same with rows of codes added, all 0, up to as many as its product reads.
+    /// Pads the weight with zero rows to the number that its GEMM reads.
     pub fn filled_up(self, product: &Product) -> Self {
         match (self, product) {
             (Self::Packed(mut stored), Product::Dynamic(_)) => {
@@ -91,7 +91,7 @@ impl HostWeight {
         }
     }
 
-    /// Copies it to the device.
+    /// Copies the weight to the device.
     pub fn upload(&self, machine: &Arc<Machine>) -> Result<DeviceWeight, NativeError> {
         Ok(match self {
             Self::Plain(bytes) => DeviceWeight::Plain(machine.upload(bytes)?),
@@ -117,7 +117,7 @@ impl HostWeight {
 }
 
 impl DeviceWeight {
-    /// The same bytes in memory of their own, before a product has made them ready.
+    /// Copies the weight on the device; must precede [`Product::ready`].
     pub fn copied(&self, machine: &Machine) -> Result<Self, NativeError> {
         let copied = |buffer: &Buffer| machine.moved_on(buffer, Circle::still(buffer.len()));
         Ok(match self {
@@ -136,13 +136,14 @@ impl DeviceWeight {
             Self::Blocks(BlockWeight { values, places }) => {
                 Self::Blocks(BlockWeight { values: copied(values)?, places: copied(places)? })
             }
-            Self::Ready(_) | Self::ReadyTwoOfFour(_) => unreachable!("weights are copied before they are made ready"),
+            Self::Ready(_) | Self::ReadyTwoOfFour(_) => unreachable!("weights are copied before they are repacked"),
         })
     }
 }
 
 impl Product {
-    /// The product for weights that a treatment stores. One of codes by codes takes in what is before and after it.
+    /// Plans the GEMM for weights in the format of a treatment. Kernels with quantized inputs fuse prologue and
+    /// epilogue.
     pub fn new(
         machine: &Arc<Machine>,
         treatment: &Treatment,
@@ -176,7 +177,7 @@ impl Product {
         })
     }
 
-    /// Whether it is a whole layer.
+    /// True if the kernel fuses prologue and epilogue.
     pub fn takes_in_the_rest(&self) -> bool {
         match self {
             Self::Plain(_) | Self::Packed(_) | Self::Blocks(_) => false,
@@ -185,7 +186,7 @@ impl Product {
         }
     }
 
-    /// Whether it leaves the zeros of a pruned weight out.
+    /// True if the kernel skips the zeros of a pruned weight.
     pub fn skips_zeros(&self) -> bool {
         match self {
             Self::Plain(_) | Self::Packed(_) | Self::Dynamic(_) => false,
@@ -194,7 +195,7 @@ impl Product {
         }
     }
 
-    /// A weight as this product takes it.
+    /// Repacks a weight for this kernel.
     pub fn ready(&self, weight: DeviceWeight) -> Result<DeviceWeight, NativeError> {
         Ok(match (self, weight) {
             (Self::Packed(linear), DeviceWeight::Packed(weight)) => DeviceWeight::Ready(linear.ready(weight)?),
@@ -205,7 +206,7 @@ impl Product {
         })
     }
 
-    /// Enqueues one run, and what is added to it.
+    /// Enqueues one run; `added` is a residual for the epilogue.
     pub fn enqueue(
         &mut self,
         x: &Buffer,
@@ -222,12 +223,12 @@ impl Product {
             (Self::Dynamic(linear), DeviceWeight::Packed(w)) => linear.enqueue(x, w, added, y)?,
             (Self::TwoOfFour(linear), DeviceWeight::ReadyTwoOfFour(w)) => linear.enqueue(x, w, added, y)?,
             (Self::Blocks(linear), DeviceWeight::Blocks(w)) => linear.enqueue(x, w, added, y)?,
-            _ => return Err(ZooError::Device("a weight that is not stored as its product takes it".into())),
+            _ => return Err(ZooError::Device("the weight format does not match its kernel".into())),
         }
         Ok(())
     }
 
-    /// Which kernels run, and how they were chosen or cut up.
+    /// Kernels, and how they were chosen and configured.
     pub fn algorithm(&self) -> String {
         match self {
             Self::Plain(linear) => linear.algorithm(),

@@ -1,4 +1,4 @@
-//! A model on a stream and in buffers of its own: its layers' weights are as they are, or packed by a recipe.
+//! Model on CUDA with its own stream and buffers; weights are float or packed.
 
 use super::kept_copy;
 use super::layer::Layer;
@@ -12,19 +12,19 @@ use calorimeter_recipes::{Element, Shortcut, Treatment};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What a pass of a model enqueues: its plans are made, and it keeps what is written between its steps.
+/// Planned kernels of a model, with their scratch buffers.
 pub trait ModelPass: Send {
-    /// Its layers, in the order of the weights.
+    /// Linear layers in the order of the weights.
     fn layers(&self) -> Vec<&Layer>;
 
     /// Enqueues one pass.
     fn enqueue(&mut self, input: &Buffer, weights: &[DeviceWeight], output: &mut Buffer) -> Result<(), ZooError>;
 
-    /// Which kernels run, and how they were chosen or cut up.
+    /// Kernels, and how they were chosen and configured.
     fn algorithm(&self) -> String;
 }
 
-/// Passes go through the sets in turn.
+/// Model workload; launches rotate through the sets.
 struct NativeModelWorkload<P> {
     machine: Arc<Machine>,
     problem: Problem,
@@ -35,20 +35,20 @@ struct NativeModelWorkload<P> {
     weight_bytes: u64,
     quantizing: Option<Duration>,
     tf32: bool,
-    /// A copy of the first output that was read.
+    /// Copy of the first checked output of set 0.
     right: Option<Buffer>,
 }
 
-/// What one pass reads and writes.
+/// Buffers of one pass.
 struct Set {
     input: Buffer,
     weights: Vec<DeviceWeight>,
     output: Buffer,
-    /// Whether a pass has run on it.
+    /// True after a pass on this set.
     ran: bool,
 }
 
-/// Puts a problem's tensors on the device, once for each set.
+/// Quantizes and uploads the tensors of a model once per buffer set.
 pub fn open<P: ModelPass + 'static>(
     problem: &Problem,
     tensors: &Tensors,
@@ -95,11 +95,11 @@ pub fn open<P: ModelPass + 'static>(
     }))
 }
 
-/// All ones is a NaN in every float type.
+/// All ones is NaN in every float type.
 const POISON: u8 = 0xFF;
 
 impl<P: ModelPass> NativeModelWorkload<P> {
-    /// One pass on the next set, into poisoned memory; answers which set that was.
+    /// Runs one pass on the next set into memory filled with NaN; returns the index of the set.
     fn poisoned_pass(&mut self) -> Result<usize, ZooError> {
         let set = self.next;
         self.sets[set].output.fill(POISON)?;
@@ -112,7 +112,7 @@ impl<P: ModelPass> NativeModelWorkload<P> {
         Ok(vec![Output { rows: self.size.0 as usize, cols: self.size.1 as usize, values }])
     }
 
-    /// Keeps a copy of what the first set holds, if it is the first.
+    /// Copies the output of set 0 as reference, once.
     fn keep(&mut self, set: usize) -> Result<(), ZooError> {
         if set == 0 && self.right.is_none() {
             self.right = kept_copy(&self.machine, &self.sets[0].output)?;

@@ -1,4 +1,5 @@
-//! Operators, each family a room: what it is and costs, what it computes, and one file for each way to run it.
+//! Operators, one folder per family: `mod.rs` defines signature and cost, `reference.rs` the double-precision
+//! reference, the other files one implementation each.
 
 pub mod activation;
 pub mod add_ln;
@@ -41,7 +42,7 @@ mod traffic;
 
 use crate::registry::table::Zoo;
 
-/// One line for each room, in the order in which operators are listed.
+/// Registers all operators in the order in which they are listed.
 pub(crate) fn register(zoo: &Zoo) {
     layer_norm::register(zoo);
     rms_norm::register(zoo);

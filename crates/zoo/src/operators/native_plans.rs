@@ -1,4 +1,4 @@
-//! Passes through native kernels that several operators share.
+//! Native CUDA passes that several operators share.
 
 use super::sequences;
 use crate::native::{NativePass, Set};
@@ -9,7 +9,7 @@ use calorimeter_kernels::native::{
 };
 use std::sync::Arc;
 
-/// All inputs, element by element, in the inputs' type.
+/// Elementwise function of all inputs, in their dtype.
 pub fn elementwise(
     machine: &Arc<Machine>,
     spec: &Spec,
@@ -22,7 +22,7 @@ pub fn elementwise(
     }))
 }
 
-/// One number of two inputs.
+/// Reduction of two inputs to one value.
 pub fn pair_sum(
     machine: &Arc<Machine>,
     spec: &Spec,
@@ -35,7 +35,7 @@ pub fn pair_sum(
     }))
 }
 
-/// The rows of the first input by their root mean square, with the second as gain.
+/// RMS normalization of the rows of input 0, with input 1 as gain.
 pub fn rms_norm(
     machine: &Arc<Machine>,
     spec: &Spec,
@@ -48,7 +48,7 @@ pub fn rms_norm(
     }))
 }
 
-/// The layer normalization of rows with gain and bias, in one of its forms.
+/// Layer normalization of rows with gain and bias, with a fused residual or activation given by `form`.
 pub fn layer_norm(machine: &Arc<Machine>, spec: &Spec, form: NormForm) -> Result<NativePass, NativeError> {
     let (rows, columns) = sequences::size(spec);
     let size = (rows as usize, columns as usize);
@@ -58,7 +58,7 @@ pub fn layer_norm(machine: &Arc<Machine>, spec: &Spec, form: NormForm) -> Result
     }))
 }
 
-/// The first input times the second.
+/// Matmul of inputs 0 and 1.
 pub fn product(machine: &Arc<Machine>, spec: &Spec, form: LinearForm) -> Result<NativePass, NativeError> {
     let plan = Linear::of(machine, form, shape(spec))?;
     Ok(NativePass::single(plan.algorithm(), move |Set { inputs, outputs, .. }| {
@@ -66,7 +66,7 @@ pub fn product(machine: &Arc<Machine>, spec: &Spec, form: LinearForm) -> Result<
     }))
 }
 
-/// m, k and n.
+/// Axes m, k and n of the spec.
 pub fn shape(spec: &Spec) -> LinearShape {
     let [m, k, n] = ["m", "k", "n"].map(|axis| spec.axis(axis) as usize);
     LinearShape { m, k, n }

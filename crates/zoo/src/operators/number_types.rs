@@ -1,4 +1,4 @@
-//! Which types of numbers an operator reads and writes.
+//! Input and output dtypes that operators support.
 
 use crate::{Spec, ZooError};
 use calorimeter_recipes::{Dtype, Element};
@@ -7,10 +7,11 @@ pub(super) const F32: Element = Element::Float(Dtype::F32);
 pub(super) const F16: Element = Element::Float(Dtype::F16);
 pub(super) const BF16: Element = Element::Float(Dtype::Bf16);
 
-/// The types of models.
+/// Float dtypes of models.
 pub(super) const FLOATS: &[Element] = &[F32, F16, BF16];
 
-/// Refuses inputs and outputs that are stored as none of these.
+/// Returns an error if the input or output dtype of the spec is not in the given lists. Without `outputs`, the output
+/// dtype must not be set.
 pub(super) fn allow(name: &str, spec: &Spec, inputs: &[Element], outputs: &[Element]) -> Result<(), ZooError> {
     let names = |allowed: &[Element]| allowed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     if !inputs.contains(&spec.element) {
@@ -18,7 +19,7 @@ pub(super) fn allow(name: &str, spec: &Spec, inputs: &[Element], outputs: &[Elem
     }
     match spec.output {
         Some(output) if outputs.is_empty() => {
-            Err(ZooError::Unsupported(format!("{name} writes the type that it reads; leave {output} out")))
+            Err(ZooError::Unsupported(format!("{name} writes its input dtype; omit the output dtype {output}")))
         }
         Some(output) if !outputs.contains(&output) => {
             Err(ZooError::Unsupported(format!("{name} writes {}, not {output}", names(outputs))))

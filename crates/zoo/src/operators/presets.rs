@@ -1,4 +1,4 @@
-//! Sizes of operators by name.
+//! Named sets of operator shapes.
 
 use crate::ZooError;
 use calorimeter_case::UnknownName;
@@ -6,27 +6,27 @@ use calorimeter_shapes::{Axes, Axis, Grid};
 use std::fmt;
 use std::str::FromStr;
 
-/// How many sizes, and how large; which they are depends on the axes of the operator.
+/// Named set of shapes. The shapes themselves depend on the axes of the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Preset {
-    /// Small enough for a processor, one dimension of them odd.
+    /// Small enough for a CPU; row shapes include a dimension that is not a power of two.
     Quick,
-    /// The sizes that comparisons of such kernels commonly print.
+    /// Shapes that published comparisons of such kernels use.
     Guide,
-    /// Many sizes, none left out for being large.
+    /// Many shapes, up to large ones.
     Full,
-    /// What large language models run.
+    /// Shapes of large language models.
     Llm,
 }
 
 impl Preset {
-    /// Every preset.
+    /// All presets.
     pub fn all() -> [Self; 4] {
         [Self::Quick, Self::Guide, Self::Full, Self::Llm]
     }
 
-    /// Its name.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Quick => "quick",
@@ -36,17 +36,17 @@ impl Preset {
         }
     }
 
-    /// What it is for, in one line.
+    /// Short description.
     pub fn about(self) -> &'static str {
         match self {
-            Self::Quick => "few small shapes: under a minute on a CPU",
-            Self::Guide => "the shapes that comparisons of such kernels commonly print",
+            Self::Quick => "few small shapes, under a minute on a CPU",
+            Self::Guide => "shapes of published kernel comparisons",
             Self::Full => "many shapes, up to large ones",
-            Self::Llm => "what large language models run",
+            Self::Llm => "shapes of large language models",
         }
     }
 
-    /// The sizes of what has these axes, where the operator has none of its own.
+    /// Shapes for the given axes, for operators without their own.
     pub fn of_axes(self, axes: &[&'static str]) -> Vec<Axes> {
         match axes {
             ["batch", "sequence", "dimension"] => self.rows(),
@@ -65,7 +65,7 @@ impl Preset {
         }
     }
 
-    /// Rows of a batch of sequences.
+    /// Shapes of row operators: batch, sequence, dimension.
     fn rows(self) -> Vec<Axes> {
         match self {
             Self::Quick => sequences(&[1, 8], &[128], &[256, 1000]),
@@ -90,7 +90,7 @@ impl Preset {
         grid(&[("batch", batch), ("heads", heads), ("sequence", sequences), ("head_dim", widths)])
     }
 
-    /// Matrix products, all of a kind or skinny.
+    /// GEMM shapes: squares, or few to many rows for `llm`.
     fn products(self) -> Vec<Axes> {
         let cubes = |sizes: &[u64]| sizes.iter().map(|&size| named(&["m", "k", "n"], &[size; 3])).collect();
         match self {
@@ -111,7 +111,7 @@ impl Preset {
         grid(&[("m", m), ("n", n)])
     }
 
-    /// The first of some sizes that are ordered from small to large: two, three or all.
+    /// Returns the first shapes of a list ordered by size: two for `quick`, three for `guide`, otherwise all.
     pub fn first(self, axes: &[&'static str], sizes: &[&[u64]]) -> Vec<Axes> {
         let count = match self {
             Self::Quick => 2,
@@ -122,20 +122,20 @@ impl Preset {
     }
 }
 
-// The first three of each are those of published comparisons; the others are what newer models run.
+// The first three shapes of each list are from published comparisons; the others are of newer models.
 pub(super) const LINEAR: &[&[u64]] = &[&[128, 512, 512], &[512, 1024, 1024], &[1024, 2048, 2048], &[4096, 4096, 14336]];
 pub(super) const CONVOLUTION: &[&[u64]] =
     &[&[1, 64, 64, 56, 3], &[4, 128, 128, 28, 3], &[8, 256, 256, 14, 3], &[32, 128, 128, 28, 3]];
 pub(super) const FLAT_ATTENTION: &[&[u64]] = &[&[1, 128, 64], &[4, 256, 64], &[8, 512, 64], &[8, 2048, 128]];
 
 fn named(axes: &[&'static str], sizes: &[u64]) -> Axes {
-    Axes::new(axes.iter().copied().zip(sizes.iter().copied())).expect("the axes of an operator have different names")
+    Axes::new(axes.iter().copied().zip(sizes.iter().copied())).expect("axis names are distinct")
 }
 
-/// Every combination of some sizes.
+/// Cartesian product of the sizes of each axis.
 pub(super) fn grid(axes: &[(&'static str, &[u64])]) -> Vec<Axes> {
     let axes = axes.iter().map(|&(name, sizes)| Axis::new(name, sizes));
-    Grid::product(axes).expect("a few short lists").iter().collect()
+    Grid::product(axes).expect("the grid is small").iter().collect()
 }
 
 fn sequences(batch: &[u64], sequence: &[u64], dimension: &[u64]) -> Vec<Axes> {

@@ -1,18 +1,18 @@
-//! What fusing should save, by a count of traffic.
+//! Traffic model of kernel fusion.
 
 use crate::{FusionModel, Spec};
 
-/// Every kernel reads each of its inputs once and writes its output once, parameters included. `kernels` says
-/// how many numbers each one moves, `fused` how many bytes one kernel in place of all does.
+/// Traffic of separate kernels compared with one fused kernel. Each kernel reads its inputs once and writes its output
+/// once, parameters included. `kernels` lists the elements that each moves, `fused` the bytes of the fused kernel.
 pub(super) fn model(spec: &Spec, kernels: &[(&'static str, u64)], fused: u64) -> FusionModel {
     FusionModel {
         operators: kernels.iter().map(|(name, _)| (*name).to_owned()).collect(),
-        unfused_bytes: number_bytes(spec) * kernels.iter().map(|(_, numbers)| numbers).sum::<u64>(),
+        unfused_bytes: number_bytes(spec) * kernels.iter().map(|(_, elements)| elements).sum::<u64>(),
         fused_bytes: fused,
     }
 }
 
-/// Bytes of one number.
+/// Bytes of one element.
 pub(super) fn number_bytes(spec: &Spec) -> u64 {
     spec.dtype().bytes()
 }

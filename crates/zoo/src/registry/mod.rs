@@ -1,5 +1,6 @@
-//! What is registered: operators, models, and what runs each in an implementation on a kind of device. Ours comes first,
-//! and is registered the way another crate registers its own.
+//! Registry of operators, models, and their implementations per kind of device.
+//!
+//! Built-in ones are registered first, through the functions that other crates use.
 
 mod models;
 mod names;
@@ -20,7 +21,7 @@ use calorimeter_case::NameTaken;
 use std::sync::LazyLock;
 use table::Zoo;
 
-/// That of this process.
+/// Returns the process-wide registry, with built-in models and operators.
 pub(crate) fn zoo() -> &'static Zoo {
     static ZOO: LazyLock<Zoo> = LazyLock::new(|| {
         let zoo = Zoo::new();
@@ -31,17 +32,17 @@ pub(crate) fn zoo() -> &'static Zoo {
     &ZOO
 }
 
-/// Registers an operator; what is answered takes the ways to run it: `register_operator(Negation)?.burn()`.
+/// Registers an operator and returns a builder for its implementations: `register_operator(Negation)?.burn()`.
 pub fn register_operator<O: Operation>(operator: O) -> Result<OperatorWays<'static, O>, NameTaken> {
     zoo().operator([operator])
 }
 
-/// Registers a model, which every recipe then applies to; what is answered takes the ways to run it.
+/// Registers a model, to which every recipe applies, and returns a builder for its implementations.
 pub fn register_model<D: Definition>(model: D) -> Result<ModelWays<'static, D>, NameTaken> {
     zoo().model([model])
 }
 
-/// Registers what runs a subject, whosever it is, in an implementation on a kind of device.
+/// Registers an implementation of any subject on a kind of device.
 pub fn register_implementation(
     subject: Subject,
     implementation: Implementation,

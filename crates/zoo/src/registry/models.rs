@@ -1,4 +1,4 @@
-//! The ways to run registered models.
+//! Builder for the implementations of models.
 
 use super::Opener;
 #[cfg(feature = "cuda")]
@@ -14,7 +14,7 @@ use burn_cubecl::CubeRuntime;
 use calorimeter_case::NameTaken;
 use calorimeter_recipes::Treatment;
 
-/// The ways to run some models of one family; each method adds one.
+/// Builder for the implementations of a family of models; each method registers one.
 pub struct ModelWays<'z, D: 'static> {
     zoo: &'z Zoo,
     models: Vec<&'static D>,
@@ -26,7 +26,7 @@ impl Zoo {
         &self,
         models: impl IntoIterator<Item = D>,
     ) -> Result<ModelWays<'_, D>, NameTaken> {
-        // Kept for the life of the process.
+        // Leaked, because handles live as long as the process.
         let models: Vec<&'static D> = models.into_iter().map(|model| &*Box::leak(Box::new(model))).collect();
         for model in &models {
             self.models.add(model.name(), *model)?;
@@ -34,14 +34,14 @@ impl Zoo {
         Ok(ModelWays { zoo: self, models })
     }
 
-    /// Registers models of ours.
+    /// Registers built-in models.
     pub(crate) fn models<D: Definition>(&self, models: impl IntoIterator<Item = D>) -> ModelWays<'_, D> {
-        self.model(models).expect("our own names differ")
+        self.model(models).expect("built-in names are unique")
     }
 }
 
 impl<D: Definition> ModelWays<'_, D> {
-    /// By burn's operations, under every recipe: `eager` on every device, `fused` on every GPU.
+    /// Registers burn operations for every recipe: `eager` on every device, `fused` on every GPU.
     pub fn burn(self) -> Self
     where
         D: BurnModel,
@@ -56,7 +56,7 @@ impl<D: Definition> ModelWays<'_, D> {
         self
     }
 
-    /// By burn's operations, but for weights that CubeCL kernels of ours multiply as they are stored: `cube` on every GPU.
+    /// Registers burn operations with our CubeCL kernels for quantized weights: `cube` on every GPU.
     pub fn cube(self) -> Self
     where
         D: BurnModel,
@@ -69,8 +69,7 @@ impl<D: Definition> ModelWays<'_, D> {
         self
     }
 
-    /// By CUDA's libraries and kernels, `native` on CUDA: the baseline, and recipes whose weights its kernels take packed or
-    /// whose codes they multiply.
+    /// Registers CUDA libraries and kernels as `native` on CUDA, for the baseline and recipes with a kernel.
     pub fn native(self) -> Self
     where
         D: NativeModel,
@@ -85,7 +84,7 @@ impl<D: Definition> ModelWays<'_, D> {
         self
     }
 
-    /// By kernels of the processor: `native` on it.
+    /// Registers CPU kernels as `native` on the CPU.
     pub fn host(self) -> Self
     where
         D: HostModel,
@@ -109,12 +108,14 @@ impl<D: Definition> ModelWays<'_, D> {
     fn put(&self, implementation: Implementation, kind: DeviceKind, make: fn(&'static D) -> Box<dyn Opener>) {
         for &model in &self.models {
             let subject = Subject::Model(Model::of(model));
-            self.zoo.insert(subject, implementation, kind, make(model)).expect("each way is added once");
+            self.zoo
+                .insert(subject, implementation, kind, make(model))
+                .expect("each implementation is registered once");
         }
     }
 }
 
-/// `eager` on every backend, `fused` on those that fuse.
+/// Registers `eager` on every backend and `fused` on those that fuse.
 struct ByBurn<'a, D: 'static>(&'a ModelWays<'a, D>);
 
 impl<D: BurnModel> EachBackend for ByBurn<'_, D> {
@@ -132,7 +133,7 @@ impl<D: BurnModel> EachBackend for ByBurn<'_, D> {
     }
 }
 
-/// `cube` on backends of CubeCL.
+/// Registers `cube` on CubeCL backends.
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 struct ByCube<'a, D: 'static>(&'a ModelWays<'a, D>);
 

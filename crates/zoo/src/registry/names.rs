@@ -1,4 +1,4 @@
-//! The models and operators that are registered, and each by its name.
+//! Lists of registered models and operators, and lookup by name.
 
 use super::zoo;
 use crate::{Model, ModelInfo, Operator, Subject, ZooError};
@@ -6,12 +6,12 @@ use calorimeter_case::UnknownName;
 use std::str::FromStr;
 
 impl Model {
-    /// Every model, ours first, in the order of registration.
+    /// Returns every model in order of registration, built-in ones first.
     pub fn all() -> Vec<Self> {
         zoo().models.all().into_iter().map(Self::of).collect()
     }
 
-    /// Every model, for `list`.
+    /// Returns every model for `calorimeter list`.
     pub fn known() -> Vec<ModelInfo> {
         let info = |model: Self| ModelInfo { name: model.name().to_owned(), about: model.about() };
         Self::all().into_iter().map(info).collect()
@@ -31,7 +31,7 @@ impl FromStr for Model {
 calorimeter_case::serde_by_name!(Model, "a model of the zoo");
 
 impl Operator {
-    /// Every operator, ours first, in the order of registration.
+    /// Returns every operator in order of registration, built-in ones first.
     pub fn all() -> Vec<Self> {
         zoo().operators.all().into_iter().map(Self::of).collect()
     }
@@ -48,7 +48,7 @@ impl FromStr for Operator {
 calorimeter_case::serde_by_name!(Operator, "an operator of the zoo");
 
 impl Subject {
-    /// Every name.
+    /// Returns the names of all models and operators.
     pub fn names() -> Vec<String> {
         let models = Model::known().into_iter().map(|info| info.name);
         models.chain(Operator::all().iter().map(ToString::to_string)).collect()

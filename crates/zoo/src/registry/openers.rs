@@ -1,4 +1,4 @@
-//! What makes a task runnable.
+//! Factories that create workloads.
 
 #[cfg(feature = "cuda")]
 use crate::backends::cuda;
@@ -15,22 +15,22 @@ use crate::{NativeModel, NativeOpen};
 use burn::tensor::backend::Backend;
 use calorimeter_recipes::Treatment;
 
-/// What is to be opened, and how.
+/// Parameters of a new workload.
 pub struct Opening<'a> {
-    /// What is computed.
+    /// Computation.
     pub task: &'a Task,
-    /// Of what.
+    /// Inputs on the host.
     pub inputs: &'a Inputs,
-    /// What a recipe does to its layers.
+    /// Quantization of the layers.
     pub treatment: &'a Treatment,
-    /// Whose kernels run where, and on how many buffers in turn.
+    /// Implementation, device and number of buffer sets.
     pub setup: Setup,
-    /// The devices that workloads share.
+    /// Device handles that workloads share.
     pub machines: &'a mut Machines,
 }
 
 impl Opening<'_> {
-    /// The operator and its inputs.
+    /// Returns the operator and its inputs; an error for other tasks.
     pub fn operator(&self) -> Result<(&OperatorProblem, &[Matrix]), ZooError> {
         match (self.task, self.inputs) {
             (Task::Operator(problem), Inputs::Operator(inputs)) => Ok((problem, inputs)),
@@ -38,13 +38,13 @@ impl Opening<'_> {
         }
     }
 
-    /// The operator's inputs on a buffer set.
+    /// Returns the operator's inputs for a buffer set.
     pub fn inputs_of_set(&self, set: u32) -> Result<Vec<Matrix>, ZooError> {
         let (OperatorProblem { operator, spec, .. }, inputs) = self.operator()?;
         Ok(operator.moves(spec).inputs_of_set(inputs, set))
     }
 
-    /// The model and its tensors.
+    /// Returns the model and its tensors; an error for other tasks.
     pub fn model(&self) -> Result<(&Problem, &Tensors), ZooError> {
         match (self.task, self.inputs) {
             (Task::Model(problem), Inputs::Model(tensors)) => Ok((problem, tensors)),
@@ -53,15 +53,15 @@ impl Opening<'_> {
     }
 }
 
-/// What makes a task runnable in one implementation on one kind of device. A closure is one that accepts everything.
+/// Creates workloads of one implementation on one kind of device. A closure is a factory that accepts every task.
 pub trait Opener: Send + Sync + 'static {
-    /// Whether it takes this size, these numbers and this treatment; the error says what it takes.
+    /// Checks size, element types and treatment; the error names what is supported.
     fn accepts(&self, task: &Task, treatment: &Treatment) -> Result<(), String> {
         let _ = (task, treatment);
         Ok(())
     }
 
-    /// Puts the inputs on the device, ready to launch.
+    /// Uploads the inputs and creates the workload.
     fn open(&self, opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError>;
 }
 
@@ -74,7 +74,7 @@ where
     }
 }
 
-/// An operator on a backend of burn. Only the pass depends on the operator, so that this is compiled once for a backend.
+/// Operator on a burn backend. Generic over the backend only, so that it is compiled once per backend.
 pub struct OnBurn<B: Backend>(pub Box<MakePass<B>>);
 
 impl<B: BurnBackend> Opener for OnBurn<B> {
@@ -91,17 +91,17 @@ impl<B: BurnBackend> Opener for OnBurn<B> {
     }
 }
 
-/// Refuses numbers that burn has no tensors of.
+/// Rejects element types without a burn dtype.
 fn stored(OperatorProblem { operator, spec, .. }: &OperatorProblem) -> Result<(), String> {
     let read = operator.inputs(spec).into_iter().map(|operand| operand.element);
     let written = operator.outputs(spec).into_iter().map(|slot| slot.element);
     match read.chain(written).find_map(|element| value::stored(element).err()) {
-        Some(reason) => Err(format!("{reason}; e4m3 is the smallest that it stores")),
+        Some(reason) => Err(format!("{reason}; the smallest supported type is e4m3")),
         None => Ok(()),
     }
 }
 
-/// A model on a backend of burn, with layers that are made so.
+/// Model on a burn backend.
 pub struct ModelOnBurn<B: Backend> {
     pub upload: Upload<B>,
     pub forward: Box<MakeForward<B>>,
@@ -114,7 +114,7 @@ impl<B: BurnBackend> Opener for ModelOnBurn<B> {
     }
 }
 
-/// An operator by CUDA's libraries.
+/// Operator on CUDA.
 #[cfg(feature = "cuda")]
 pub struct OperatorOnCuda(pub &'static dyn NativeOpen);
 
@@ -127,7 +127,7 @@ impl Opener for OperatorOnCuda {
     }
 }
 
-/// A model by CUDA's libraries.
+/// Model on CUDA.
 #[cfg(feature = "cuda")]
 pub struct ModelOnCuda(pub &'static dyn NativeModel);
 
@@ -140,7 +140,7 @@ impl Opener for ModelOnCuda {
     }
 }
 
-/// A model by kernels of the processor, which say themselves what they take.
+/// Model on the CPU; the model itself checks what its kernels support.
 pub struct ModelOnHost(pub &'static dyn HostModel);
 
 impl Opener for ModelOnHost {
@@ -157,10 +157,10 @@ impl Opener for ModelOnHost {
     }
 }
 
-/// Which sizes and number types an operator's kernel takes.
+/// Checks size and element types of an operator.
 pub type SpecTaken = dyn Fn(&Spec) -> Result<(), String> + Send + Sync;
 
-/// An opener that takes some sizes and number types alone.
+/// Factory restricted to some sizes and element types.
 pub struct SpecsAlone {
     pub taken: Box<SpecTaken>,
     pub opener: Box<dyn Opener>,
@@ -179,7 +179,7 @@ impl Opener for SpecsAlone {
     }
 }
 
-/// An opener that takes models under the treatments that CUDA's kernels have a form for.
+/// Factory restricted to treatments with a native CUDA kernel.
 pub struct FormsAlone(pub Box<dyn Opener>);
 
 impl Opener for FormsAlone {
@@ -195,7 +195,7 @@ impl Opener for FormsAlone {
     }
 }
 
-/// An opener that takes models whose weights CubeCL kernels multiply as they are stored.
+/// Factory restricted to treatments with a CubeCL kernel for stored weights.
 pub struct ProductsAlone(pub Box<dyn Opener>);
 
 impl Opener for ProductsAlone {
@@ -211,9 +211,9 @@ impl Opener for ProductsAlone {
     }
 }
 
-/// Where this build lacks the backend: it is known what could be run, and nothing can.
+/// Factory of a backend that is not part of this build. It reports what would be supported and creates nothing.
 pub struct NotBuilt {
-    /// Whether the backend is one of burn's, which has no tensors of some numbers.
+    /// True for burn backends, which lack some element types.
     pub burn: bool,
 }
 
@@ -230,7 +230,7 @@ impl Opener for NotBuilt {
     }
 }
 
-/// The scripted device.
+/// Factory of the mock device.
 pub struct Scripted;
 
 impl Opener for Scripted {

@@ -1,4 +1,4 @@
-//! The ways to run registered operators.
+//! Builder for the implementations of operators.
 
 use super::Opener;
 #[cfg(feature = "cuda")]
@@ -14,14 +14,15 @@ use crate::{BurnPass, CubePass, DeviceKind, Implementation, NativeOpen, Operatio
 use burn_cubecl::CubeRuntime;
 use calorimeter_case::NameTaken;
 
-/// The ways to run some operators of one family; each method adds one. An operator is run where it has a way, and nothing
-/// else says so.
+/// Builder for the implementations of a family of operators; each method registers one.
+///
+/// Registration is the only declaration of support.
 pub struct OperatorWays<'z, O: 'static> {
     zoo: &'z Zoo,
     operators: Vec<&'static O>,
 }
 
-/// What is true of every size and number type.
+/// Accepts every size and element type.
 fn every<O>(_: &O, _: &Spec) -> Result<(), String> {
     Ok(())
 }
@@ -32,7 +33,7 @@ impl Zoo {
         &self,
         operators: impl IntoIterator<Item = O>,
     ) -> Result<OperatorWays<'_, O>, NameTaken> {
-        // Kept for the life of the process.
+        // Leaked, because handles live as long as the process.
         let operators: Vec<&'static O> =
             operators.into_iter().map(|operator| &*Box::leak(Box::new(operator))).collect();
         for operator in &operators {
@@ -41,14 +42,14 @@ impl Zoo {
         Ok(OperatorWays { zoo: self, operators })
     }
 
-    /// Registers operators of ours.
+    /// Registers built-in operators.
     pub(crate) fn operators<O: Operation>(&self, operators: impl IntoIterator<Item = O>) -> OperatorWays<'_, O> {
-        self.operator(operators).expect("our own names differ")
+        self.operator(operators).expect("built-in names are unique")
     }
 }
 
 impl<O: Operation> OperatorWays<'_, O> {
-    /// By burn's operations: `eager` on every device, `fused` on every GPU.
+    /// Registers burn operations: `eager` on every device, `fused` on every GPU.
     pub fn burn(self) -> Self
     where
         O: BurnPass,
@@ -63,7 +64,7 @@ impl<O: Operation> OperatorWays<'_, O> {
         self
     }
 
-    /// `fused` on the processor too: what algebra folds needs no kernel that fuses.
+    /// Registers `fused` on the CPU as well, for operators that are fused by algebraic simplification.
     pub fn folds(self) -> Self
     where
         O: BurnPass,
@@ -75,7 +76,7 @@ impl<O: Operation> OperatorWays<'_, O> {
         self
     }
 
-    /// By a CubeCL kernel: `cube` on every GPU.
+    /// Registers a CubeCL kernel: `cube` on every GPU.
     pub fn cube(self) -> Self
     where
         O: CubePass,
@@ -83,7 +84,7 @@ impl<O: Operation> OperatorWays<'_, O> {
         self.cube_where(every)
     }
 
-    /// The same for some sizes, number types and recipes alone; the error says which.
+    /// Registers a CubeCL kernel for sizes, element types and recipes that `taken` accepts.
     pub fn cube_where(self, taken: fn(&O, &Spec) -> Result<(), String>) -> Self
     where
         O: CubePass,
@@ -98,7 +99,7 @@ impl<O: Operation> OperatorWays<'_, O> {
         self
     }
 
-    /// By CUDA's libraries and kernels: `native` on CUDA.
+    /// Registers CUDA libraries and kernels: `native` on CUDA.
     pub fn native(self) -> Self
     where
         O: NativeOpen,
@@ -106,7 +107,7 @@ impl<O: Operation> OperatorWays<'_, O> {
         self.native_where(every)
     }
 
-    /// The same for some sizes and number types alone; the error says which.
+    /// Registers CUDA libraries and kernels for sizes and element types that `taken` accepts.
     pub fn native_where(self, taken: fn(&O, &Spec) -> Result<(), String>) -> Self
     where
         O: NativeOpen,
@@ -121,7 +122,7 @@ impl<O: Operation> OperatorWays<'_, O> {
         self
     }
 
-    /// `native` on the processor, by an opener that says itself what it takes.
+    /// Registers `native` on the CPU; the factory itself checks what it supports.
     pub fn host(self, opener: impl Opener + Copy) -> Self {
         for &operator in &self.operators {
             self.put(operator, Implementation::Native, DeviceKind::Cpu, Box::new(opener));
@@ -147,7 +148,7 @@ impl<O: Operation> OperatorWays<'_, O> {
         });
     }
 
-    /// A pass on a backend of burn.
+    /// Registers a pass on a burn backend.
     fn add<B: BurnBackend>(
         &self,
         implementation: Implementation,
@@ -169,11 +170,11 @@ impl<O: Operation> OperatorWays<'_, O> {
 
     fn put(&self, operator: &'static O, implementation: Implementation, kind: DeviceKind, opener: Box<dyn Opener>) {
         let subject = Subject::Operator(Operator::of(operator));
-        self.zoo.insert(subject, implementation, kind, opener).expect("each way is added once");
+        self.zoo.insert(subject, implementation, kind, opener).expect("each implementation is registered once");
     }
 }
 
-/// `eager` on every backend, `fused` on those that fuse.
+/// Registers `eager` on every backend and `fused` on those that fuse.
 struct ByBurn<'a, O: 'static>(&'a OperatorWays<'a, O>);
 
 impl<O: BurnPass> EachBackend for ByBurn<'_, O> {
@@ -191,7 +192,7 @@ impl<O: BurnPass> EachBackend for ByBurn<'_, O> {
     }
 }
 
-/// `fused` on processors.
+/// Registers `fused` on CPU backends.
 struct Folded<'a, O: 'static>(&'a OperatorWays<'a, O>);
 
 impl<O: BurnPass> EachBackend for Folded<'_, O> {
@@ -200,7 +201,7 @@ impl<O: BurnPass> EachBackend for Folded<'_, O> {
     }
 }
 
-/// `cube` on GPUs.
+/// Registers `cube` on GPU backends.
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 struct ByCube<'a, O: 'static>(&'a OperatorWays<'a, O>, fn(&O, &Spec) -> Result<(), String>);
 
@@ -219,7 +220,7 @@ impl<O: CubePass> EachBackend for ByCube<'_, O> {
     }
 }
 
-/// An opener for what is taken.
+/// Restricts a factory to specs that `taken` accepts.
 fn some<O: Operation>(
     operator: &'static O,
     taken: fn(&O, &Spec) -> Result<(), String>,

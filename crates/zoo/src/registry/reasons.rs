@@ -1,10 +1,10 @@
-//! Why something cannot be run, and what there is instead: read from the table.
+//! Reasons why a combination is unsupported, with alternatives derived from the table.
 
 use super::table::Zoo;
 use crate::{Device, DeviceKind, Implementation, Subject};
 use calorimeter_recipes::Shortcut;
 
-/// Why the table has no entry.
+/// Reason for a missing table entry.
 pub fn absent(zoo: &Zoo, subject: Subject, implementation: Implementation, device: Device) -> String {
     let kinds = |of: Implementation| -> Vec<DeviceKind> {
         DeviceKind::known().into_iter().filter(|kind| zoo.has(subject, of, *kind)).collect()
@@ -15,14 +15,14 @@ pub fn absent(zoo: &Zoo, subject: Subject, implementation: Implementation, devic
     let here: Vec<String> = here.map(|of| format!("`{of}`")).collect();
     let elsewhere = kinds(implementation);
     match (&implementations[..], implementation, device) {
-        ([], ..) => format!("nothing runs {subject} in this version"),
+        ([], ..) => format!("{subject} has no implementation in this version"),
         ([only], ..) => {
             let on = listed(&kinds(*only), "and");
-            format!("{subject} is measured by `{only}` on {on} alone, not by `{implementation}` on {device}")
+            format!("{subject} has only `{only}` on {on}, not `{implementation}` on {device}")
         }
         (_, Implementation::Fused, Device::Cpu) if !elsewhere.is_empty() => {
             let on = listed(&elsewhere, "or");
-            format!("the CPU backend fuses nothing; {} it, `fused` needs {on}", runs(&here, "on"))
+            format!("the CPU backend does not fuse; {} it, `fused` needs {on}", runs(&here, "on"))
         }
         (_, Implementation::Cube, Device::Cpu) if !elsewhere.is_empty() => {
             let on = listed(&elsewhere, "and");
@@ -34,33 +34,30 @@ pub fn absent(zoo: &Zoo, subject: Subject, implementation: Implementation, devic
         _ => {
             let on = listed(&elsewhere, "and");
             let instead = if here.is_empty() { String::new() } else { format!("; {} it there", runs(&here, "")) };
-            format!("`{implementation}` of {subject} is written for {on} and not for {device} in this version{instead}")
+            format!("`{implementation}` of {subject} supports {on} and not {device} in this version{instead}")
         }
     }
 }
 
-/// Why kernels are not told to be coarser than their numbers.
+/// Reason why an implementation does not support a recipe with reduced precision.
 pub fn no_shortcut(shortcut: Shortcut, implementation: Implementation, device: Device) -> String {
     let (what, instead) = match shortcut {
         Shortcut::Tf32 => (
-            "multiply f32 as TF32",
-            "`baseline` runs here, and its record says so where tensor cores made TF32 of it all the same",
+            "round f32 operands to TF32",
+            "`baseline` runs here, and its record reports if tensor cores used TF32 anyway",
         ),
-        _ => (
-            "add up products of codes in the registers of tensor cores",
-            "the recipe without `-fast` runs here, with sums in f32",
-        ),
+        _ => ("use fast accumulation", "the recipe without `-fast` runs here, with f32 accumulators"),
     };
-    format!("`native` on cuda alone can be told to {what}, not `{implementation}` on {device}; {instead}")
+    format!("only `native` on cuda can {what}, not `{implementation}` on {device}; {instead}")
 }
 
-/// `` `eager` and `fused` run``
+/// Formats `` `eager` and `fused` run``.
 fn runs(implementations: &[String], word: &str) -> String {
     let verb = if implementations.len() > 1 { "run" } else { "runs" };
     format!("{} {verb} {word}", listed(implementations, "and")).trim_end().to_owned()
 }
 
-/// `cuda, vulkan and metal`
+/// Formats `cuda, vulkan and metal`.
 fn listed(names: &[impl ToString], word: &str) -> String {
     let names: Vec<String> = names.iter().map(ToString::to_string).collect();
     match &names[..] {

@@ -1,4 +1,4 @@
-//! Which combinations exist, known without touching a device, and what makes them runnable.
+//! Supported combinations, determined without a device, and creation of workloads.
 
 use super::{Opener, Opening, openers, reasons, zoo};
 use crate::{
@@ -7,15 +7,15 @@ use crate::{
 };
 use calorimeter_recipes::{Treatment, Variant};
 
-/// What opens a subject; the error says what there is instead.
+/// Finds the factory of a subject; the error names alternatives.
 fn opener(subject: Subject, implementation: Implementation, device: Device) -> Result<&'static dyn Opener, ZooError> {
     let found = zoo().get(subject, implementation, device.kind());
-    // The scripted device runs anything, and computes nothing.
+    // The mock device accepts every task.
     let found = found.or((device.kind() == DeviceKind::Mock).then_some(&openers::Scripted as &dyn Opener));
     found.ok_or_else(|| ZooError::Unsupported(reasons::absent(zoo(), subject, implementation, device)))
 }
 
-/// Whether a task can be opened under a treatment; known without touching a device.
+/// Checks that a workload can be created, without a device.
 fn supported(
     task: &Task,
     treatment: &Treatment,
@@ -26,7 +26,7 @@ fn supported(
     takes(opener, task, treatment, implementation, device)
 }
 
-/// Whether an opener takes a task under a treatment.
+/// Checks that a factory accepts a task under a treatment.
 fn takes(
     opener: &dyn Opener,
     task: &Task,
@@ -40,7 +40,7 @@ fn takes(
     opener.accepts(task, treatment).map_err(ZooError::Unsupported)
 }
 
-/// Whether kernels may be told to be coarser than their numbers: what others are, they choose themselves.
+/// True if the implementation follows requests for reduced precision; others choose precision themselves.
 fn takes_shortcuts(implementation: Implementation, device: Device) -> bool {
     match device.kind() {
         DeviceKind::Cuda => implementation == Implementation::Native,
@@ -48,7 +48,7 @@ fn takes_shortcuts(implementation: Implementation, device: Device) -> bool {
     }
 }
 
-/// Makes a task runnable: its inputs on the device, ready to launch.
+/// Creates the workload of a task: inputs uploaded, ready to launch.
 pub(crate) fn open(opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
     let Setup { implementation, device, .. } = opening.setup;
     let opener = opener(opening.task.subject(), implementation, device)?;
@@ -56,7 +56,7 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> 
     opener.open(opening)
 }
 
-/// What a recipe does to a problem's layers, if the combination can be run; the error says why not and what would.
+/// Returns the quantization of a model's layers if the combination is supported; the error names an alternative.
 pub fn support(
     problem: &Problem,
     variant: Variant,
@@ -72,14 +72,14 @@ pub fn support(
 }
 
 impl Subject {
-    /// Whether anything opens it in an implementation on a device, whatever its size.
+    /// True if an implementation is registered for the device, at any size.
     pub fn has(self, implementation: Implementation, device: Device) -> bool {
         opener(self, implementation, device).is_ok()
     }
 }
 
 impl Operator {
-    /// Whether an implementation runs it on a device; the error says what does.
+    /// Checks that an implementation supports a size and element type on a device; the error names an alternative.
     pub fn supported(&self, spec: &Spec, implementation: Implementation, device: Device) -> Result<(), ZooError> {
         let task = Task::Operator(OperatorProblem { operator: *self, spec: spec.clone(), seed: 0 });
         supported(&task, &Treatment::none(spec.dtype()), implementation, device)
@@ -87,7 +87,7 @@ impl Operator {
 }
 
 impl Task {
-    /// What a variant does to it, if the combination can be run; known without touching a device.
+    /// Returns the quantization under a variant if the combination is supported. Needs no device.
     pub fn support(
         &self,
         variant: Variant,
@@ -108,7 +108,7 @@ impl Task {
         }
     }
 
-    /// The implementations that have its baseline on a device.
+    /// Implementations that support the baseline on a device.
     pub fn implementations(&self, device: Device) -> Vec<Implementation> {
         if let Self::Foreign(problem) = self {
             return problem.foreign.implementations();
@@ -117,7 +117,7 @@ impl Task {
         Implementation::known().into_iter().filter(has).collect()
     }
 
-    /// Makes it runnable.
+    /// Creates the workload.
     pub fn open(
         &self,
         inputs: &Inputs,

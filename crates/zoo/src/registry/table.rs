@@ -1,4 +1,4 @@
-//! The table itself: what is named, and what opens each.
+//! Table of registered names and factories.
 
 use super::Opener;
 use crate::{Definition, DeviceKind, Implementation, Operation, Subject};
@@ -6,16 +6,16 @@ use calorimeter_case::{Name, NameTaken, Registry};
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
-/// One table for everything that can be named and run.
+/// Registered operators and models with their implementations.
 pub struct Zoo {
     pub operators: Registry<dyn Operation>,
     pub models: Registry<dyn Definition>,
-    /// Presence is support: what opens a subject in an implementation on a kind of device.
+    /// Factories by subject, implementation and kind of device. Presence is support.
     openers: RwLock<BTreeMap<(Subject, Implementation, DeviceKind), &'static dyn Opener>>,
 }
 
 impl Zoo {
-    /// An empty one.
+    /// Creates an empty table.
     pub fn new() -> Self {
         Self {
             operators: Registry::new("operator"),
@@ -24,7 +24,7 @@ impl Zoo {
         }
     }
 
-    /// Adds what opens a subject.
+    /// Adds the factory of an implementation.
     pub fn insert(
         &self,
         subject: Subject,
@@ -38,12 +38,12 @@ impl Zoo {
             let name = Name::from(format!("{implementation} of {subject} on {kind}"));
             return Err(NameTaken::new("implementation", name));
         }
-        // Kept for the life of the process, as the names are.
+        // Leaked, because names live as long as the process.
         openers.insert(key, Box::leak(opener));
         Ok(())
     }
 
-    /// What opens a subject.
+    /// Returns the factory of an implementation.
     pub fn get(
         &self,
         subject: Subject,
@@ -54,7 +54,7 @@ impl Zoo {
         openers.get(&(subject, implementation, kind)).copied()
     }
 
-    /// Whether anything does.
+    /// True if there is a factory.
     pub fn has(&self, subject: Subject, implementation: Implementation, kind: DeviceKind) -> bool {
         self.get(subject, implementation, kind).is_some()
     }

@@ -1,5 +1,5 @@
-//! What another crate registers stands beside ours, and nothing is registered twice. That such things run is shown by the
-//! runner's tests, on a program of another crate.
+//! Registration from another crate: custom implementations run alongside the built-in ones, and names are unique. The
+//! runner's tests run such an implementation in a separate program.
 
 use calorimeter_recipes::{Dtype, Element, Variant};
 use calorimeter_shapes::Axes;
@@ -10,12 +10,12 @@ use calorimeter_zoo::{
     register_model, register_operator,
 };
 
-/// An operator's refusal of a way that it does not have.
+/// Reason why an implementation of an operator is unsupported on a device.
 fn refused(operator: &str, implementation: Implementation, device: Device) -> String {
     task(operator).support(Variant::BASELINE, implementation, device).unwrap_err().to_string()
 }
 
-/// An operator at a size.
+/// Task of a row operator at a small shape.
 fn task(operator: &str) -> Task {
     let axes = Axes::from([("batch", 2), ("sequence", 3), ("dimension", 40)]);
     Task::new(operator.parse().unwrap(), &axes, Element::Float(Dtype::F32), None, 1).unwrap()
@@ -29,7 +29,7 @@ fn what_has_no_way_says_which_ways_there_are() {
     );
     assert_eq!(
         refused("mse_loss", Implementation::Fused, Device::Cpu),
-        "the CPU backend fuses nothing; `eager` and `native` run on it, `fused` needs cuda, vulkan or metal"
+        "the CPU backend does not fuse; `eager` and `native` run on it, `fused` needs cuda, vulkan or metal"
     );
 }
 
@@ -42,7 +42,7 @@ fn a_name_is_given_once() {
     assert!("mse_los".parse::<Operator>().unwrap_err().to_string().contains("did you mean \"mse_loss\"?"));
 }
 
-/// Stands for what would open it.
+/// Opener that fails.
 fn nothing(_: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
     Err(ZooError::Device("opened".into()))
 }
@@ -50,14 +50,13 @@ fn nothing(_: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
 #[test]
 fn an_implementation_stands_beside_ours() {
     let hand = Implementation::register("by_hand", "written out").unwrap();
-    // An operator that no other test of this process asks about.
+    // No other test of this process uses this operator.
     let subject: Subject = "cross_entropy".parse().unwrap();
     register_implementation(subject, hand, DeviceKind::Cpu, nothing).unwrap();
     assert!(task("cross_entropy").support(Variant::BASELINE, hand, Device::Cpu).is_ok());
     assert_eq!(
         refused("cross_entropy", hand, Device::Vulkan(0)),
-        "`by_hand` of cross_entropy is written for cpu and not for vulkan:0 in this version; `eager` and `fused` run it \
-         there"
+        "`by_hand` of cross_entropy supports cpu and not vulkan:0 in this version; `eager` and `fused` run it there"
     );
     let again = register_implementation(subject, hand, DeviceKind::Cpu, nothing).unwrap_err().to_string();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! The GEMM suite against numbers worked out by hand.
+//! Operators of the GEMM suite against values computed by hand.
 
 use calorimeter_recipes::{Codes, Dtype, Element, FloatType, Treatment};
 use calorimeter_shapes::Axes;
@@ -20,7 +20,7 @@ fn matrix(rows: usize, values: &[f32]) -> Matrix {
     Matrix { rows, cols: values.len() / rows, values: values.to_vec().into() }
 }
 
-/// What burn computes on the processor, having passed the gate.
+/// Outputs of burn on the CPU, after they passed the gate.
 #[cfg(feature = "cpu")]
 fn run(problem: &OperatorProblem, inputs: Vec<Matrix>) -> Vec<Output> {
     let references = problem.references(&inputs);
@@ -37,17 +37,17 @@ fn run(problem: &OperatorProblem, inputs: Vec<Matrix>) -> Vec<Output> {
 #[cfg(feature = "cpu")]
 fn rows_are_quantized_as_worked_out_by_hand() {
     let rows: [([f32; 4], [f32; 4], f32); 6] = [
-        // Nothing: scale 1.
+        // All zeros: the scale is 1.
         ([0.0; 4], [0.0; 4], 1.0),
-        // Scale 1. 17 and 19 are half way between two codes each, and go to the even one.
+        // Scale 1. 17 and 19 are halfway between two values each and round to even.
         ([448.0, 17.0, 19.0, -1.0], [448.0, 16.0, 20.0, -1.0], 1.0),
-        // So do numbers below the normal ones, which are steps of 2^-9.
+        // Subnormal values, which are multiples of 2^-9, round to even as well.
         ([-448.0, 1.0 / 1024.0, 3.0 / 1024.0, 5.0 / 1024.0], [-448.0, 0.0, 1.0 / 256.0, 1.0 / 256.0], 1.0),
-        // 3 / 448 is rounded to 219 x 2^-15. 1.015625 / scale is 151.96, rounded to 152, half way from 144 to 160.
+        // 3 / 448 is rounded to 219 * 2^-15. 1.015625 / scale is 151.96, rounded to 152, halfway between 144 and 160.
         ([3.0, 1.015_625, 1.0, -1.5], [448.0, 160.0, 144.0, -224.0], 219.0 / 32768.0),
-        // A scale below the square root of the least normal number becomes 1.
+        // Scales below the square root of the smallest normal bf16 value become 1.
         ([1e-20, 0.0, -1e-20, 0.0], [0.0; 4], 1.0),
-        // 2^-53 / 448 is 1.143 x 2^-62, rounded to 146 x 2^-69: 1.9e-19 may stay.
+        // 2^-53 / 448 is 1.143 * 2^-62, rounded to 146 * 2^-69 = 1.9e-19, which is just above the minimum scale.
         ([2f32.powi(-53), 0.0, -2f32.powi(-54), 0.0], [448.0, 0.0, -224.0, 0.0], 146.0 * 2f32.powi(-69)),
     ];
     let x: Vec<f32> = rows.iter().flat_map(|(x, ..)| x.map(|x| Dtype::Bf16.round(x))).collect();
@@ -75,7 +75,7 @@ fn a_fixed_scale_clips_what_is_beyond_224() {
 #[test]
 fn four_bit_codes_have_a_reference_and_no_tensors_in_burn() {
     let problem = problem("quantization", &[("m", 1), ("n", 6)], BF16, Some(Element::E2m1));
-    // 0.25, 0.75 and 2.5 are half way between two codes.
+    // 0.25, 0.75 and 2.5 are halfway between two values.
     let references = problem.references(&[matrix(1, &[6.0, -3.0, 0.25, 0.75, 2.5, -5.5])]);
     assert_eq!(references[0].values, [6.0, -3.0, 0.0, 1.0, 2.0, -6.0]);
     assert_eq!(references[1].values, [1.0]);
@@ -97,7 +97,7 @@ fn a_quotient_left_in_f32_passes_and_one_cut_off_does_not() {
     };
     let judged = by(|quotient| Element::E4m3.decode(Element::E4m3.encode(quotient))).unwrap();
     assert!(judged.rel_l2 > 0.0);
-    // Smaller by about half a step: what was to be rounded up is cut off.
+    // Smaller by about half a step: truncation instead of rounding.
     assert!(by(|quotient| Element::E4m3.decode(Element::E4m3.encode(quotient * (1.0 - 1.0 / 18.0)))).is_err());
     assert!(by(|quotient| quotient).is_err());
 }
@@ -130,13 +130,13 @@ fn scales_come_after_the_product() {
 #[test]
 #[cfg(feature = "cpu")]
 fn a_product_of_rows_stays_in_units_of_the_scales_unless_it_is_dequantized() {
-    // Scales 1/2 and 1/4; codes 448, 2 and 448, -8.
+    // Scales 1/2 and 1/4; quantized values 448, 2 and 448, -8.
     let inputs = || vec![matrix(1, &[224.0, 1.0]), matrix(2, &[112.0, -2.0])];
     let axes = [("m", 1), ("k", 2), ("n", 1)];
     for (name, exact) in [
         ("gemm_fp8_rowwise", 448.0 * 448.0 - 16.0),
         ("gemm_fp8_rowwise_w_dequantize", (448.0 * 448.0 - 16.0) / 8.0),
-        // Of B, half the scale fits.
+        // The static scale 1/2 is twice the dynamic scale of B.
         ("gemm_fp8_rowwise_static_scaling", 448.0 * 224.0 - 8.0),
     ] {
         let outputs = run(&problem(name, &axes, BF16, None), inputs());
@@ -164,7 +164,7 @@ fn our_own_counts_hold_all_arithmetic_and_traffic() {
         ("gemm", Element::E4m3, 2 * 2 * 256 * 128 + 2 * 256, 2 * 256 + 256 * 128 + 4 * (2 + 128) + 2 * 2 * 128),
         ("gemm_accum", Element::E4m3, 2 * 2 * 256 * 128 + 3 * 256, 2 * 256 + 256 * 128 + 4 * 130 + 8 * 2 * 128),
         ("gemm_fp8_rowwise", BF16, 2 * 2 * 256 * 128 + 4 * (512 + 32768) + 130, 2 * (512 + 32768 + 256)),
-        // Two blocks along k, one of columns; two numbers of A's rows.
+        // Two blocks along k with one scale for each of 2 rows of A and 1 block of columns of B.
         ("gemm_fp8_b128_fp32", BF16, 2 * 2 * 256 * 128 + 5 * (512 + 32768) + 2 * (2 + 1), 2 * (512 + 32768 + 256)),
     ];
     for (name, element, flops, bytes) in cases {
@@ -183,6 +183,6 @@ fn types_that_an_operator_does_not_take_are_answered_with_those_it_does() {
     assert_eq!(refusal("gemm", BF16, None), "gemm takes e4m3, not bf16");
     assert_eq!(refusal("gemm_simple", Element::E4m3, Some(F32)), "gemm_simple writes bf16, not f32");
     assert_eq!(refusal("quantization", F32, None), "quantization takes bf16, not f32");
-    assert_eq!(refusal("add", BF16, Some(F32)), "add writes the type that it reads; leave f32 out");
+    assert_eq!(refusal("add", BF16, Some(F32)), "add writes its input dtype; omit the output dtype f32");
     assert!(Operator::all().iter().filter(|one| one.info().suite == Suite::Gemm).count() >= 29);
 }

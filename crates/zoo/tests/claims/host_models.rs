@@ -1,4 +1,4 @@
-//! The processor's kernels run the recipes that they are said to run, and are right on sizes with odd edges.
+//! CPU kernels: support and accuracy of each recipe, on shapes that are not multiples of the block sizes.
 
 use calorimeter_recipes::{Dtype, Recipe};
 use calorimeter_shapes::Shape;
@@ -17,7 +17,7 @@ const RECIPES: [&str; 10] = [
     "int4wo-128-hqq",
 ];
 
-/// Sizes on both sides of what is a dot product, a vector, a panel and a block of 128.
+/// Sizes on both sides of a dot product, a vector, a panel and a block of 128.
 const SHAPES: [(u64, u64, u64); 7] =
     [(1, 1, 1), (1, 1000, 129), (3, 17, 127), (17, 129, 33), (127, 3, 17), (129, 127, 3), (20, 257, 70)];
 
@@ -32,10 +32,10 @@ fn every_recipe_that_is_said_to_run_is_right_on_ragged_sizes() {
         for (problem, recipe) in
             SHAPES.iter().map(|&shape| linear(shape, dtype)).flat_map(|problem| RECIPES.map(|recipe| (problem, recipe)))
         {
-            let what = format!("{recipe} {dtype} {}", problem.shape);
+            let case = format!("{recipe} {dtype} {}", problem.shape);
             let variant = recipe.parse::<Recipe>().unwrap().into();
             let treatment = support(&problem, variant, Implementation::Native, Device::Cpu);
-            let treatment = treatment.unwrap_or_else(|why| panic!("{what}: {why}"));
+            let treatment = treatment.unwrap_or_else(|why| panic!("{case}: {why}"));
             for tensors in [problem.tensors(), problem.gate_tensors()] {
                 let reference = problem.reference(&tensors, &treatment).unwrap();
                 let setup = Setup { implementation: Implementation::Native, device: Device::Cpu, sets: 2 };
@@ -43,13 +43,13 @@ fn every_recipe_that_is_said_to_run_is_right_on_ragged_sizes() {
                 for set in 0..setup.sets {
                     let output = problem.as_of_first_set(workload.output().unwrap(), set);
                     let judged = problem.judge(&treatment, &output, &reference, false);
-                    judged.unwrap_or_else(|mismatch| panic!("{what} set {set}: {mismatch}"));
-                    let kept = workload.kept(set).unwrap().unwrap().remove(0);
-                    assert_eq!(problem.as_of_first_set(kept, set), output, "{what}");
+                    judged.unwrap_or_else(|mismatch| panic!("{case} set {set}: {mismatch}"));
+                    let last = workload.kept(set).unwrap().unwrap().remove(0);
+                    assert_eq!(problem.as_of_first_set(last, set), output, "{case}");
                 }
-                assert_eq!(workload.weight_bytes(), problem.weight_bytes(&treatment), "{what}");
-                assert!(workload.kernel().unwrap().contains(" threads"), "{what}");
-                assert_eq!(workload.quantizing().is_some(), recipe != "baseline", "{what}");
+                assert_eq!(workload.weight_bytes(), problem.weight_bytes(&treatment), "{case}");
+                assert!(workload.kernel().unwrap().contains(" threads"), "{case}");
+                assert_eq!(workload.quantizing().is_some(), recipe != "baseline", "{case}");
             }
         }
     }
@@ -81,11 +81,12 @@ fn what_has_no_kernel_is_told_what_there_is() {
         let problem = linear((8, k, 64), dtype);
         support(&problem, variant, Implementation::Native, Device::Cpu).unwrap_err().to_string()
     };
-    let rest = "`native` on the CPU runs the baseline, int8wo, int8dq, int8dq_prefill_wo_decode and int4wo-* in this \
-                version, in f32 and bf16 and not pruned; `eager` runs the others";
+    let expected = "`native` on the CPU supports the baseline, int8wo, int8dq, int8dq_prefill_wo_decode and int4wo-* in \
+                    this version, in f32 and bf16 without sparsity; `eager` runs the others";
     for (recipe, dtype) in [("float8wo", Dtype::F32), ("uintx-4-64", Dtype::Bf16), ("int8wo", Dtype::F16)] {
-        assert_eq!(why(recipe, dtype, 64), rest, "{recipe}");
+        assert_eq!(why(recipe, dtype, 64), expected, "{recipe}");
     }
-    let long = "`native` on the CPU sums up products of codes in 32 bits, which hold rows of 131040; k is 131041";
-    assert_eq!(why("int8dq", Dtype::F32, 131_041), long);
+    let too_long =
+        "`native` on the CPU accumulates quantized products in 32 bits, which limits k to 131040; k is 131041";
+    assert_eq!(why("int8dq", Dtype::F32, 131_041), too_long);
 }

@@ -1,13 +1,13 @@
-//! Bugs that published kernels had or could have, computed on the host: the gate refuses each.
+//! Bugs that published kernels had or could have, computed on the host. The gate must reject each.
 
 use calorimeter_recipes::{Dtype, Element, FloatType};
 use calorimeter_shapes::Axes;
 use calorimeter_zoo::{Matrix, OperatorProblem, Output, Spec};
 
-/// A wrong kernel: the rows of each of its outputs.
+/// Kernel: maps inputs to the rows of each output.
 type Kernel = fn(&[Matrix]) -> Vec<Vec<Vec<f64>>>;
 
-/// Whether the gate refuses a kernel's outputs, rounded as they are stored.
+/// True if the gate rejects the outputs of a kernel, rounded to the stored dtype.
 fn refused(operator: &str, dtype: Dtype, dimension: u64, kernel: Kernel) -> bool {
     let axes = Axes::new([("batch", 3), ("sequence", 3), ("dimension", dimension)]).unwrap();
     let spec = Spec { axes, element: Element::Float(dtype), output: None, training: None };
@@ -25,11 +25,11 @@ fn refused(operator: &str, dtype: Dtype, dimension: u64, kernel: Kernel) -> bool
             Output { rows: count, cols, values }
         })
         .collect();
-    // Asked as on CUDA, where products of f32 may run in TF32.
+    // TF32 is allowed, as on CUDA.
     problem.judge(&outputs, &problem.references(&inputs), true).is_err()
 }
 
-/// What `of` makes of each row of an input.
+/// Applies `of` to each row of an input.
 fn rows(input: &Matrix, of: impl Fn(&[f64]) -> Vec<f64>) -> Vec<Vec<f64>> {
     (0..input.rows).map(|row| of(&input.exact_row(row))).collect()
 }
@@ -43,12 +43,12 @@ fn variance(x: &[f64]) -> f64 {
     x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / x.len() as f64
 }
 
-/// Lanes of a row's block, those beyond its end included.
+/// Lanes of the block that processes a row, including those beyond its end.
 fn lanes(x: &[f64]) -> f64 {
     x.len().next_power_of_two() as f64
 }
 
-/// A layer normalization of rows with another idea of mean and variance.
+/// Layer normalization with the mean and variance that `statistics` returns.
 fn layer_norm(inputs: &[Matrix], statistics: impl Fn(&[f64]) -> (f64, f64)) -> Vec<Vec<f64>> {
     let (gain, bias) = (inputs[1].exact_row(0), inputs[2].exact_row(0));
     rows(&inputs[0], |x| {
@@ -87,7 +87,7 @@ fn silu(x: f64) -> f64 {
     x / (1.0 + (-x).exp())
 }
 
-/// Softmax in f32 over so many lanes; those beyond the row's end hold zero.
+/// Softmax in f32 over a number of lanes; those beyond the end of the row hold zero.
 fn softmax(logits: &Matrix, largest: impl Fn(&[f64]) -> f64, lanes: impl Fn(&[f64]) -> f64) -> Vec<Vec<f64>> {
     rows(logits, |x| {
         let largest = largest(x);
@@ -102,7 +102,7 @@ fn largest(x: &[f64]) -> f64 {
     x.iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// The mean over rows of the cross-entropy with classes that `target` takes from the right ones.
+/// Mean cross-entropy over rows; `target` maps the correct class and the number of classes to the class that is used.
 fn cross_entropy(inputs: &[Matrix], target: impl Fn(usize, usize) -> usize, columns: usize) -> Vec<Vec<f64>> {
     let losses: Vec<f64> = (0..inputs[0].rows)
         .map(|row| {
@@ -115,7 +115,7 @@ fn cross_entropy(inputs: &[Matrix], target: impl Fn(usize, usize) -> usize, colu
     vec![vec![mean(&losses)]]
 }
 
-/// The squared differences of two inputs, row by row.
+/// Squared differences of two inputs, by row.
 fn squares(inputs: &[Matrix]) -> Vec<Vec<f64>> {
     let row = |row| inputs[0].exact_row(row).into_iter().zip(inputs[1].exact_row(row));
     (0..inputs[0].rows).map(|r| row(r).map(|(x, y)| (x - y).powi(2)).collect()).collect()
@@ -125,15 +125,15 @@ fn total(squares: &[Vec<f64>]) -> (f64, f64) {
     (squares.iter().flatten().sum(), squares.iter().map(Vec::len).sum::<usize>() as f64)
 }
 
-/// Operator, dimensions, the bug, and the kernel that has it.
+/// Operator, dimensions, description of the bug, and the kernel that has it.
 type Bug = (&'static str, &'static [u64], &'static str, Kernel);
 
-/// Refused in every dtype.
+/// Bugs that are rejected in every dtype.
 const BUGS: &[Bug] = &[
     ("layer_norm", &[31, 33, 257, 1000, 1025], "masked lanes add the square of the mean to the variance", |inputs| {
         vec![layer_norm(inputs, masked_lanes_add_the_mean)]
     }),
-    ("layer_norm", &[31, 257, 1025], "the mean is taken for zero", |inputs| {
+    ("layer_norm", &[31, 257, 1025], "the mean is assumed to be zero", |inputs| {
         vec![layer_norm(inputs, |x| (0.0, mean(&x.iter().map(|x| x * x).collect::<Vec<_>>())))]
     }),
     ("layer_norm", &[31, 257, 1025], "the mean is subtracted, but not from the square", |inputs| {
@@ -161,22 +161,22 @@ const BUGS: &[Bug] = &[
     ("softmax", &[31, 257, 1000], "masked lanes are logits of zero", |inputs| {
         vec![softmax(&inputs[0], largest, lanes)]
     }),
-    ("silu", &[31, 257], "the sigmoid alone", |inputs| {
+    ("silu", &[31, 257], "only the sigmoid", |inputs| {
         vec![rows(&inputs[0], |x| x.iter().map(|&x| silu(x) / x).collect())]
     }),
-    ("ln_gelu", &[31, 257], "the GELU of what was not normalized", |inputs| {
+    ("ln_gelu", &[31, 257], "GELU of the unnormalized input", |inputs| {
         vec![rows(&inputs[0], |x| x.iter().map(|&x| gelu(x)).collect())]
     }),
     ("ln_gelu", &[31, 257, 1000], "masked lanes add the square of the mean to the variance", |inputs| {
         let normal = layer_norm(inputs, masked_lanes_add_the_mean);
         vec![normal.into_iter().map(|row| row.into_iter().map(gelu).collect()).collect()]
     }),
-    ("add_ln", &[31, 257], "the residual is not in what is normalized", |inputs| {
+    ("add_ln", &[31, 257], "the residual is missing in the normalized sum", |inputs| {
         let sum = |row| inputs[0].exact_row(row).iter().zip(inputs[1].exact_row(row)).map(|(x, y)| x + y).collect();
         let normal = layer_norm(&[inputs[0].clone(), inputs[2].clone(), inputs[3].clone()], correct);
         vec![(0..inputs[0].rows).map(sum).collect(), normal]
     }),
-    ("swiglu", &[31, 257], "gate and up are exchanged", |inputs| {
+    ("swiglu", &[31, 257], "gate and up are swapped", |inputs| {
         let row =
             |row| inputs[1].exact_row(row).iter().zip(inputs[0].exact_row(row)).map(|(x, y)| silu(*x) * y).collect();
         vec![(0..inputs[0].rows).map(row).collect()]
@@ -196,7 +196,7 @@ const BUGS: &[Bug] = &[
         squares.iter_mut().for_each(|row| row.truncate(1024));
         vec![vec![vec![total(&squares).0 / count]]]
     }),
-    ("cross_entropy", &[31, 257, 1000], "the class after the right one", |inputs| {
+    ("cross_entropy", &[31, 257, 1000], "next class", |inputs| {
         vec![cross_entropy(inputs, |target, classes| (target + 1) % classes, usize::MAX)]
     }),
     ("cross_entropy", &[1025], "columns after the first 1024 are left out of the sum", |inputs| {
@@ -215,7 +215,7 @@ fn bugs_of_kernels_are_refused_in_every_dtype() {
     }
 }
 
-/// The correct kernels by the same functions: what is refused above is refused for its bug.
+/// The correct kernels share the code of the wrong ones, so that rejections are due to the bugs.
 #[test]
 fn the_same_kernels_without_their_bugs_pass() {
     let kernels: &[(&str, Kernel)] = &[
@@ -240,7 +240,7 @@ fn the_same_kernels_without_their_bugs_pass() {
     }
 }
 
-/// The two differ by 5e-4 at most, which f16 and bf16 round away; only f32 can tell.
+/// The variants differ by at most 5e-4, less than one rounding in f16 and bf16.
 #[test]
 fn one_kind_of_gelu_does_not_pass_for_the_other_in_f32() {
     let tanh: Kernel = |inputs| vec![rows(&inputs[0], |x| x.iter().map(|&x| gelu_tanh(x)).collect())];
@@ -256,7 +256,7 @@ fn one_kind_of_gelu_does_not_pass_for_the_other_in_f32() {
     }
 }
 
-/// One column in 1025 moves the statistics by a thousandth, which bf16 rounds away.
+/// A single column of 1025 changes the statistics by a thousandth, less than one rounding in bf16.
 #[test]
 fn statistics_of_the_first_1024_columns_alone_are_refused_in_f32() {
     assert!(refused("layer_norm", Dtype::F32, 1025, |inputs| vec![layer_norm(inputs, |x| correct(&x[..1024]))]));

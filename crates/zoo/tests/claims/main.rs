@@ -1,4 +1,5 @@
-//! What the zoo computes is what its references say, on every device that is here.
+//! Accuracy of every implementation against the references, on all devices of this machine, and sensitivity of the
+//! gate.
 
 mod additions;
 mod gemm_suite;

@@ -1,10 +1,10 @@
-//! What is said of how buffer sets differ is what references do, and what sets are given.
+//! Buffer set rotation: references rotate with the inputs as operators declare.
 
 use crate::operators::{is_model, many_sizes, points, types};
 use calorimeter_shapes::Axes;
 use calorimeter_zoo::{Operator, OperatorProblem, Output, Sample, Slot, Spec};
 
-/// An operator at a size, in the first numbers that it takes.
+/// Problem of an operator at a shape, in the first supported dtypes.
 fn problem(operator: Operator, axes: Axes) -> Option<OperatorProblem> {
     let specs = types(operator).into_iter().map(|(element, output)| Spec {
         axes: axes.clone(),
@@ -29,14 +29,14 @@ fn references_of_every_operator_move_as_it_says() {
             let OperatorProblem { spec, .. } = &problem;
             let (inputs, moves) = (problem.gate_inputs(), operator.moves(spec));
             problem.check_moves(&inputs).unwrap();
-            // The second set was just looked at in places; this one is looked at everywhere.
+            // The check above samples set 1; set 2 is compared completely.
             let set = 2;
             let moved = moves.inputs_of_set(&inputs, set);
             for (output, slot) in operator.outputs(spec).iter().enumerate() {
                 let sample = whole(slot);
                 let expected = operator.reference(spec, &inputs, output, &sample);
                 let size = expected.iter().fold(0.0, |size: f64, value| size.max(value.abs()));
-                // f32 holds a reference well enough to see where it is.
+                // f32 is precise enough to identify the rotation.
                 let values = operator.reference(spec, &moved, output, &sample).into_iter().map(|value| value as f32);
                 let mut outputs = vec![Output { rows: 0, cols: 0, values: Vec::new() }; output];
                 outputs.push(Output { rows: sample.rows.len(), cols: sample.cols.len(), values: values.collect() });
@@ -50,11 +50,11 @@ fn references_of_every_operator_move_as_it_says() {
         }
     }
     for operator in all().filter(|operator| problem(*operator, sixes(*operator)).is_some()) {
-        assert!(differ.contains(&operator.info().name), "all sets of {operator} are alike");
+        assert!(differ.contains(&operator.info().name), "all sets of {operator} are equal");
     }
 }
 
-/// A size at which everything exists that exists at all.
+/// Shape that every operator supports.
 fn sixes(operator: Operator) -> Axes {
     let size = |axis: &str| match axis {
         "devices" => 2,

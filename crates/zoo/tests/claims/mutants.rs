@@ -1,5 +1,5 @@
-//! Mistakes of kernels for quantized layers, computed on the host: the gate refuses each, in every model and layout of
-//! scales, and takes the same kernel without it.
+//! Mistakes of kernels for quantized layers, computed on the host. The gate must reject each in every model and scale
+//! layout, and accept the kernel without it.
 
 use calorimeter_recipes::format::Zero;
 use calorimeter_recipes::quantize::quantize;
@@ -10,50 +10,50 @@ use calorimeter_zoo::{
     Device, ExactLinear, Implementation, Machines, Matrix, Output, Problem, Reference, Sample, Setup, Tensors, open,
 };
 
-/// A mistake in how a weight or an input is read; answers whether there is anything to mistake.
+/// Mistake in the quantized values or scales of an operand; returns false if the operand has nothing to confuse.
 type OfOperand = fn(&mut Quantized) -> bool;
-/// A mistake in an output; the second is what lay in its memory before.
+/// Mistake in an output; the second argument is the previous content of its memory.
 type OfOutput = fn(&mut Output, &Output);
 
 const OF_SCALES: &[(&str, OfOperand)] = &[
-    ("scales rolled by one", |operand| {
+    ("scales rotated by one", |operand| {
         operand.scales.rotate_right(1);
         let one = operand.zeros.len().min(1);
         operand.zeros.rotate_right(one);
         operand.scales.len() > 1
     }),
-    ("one scale for all", |operand| {
+    ("one scale for all blocks", |operand| {
         let first = operand.scales[0];
         operand.scales.fill(first);
         operand.scales.len() > 1
     }),
-    ("the scale of the block before", |operand| {
+    ("scale of the previous block", |operand| {
         let per_row = operand.scales.len() / operand.rows;
         operand.scales.chunks_mut(per_row.max(1)).for_each(|row| row.rotate_right(1));
         per_row > 1
     }),
-    ("the scale of the row after", |operand| {
+    ("scale of the next row", |operand| {
         let per_row = operand.scales.len() / operand.rows;
         operand.scales.rotate_left(per_row);
         per_row > 0
     }),
-    ("rows' scales of the second level rolled by one", |operand| {
+    ("second-level row scales rotated by one", |operand| {
         let one = operand.outer.len().min(1);
         operand.outer.rotate_right(one);
         operand.outer.len() > 1
     }),
-    ("zero points left out", |operand| {
+    ("zero points omitted", |operand| {
         operand.zeros.fill(0.0);
         operand.format.zero != Zero::None
     }),
 ];
 
-const LEFT_OUT: &str = "what one thread of 64 writes left out";
+const LEFT_OUT: &str = "elements of one thread in 64 not written";
 
 const OF_OUTPUTS: &[(&str, OfOutput)] = &[
-    ("a hundredth too large", |output, _| output.values.iter_mut().for_each(|value| *value *= 1.01)),
-    ("a hundredth too small", |output, _| output.values.iter_mut().for_each(|value| *value *= 0.99)),
-    ("two fragments of 16 x 8 exchanged", |output, _| {
+    ("1 % too large", |output, _| output.values.iter_mut().for_each(|value| *value *= 1.01)),
+    ("1 % too small", |output, _| output.values.iter_mut().for_each(|value| *value *= 0.99)),
+    ("two 16 x 8 fragments swapped", |output, _| {
         for row in 0..16 {
             (0..8).for_each(|col| output.values.swap(row * output.cols + col, row * output.cols + 24 + col));
         }
@@ -65,8 +65,8 @@ const OF_OUTPUTS: &[(&str, OfOutput)] = &[
     }),
 ];
 
-/// One for each layout of scales: rows, a tensor, blocks of each size, two levels, powers of two, zero points of both
-/// kinds, inputs quantized or not.
+/// Recipes that cover every scale layout: rows, tensor, blocks of each size, two levels, powers of two, both kinds of
+/// zero points, inputs quantized or not.
 const RECIPES: &[&str] = &[
     "baseline",
     "int8wo",
@@ -86,7 +86,7 @@ const RECIPES: &[&str] = &[
     "marlin-qqq",
 ];
 
-/// As many rows as scales and fragments need; the sample is the whole output.
+/// Enough rows for scales and fragments; the sample is the complete output.
 const SHAPES: &[(&str, [u64; 3])] = &[
     ("linear", [32, 512, 48]),
     ("ln_linear_relu", [32, 512, 48]),
@@ -95,7 +95,7 @@ const SHAPES: &[(&str, [u64; 3])] = &[
     ("transformer_block", [2, 64, 1]),
 ];
 
-/// A model under a recipe, with the gate's data.
+/// Model under a recipe, with the gate's tensors.
 struct Bench {
     name: String,
     problem: Problem,
@@ -114,7 +114,7 @@ impl Bench {
         Self { name: format!("{model} {recipe} {dtype}"), problem, treatment, tensors, reference }
     }
 
-    /// What a kernel computes of an input, and of weights that it reads in its own way.
+    /// Output of a kernel for an input and weights that `read` maps to the values it multiplies.
     fn output(&self, input: &Matrix, read: impl Fn(&Weight) -> Weight) -> Output {
         let as_read = Treatment { weight: None, ..self.treatment };
         let linears = self.tensors.weights.iter().map(|weight| ExactLinear::new(&read(weight), &as_read).unwrap());
@@ -138,7 +138,7 @@ impl Bench {
         self.treatment.input.is_some_and(|format| format.element == Element::E2m1)
     }
 
-    /// As on CUDA, where products of f32 may run in TF32.
+    /// True if the gate accepts the output; TF32 is allowed, as on CUDA.
     fn takes(&self, output: &Output) -> bool {
         self.problem.judge(&self.treatment, output, &self.reference, true).is_ok()
     }
@@ -151,7 +151,7 @@ fn benches(dtypes: &[Dtype]) -> impl Iterator<Item = Bench> {
     })
 }
 
-/// A weight as codes and scales say, of which one is mistaken.
+/// Dequantized values with a mistake; `None` if the mistake does not apply.
 fn mistaken(quantized: &Quantized, mistake: OfOperand) -> Option<Vec<f32>> {
     let mut quantized = quantized.clone();
     mistake(&mut quantized).then(|| quantized.dequantize())
@@ -166,14 +166,14 @@ fn kernels_without_a_mistake_pass() {
     }
 }
 
-/// As tensor cores do that multiply f32 as TF32: what does not fit into ten bits of mantissa is cut off.
+/// Emulates tensor cores in TF32: mantissas are truncated to ten bits.
 #[test]
 fn kernels_that_cut_their_weights_to_tf32_pass_where_that_is_allowed() {
-    let cut = |value: &f32| f32::from_bits(value.to_bits() & !0x1fff);
+    let truncate = |value: &f32| f32::from_bits(value.to_bits() & !0x1fff);
     for bench in benches(&[Dtype::F32]) {
         let output = bench.output(&bench.tensors.input, |weight| {
-            let right = bench.treatment.effective_weight(weight).unwrap();
-            Weight::new(right.n(), right.k(), right.values().iter().map(cut).collect(), Dtype::F32)
+            let correct = bench.treatment.effective_weight(weight).unwrap();
+            Weight::new(correct.n(), correct.k(), correct.values().iter().map(truncate).collect(), Dtype::F32)
         });
         assert!(bench.takes(&output), "{}", bench.name);
     }
@@ -181,86 +181,87 @@ fn kernels_that_cut_their_weights_to_tf32_pass_where_that_is_allowed() {
 
 #[test]
 fn scales_of_weights_from_the_wrong_place_are_refused() {
-    let mut taken = Vec::new();
+    let mut accepted = Vec::new();
     for bench in benches(&[Dtype::Bf16]) {
         for (mistake, of) in OF_SCALES {
             let read = |weight: &Weight| {
                 let wrong = bench.treatment.quantize(weight).unwrap().and_then(|stored| mistaken(&stored, *of))?;
                 Some(Weight::new(weight.n(), weight.k(), wrong, Dtype::F32))
             };
-            // What has no such scale cannot be mistaken in it.
+            // The mistake does not apply to any weight of this recipe.
             if bench.tensors.weights.iter().all(|weight| read(weight).is_none()) {
                 continue;
             }
-            let right = |weight: &Weight| bench.treatment.effective_weight(weight).unwrap();
-            let output = bench.output(&bench.tensors.input, |weight| read(weight).unwrap_or_else(|| right(weight)));
-            taken.extend(bench.takes(&output).then(|| format!("{}: {mistake}", bench.name)));
+            let correct = |weight: &Weight| bench.treatment.effective_weight(weight).unwrap();
+            let output = bench.output(&bench.tensors.input, |weight| read(weight).unwrap_or_else(|| correct(weight)));
+            accepted.extend(bench.takes(&output).then(|| format!("{}: {mistake}", bench.name)));
         }
     }
-    assert!(taken.is_empty(), "taken for right: {taken:#?}");
+    assert!(accepted.is_empty(), "accepted: {accepted:#?}");
 }
 
 #[test]
 fn products_that_leave_out_the_last_of_their_factors_are_refused() {
-    let mut taken = Vec::new();
+    let mut accepted = Vec::new();
     for bench in benches(&[Dtype::Bf16]) {
         for tile in [8, 32] {
             let output = bench.output(&bench.tensors.input, |weight| {
-                let right = bench.treatment.effective_weight(weight).unwrap();
-                let kept = |(at, value): (usize, &f32)| if at % right.k() + tile < right.k() { *value } else { 0.0 };
-                let values = right.values().iter().enumerate().map(kept).collect();
-                Weight::new(right.n(), right.k(), values, Dtype::F32)
+                let correct = bench.treatment.effective_weight(weight).unwrap();
+                let masked =
+                    |(at, value): (usize, &f32)| if at % correct.k() + tile < correct.k() { *value } else { 0.0 };
+                let values = correct.values().iter().enumerate().map(masked).collect();
+                Weight::new(correct.n(), correct.k(), values, Dtype::F32)
             });
-            taken.extend(bench.takes(&output).then(|| format!("{}: the last {tile}", bench.name)));
+            accepted.extend(bench.takes(&output).then(|| format!("{}: the last {tile}", bench.name)));
         }
     }
-    assert!(taken.is_empty(), "taken for right: {taken:#?}");
+    assert!(accepted.is_empty(), "accepted: {accepted:#?}");
 }
 
 #[test]
 fn scales_of_inputs_from_the_wrong_place_are_refused() {
-    let mut taken = Vec::new();
+    let mut accepted = Vec::new();
     for bench in benches(&[Dtype::Bf16]).filter(|bench| bench.name.starts_with("linear ")) {
         let Matrix { rows, cols, values } = &bench.tensors.input;
         let Some(format) = bench.treatment.input(*rows) else { continue };
         let quantized = quantize(values, *cols, format);
-        let right = bench.tensors.weights.iter().map(|weight| bench.treatment.effective_weight(weight).unwrap());
+        let correct = bench.tensors.weights.iter().map(|weight| bench.treatment.effective_weight(weight).unwrap());
         let plain = Treatment::none(Dtype::F32);
-        let layers: Vec<_> = right.map(|weight| ExactLinear::new(&weight, &plain).unwrap()).collect();
+        let layers: Vec<_> = correct.map(|weight| ExactLinear::new(&weight, &plain).unwrap()).collect();
         let of = |values: Vec<f32>| Matrix { rows: *rows, cols: *cols, values: values.into() };
         assert!(bench.takes(&bench.of_layers(&of(quantized.dequantize()), &layers)), "{}", bench.name);
         for (mistake, wrong) in OF_SCALES {
             let Some(wrong) = mistaken(&quantized, *wrong) else { continue };
             let output = bench.of_layers(&of(wrong), &layers);
-            taken.extend(bench.takes(&output).then(|| format!("{}: of the input, {mistake}", bench.name)));
+            accepted.extend(bench.takes(&output).then(|| format!("{}: of the input, {mistake}", bench.name)));
         }
     }
-    assert!(taken.is_empty(), "taken for right: {taken:#?}");
+    assert!(accepted.is_empty(), "accepted: {accepted:#?}");
 }
 
 #[test]
 fn outputs_that_are_wrong_in_places_or_by_little_are_refused() {
-    let mut taken = Vec::new();
+    let mut accepted = Vec::new();
     for bench in benches(&Dtype::ALL) {
-        let right = bench.without_mistake(&bench.tensors.input);
+        let correct = bench.without_mistake(&bench.tensors.input);
         let before = bench.without_mistake(&bench.problem.tensors().input);
         for (mistake, of) in OF_OUTPUTS {
             if bench.name.starts_with("ln_linear_sigmoid") && bench.reads_four_bit_floats() && *mistake == LEFT_OUT {
-                // Outputs of a sigmoid differ by little, and inputs that cross a boundary of e2m1 may move them as far.
+                // Sigmoid outputs are close to each other, and inputs that cross an e2m1 boundary may move them as far.
                 continue;
             }
-            let mut output = right.clone();
+            let mut output = correct.clone();
             of(&mut output, &before);
-            taken.extend(bench.takes(&output).then(|| format!("{}: {mistake}", bench.name)));
+            accepted.extend(bench.takes(&output).then(|| format!("{}: {mistake}", bench.name)));
         }
     }
-    assert!(taken.is_empty(), "taken for right: {taken:#?}");
+    assert!(accepted.is_empty(), "accepted: {accepted:#?}");
 }
 
-/// As where an output is too large to be compared value by value: neither set is held against its reference.
+/// Emulates an output too large to be compared element by element: neither set is compared with its reference.
 #[test]
 fn a_place_that_is_always_wrong_is_refused_by_the_next_buffer_set() {
-    // Inputs of four bits that cross a boundary may move an output as far as its sign does.
+    // Four-bit inputs that cross a boundary may move an output as far as a sign change does.
     for bench in benches(&[Dtype::Bf16]).filter(|bench| !bench.reads_four_bit_floats()) {
         let Bench { name, problem, treatment, tensors, .. } = &bench;
         let [first, second] = [0, 1].map(|set| bench.without_mistake(&problem.input_of_set(tensors, set)));
@@ -276,7 +277,7 @@ fn a_place_that_is_always_wrong_is_refused_by_the_next_buffer_set() {
     }
 }
 
-/// Large enough that not every value is compared by itself.
+/// Large enough that only a part of the elements is sampled.
 #[test]
 fn eight_values_that_are_wrong_where_nothing_is_sampled_are_refused() {
     let shape = Shape::new(2048, 512, 512).unwrap();
@@ -287,10 +288,10 @@ fn eight_values_that_are_wrong_where_nothing_is_sampled_are_refused() {
         let reference = problem.reference(&tensors, &treatment).unwrap();
         let setup = Setup { implementation: Implementation::Eager, device: Device::Cpu, sets: 1 };
         let mut workload = open(&problem, &tensors, &treatment, setup, &mut Machines::default()).unwrap();
-        let right = workload.output().unwrap();
-        problem.judge(&treatment, &right, &reference, false).unwrap();
+        let correct = workload.output().unwrap();
+        problem.judge(&treatment, &correct, &reference, false).unwrap();
         let row = (0..2048).find(|row| !reference.sample.rows.contains(row)).expect("the sample has gaps");
-        let mut output = right.clone();
+        let mut output = correct.clone();
         (0..8).for_each(|col| output.values.swap(row * 512 + col, row * 512 + 8 + col));
         let judged = problem.judge(&treatment, &output, &reference, false);
         assert!(matches!(judged, Err(Mismatch::Sum { .. })), "{dtype}: {judged:?}");

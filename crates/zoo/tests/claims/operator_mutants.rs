@@ -1,4 +1,4 @@
-//! Mistakes of kernels for operators, on the data of the gate: each is refused, and what has none of them passes.
+//! Mistakes of operator kernels, on the gate's data. The gate must reject each, and accept the correct outputs.
 
 use crate::operators::{measured, types};
 use calorimeter_recipes::{Codes, Dtype, Element, FloatType};
@@ -6,7 +6,7 @@ use calorimeter_shapes::Axes;
 use calorimeter_zoo::gate::Mismatch;
 use calorimeter_zoo::{Fill, Matrix, Operand, Operator, OperatorProblem, Output, Sample, Spec};
 
-/// An operator with the gate's data.
+/// Operator with the gate's inputs and the correct outputs.
 struct Bench {
     name: String,
     problem: OperatorProblem,
@@ -14,7 +14,7 @@ struct Bench {
     right: Vec<Output>,
 }
 
-/// Rows and columns for whole fragments, and blocks of every kind.
+/// Sizes with full fragments and blocks of every kind.
 fn size(axis: &str) -> u64 {
     match axis {
         "batch" => 3,
@@ -39,7 +39,7 @@ impl Bench {
         Self { name: format!("{operator} {}{output}", problem.spec.element), problem, inputs, right }
     }
 
-    /// Of each of some operators one in every type that it takes.
+    /// Benches of each operator in all supported dtypes.
     fn each(operators: impl IntoIterator<Item = Operator>) -> impl Iterator<Item = Self> {
         operators.into_iter().flat_map(|operator| {
             let axes = Axes::new(operator.info().axes.iter().map(|&axis| (axis, size(axis)))).unwrap();
@@ -53,13 +53,13 @@ impl Bench {
         Self::each(names.iter().map(|name| name.parse().unwrap())).collect()
     }
 
-    /// As on CUDA, where products of f32 may run in TF32.
+    /// True if the gate accepts the outputs; TF32 is allowed for f32, as on CUDA.
     fn takes(&self, outputs: &[Output]) -> bool {
         let tf32 = self.problem.spec.element == Element::Float(Dtype::F32);
         self.problem.judge(outputs, &self.problem.references(&self.inputs), tf32).is_ok()
     }
 
-    /// What a kernel computes that reads one input in its own way.
+    /// Outputs of a kernel that reads one input incorrectly.
     fn reading(&self, input: usize, read: impl Fn(&mut [f32], usize)) -> Vec<Output> {
         let mut inputs = self.inputs.clone();
         let Matrix { cols, values, .. } = &mut inputs[input];
@@ -70,7 +70,7 @@ impl Bench {
     }
 }
 
-/// What a right kernel computes, rounded as it is stored.
+/// Outputs of a correct kernel, rounded to the stored dtype.
 fn outputs(problem: &OperatorProblem, inputs: &[Matrix]) -> Vec<Output> {
     let OperatorProblem { operator, spec, .. } = problem;
     let slots = operator.outputs(spec);
@@ -83,8 +83,8 @@ fn outputs(problem: &OperatorProblem, inputs: &[Matrix]) -> Vec<Output> {
     slots.iter().enumerate().map(output).collect()
 }
 
-fn refuses_all(taken: &[String]) {
-    assert!(taken.is_empty(), "taken for right: {taken:#?}");
+fn refuses_all(accepted: &[String]) {
+    assert!(accepted.is_empty(), "accepted: {accepted:#?}");
 }
 
 #[test]
@@ -95,18 +95,18 @@ fn operators_without_a_mistake_pass() {
     }
 }
 
-/// As tensor cores do that multiply f32 as TF32: what does not fit into ten bits of mantissa is cut off.
+/// Emulates tensor cores in TF32: mantissas are truncated to ten bits.
 #[test]
 fn products_whose_operands_are_cut_to_tf32_pass_where_that_is_allowed() {
     let of_f32 = |bench: &Bench| bench.problem.spec.element == Element::Float(Dtype::F32);
     for bench in Bench::each(measured()).filter(|bench| of_f32(bench) && bench.problem.operator.products() > 0) {
         let mut inputs = bench.inputs.clone();
         let operands = bench.problem.operator.inputs(&bench.problem.spec);
-        // What has means is normalized first.
+        // Inputs with row means are normalized before the matmul.
         let multiplied = |operand: &Operand| operand.rows > 1 && operand.cols > 1 && operand.fill != Fill::Offset;
         for (Matrix { values, .. }, _) in inputs.iter_mut().zip(operands).filter(|(_, operand)| multiplied(operand)) {
-            let cut = values.iter().map(|value| f32::from_bits(value.to_bits() & !0x1fff));
-            *values = cut.collect::<Vec<_>>().into();
+            let truncated = values.iter().map(|value| f32::from_bits(value.to_bits() & !0x1fff));
+            *values = truncated.collect::<Vec<_>>().into();
         }
         let outputs = outputs(&bench.problem, &inputs);
         let judged = bench.problem.judge(&outputs, &bench.problem.references(&bench.inputs), true);
@@ -116,7 +116,7 @@ fn products_whose_operands_are_cut_to_tf32_pass_where_that_is_allowed() {
 
 #[test]
 fn floats_that_are_a_hundredth_too_large_or_too_small_are_refused() {
-    let mut taken = Vec::new();
+    let mut accepted = Vec::new();
     for bench in Bench::each(measured()) {
         let slots = bench.problem.operator.outputs(&bench.problem.spec);
         for (index, slot) in slots.iter().enumerate().filter(|(_, slot)| matches!(slot.element, Element::Float(_))) {
@@ -124,20 +124,20 @@ fn floats_that_are_a_hundredth_too_large_or_too_small_are_refused() {
                 let mut outputs = bench.right.clone();
                 let stored = |value: f32| slot.element.decode(slot.element.encode(value));
                 outputs[index].values.iter_mut().for_each(|value| *value = stored(*value * factor));
-                taken.extend(bench.takes(&outputs).then(|| format!("{}: {factor} of output {index}", bench.name)));
+                accepted.extend(bench.takes(&outputs).then(|| format!("{}: {factor} of output {index}", bench.name)));
             }
         }
     }
-    refuses_all(&taken);
+    refuses_all(&accepted);
 }
 
 #[test]
 fn outputs_of_other_places_or_other_buffer_sets_are_refused() {
-    let mut taken = Vec::new();
+    let mut accepted = Vec::new();
     for bench in Bench::each(measured()) {
         let Bench { name, problem, right, .. } = &bench;
         let mut refuse = |mistake: &str, outputs: &[Output]| {
-            taken.extend(bench.takes(outputs).then(|| format!("{name}: {mistake}")));
+            accepted.extend(bench.takes(outputs).then(|| format!("{name}: {mistake}")));
         };
         let moves = problem.operator.moves(&problem.spec);
         let moved = moves.as_of_first_set(right.clone(), 1);
@@ -152,28 +152,28 @@ fn outputs_of_other_places_or_other_buffer_sets_are_refused() {
                 refuse(&format!("{mistake} in output {index}"), &outputs);
             };
             if values.len() > 1 {
-                refuse_with("every 64th left out", &|values| {
+                refuse_with("every 64th element not written", &|values| {
                     (values.len() / 2..values.len()).step_by(64).for_each(|at| values[at] = f32::NAN);
                 });
             }
             if values.len() > 256 && before[index].values != *values {
-                refuse_with("the second half as it lay there", &|values| {
+                refuse_with("second half not written", &|values| {
                     let half = values.len() / 2;
                     values[half..].copy_from_slice(&before[index].values[half..]);
                 });
             }
             if *rows >= 16 && *cols >= 32 {
-                refuse_with("two fragments of 16 x 8 exchanged", &|values| {
+                refuse_with("two 16 x 8 fragments swapped", &|values| {
                     let at = |row: usize, col: usize| row * cols + col;
                     (0..16).for_each(|row| (0..8).for_each(|col| values.swap(at(row, col), at(row, 24 + col))));
                 });
             }
         }
     }
-    refuses_all(&taken);
+    refuses_all(&accepted);
 }
 
-/// A product, and its operand that has its factors in a row.
+/// Operator with a matmul, and its operand with the reduction dimension along rows.
 const PRODUCTS: &[(&str, usize)] = &[
     ("gemm_multiple_run", 0),
     ("gemm", 0),
@@ -191,21 +191,21 @@ const PRODUCTS: &[(&str, usize)] = &[
 
 #[test]
 fn products_of_operators_that_leave_out_their_last_factors_are_refused() {
-    let mut taken = Vec::new();
+    let mut accepted = Vec::new();
     for (name, operand) in PRODUCTS {
         for bench in Bench::named(&[name]) {
             for tile in [8, 32] {
                 let outputs = bench.reading(*operand, |values, cols| {
                     values.chunks_mut(cols).for_each(|row| row[cols - tile..].fill(0.0));
                 });
-                taken.extend(bench.takes(&outputs).then(|| format!("{}: the last {tile}", bench.name)));
+                accepted.extend(bench.takes(&outputs).then(|| format!("{}: the last {tile}", bench.name)));
             }
         }
     }
-    refuses_all(&taken);
+    refuses_all(&accepted);
 }
 
-/// An operator, and those of its inputs that have one number for each row or column.
+/// Operator, and its inputs with one element per row or column.
 const PARAMETERS: &[(&str, &[usize])] = &[
     ("layer_norm", &[1, 2]),
     ("rms_norm", &[1]),
@@ -221,31 +221,31 @@ const PARAMETERS: &[(&str, &[usize])] = &[
 
 #[test]
 fn parameters_of_the_row_or_column_before_are_refused() {
-    let mut taken = Vec::new();
+    let mut accepted = Vec::new();
     for (name, inputs) in PARAMETERS {
         for bench in Bench::named(&[name]) {
             for &input in *inputs {
                 let outputs = bench.reading(input, |values, _| values.rotate_right(1));
-                taken.extend(bench.takes(&outputs).then(|| format!("{}: input {input}", bench.name)));
+                accepted.extend(bench.takes(&outputs).then(|| format!("{}: input {input}", bench.name)));
             }
         }
     }
-    refuses_all(&taken);
+    refuses_all(&accepted);
 }
 
-/// The scale under which the largest of some numbers becomes the largest of e4m3.
+/// Scale that maps the largest of the values to the largest e4m3 value.
 fn scale<'a>(values: impl Iterator<Item = &'a f32>) -> f32 {
     Dtype::Bf16.round(values.fold(0.0, |top: f32, value| top.max(value.abs())) / Element::E4m3.largest())
 }
 
-/// The scale of the line before each, over its own.
+/// Ratio of the scale of the previous line to that of each line.
 fn of_the_one_before(scales: &[f32]) -> Vec<f32> {
     (0..scales.len()).map(|at| scales[(at + scales.len() - 1) % scales.len()] / scales[at]).collect()
 }
 
 #[test]
 fn scales_of_other_rows_columns_and_blocks_are_refused() {
-    let mut taken = Vec::new();
+    let mut accepted = Vec::new();
     for bench in Bench::named(&["gemm_fp8_rowwise", "gemm_fp8_rowwise_w_dequantize"]) {
         let (a, b) = (&bench.inputs[0], &bench.inputs[1]);
         let of_rows: Vec<f32> = (0..a.rows).map(|row| scale(a.row(row).iter())).collect();
@@ -260,10 +260,10 @@ fn scales_of_other_rows_columns_and_blocks_are_refused() {
             let mut outputs = bench.right.clone();
             let values = outputs[0].values.iter_mut().enumerate();
             values.for_each(|(at, value)| *value = Dtype::Bf16.round(*value * factor(at / cols, at % cols)));
-            taken.extend(bench.takes(&outputs).then(|| format!("{}: of {whose}", bench.name)));
+            accepted.extend(bench.takes(&outputs).then(|| format!("{}: scales of {whose}", bench.name)));
         }
     }
-    // Blocks along k, whose scales follow from what they hold.
+    // Blocks along k with scales from their amax.
     for (name, block) in [("gemm_fp8_b128_fp32", 128), ("gemm_mxfp8_b32", 32)] {
         for bench in Bench::named(&[name]) {
             let outputs = bench.reading(0, |values, _| {
@@ -273,13 +273,13 @@ fn scales_of_other_rows_columns_and_blocks_are_refused() {
                 let blocks = values.chunks_mut(block).zip(wrong);
                 blocks.for_each(|(block, wrong)| block.iter_mut().for_each(|value| *value *= wrong));
             });
-            taken.extend(bench.takes(&outputs).then(|| format!("{}: of blocks", bench.name)));
+            accepted.extend(bench.takes(&outputs).then(|| format!("{}: scales of blocks", bench.name)));
         }
     }
     for bench in Bench::named(&["quantization"]) {
         let mut outputs = bench.right.clone();
         outputs[1].values.rotate_right(1);
-        taken.extend(bench.takes(&outputs).then(|| format!("{}: scales rolled by one", bench.name)));
+        accepted.extend(bench.takes(&outputs).then(|| format!("{}: scales rotated by one", bench.name)));
         let Output { rows, cols, .. } = bench.right[0];
         let element = bench.problem.operator.outputs(&bench.problem.spec)[0].element;
         let mut outputs = bench.right.clone();
@@ -289,12 +289,12 @@ fn scales_of_other_rows_columns_and_blocks_are_refused() {
             let code = |x: &f32| element.decode(element.encode(Dtype::Bf16.round(x / scale)));
             codes.iter_mut().zip(bench.inputs[0].row(row)).for_each(|(value, x)| *value = code(x));
         }
-        taken.extend(bench.takes(&outputs).then(|| format!("{}: codes under the scale before", bench.name)));
+        accepted.extend(bench.takes(&outputs).then(|| format!("{}: values under the previous scale", bench.name)));
     }
-    refuses_all(&taken);
+    refuses_all(&accepted);
 }
 
-/// Large enough that not every value is compared by itself.
+/// Large enough that only a part of the elements is sampled.
 #[test]
 #[cfg(feature = "cpu")]
 fn a_wrong_fragment_where_nothing_is_sampled_is_refused() {
@@ -327,18 +327,18 @@ fn a_wrong_fragment_where_nothing_is_sampled_is_refused() {
     }
 }
 
-/// What is only sampled where it is large, and has no sums that are known.
+/// Operators that are only sampled if large, and have no checksums.
 const SAMPLED: &[&str] =
     &["attention", "attention_4d_causal", "qk_softmax", "conv2d_relu", "conv2d_bn", "softmax", "swiglu_mlp"];
 
 #[test]
 fn a_place_that_is_always_wrong_is_refused_by_the_next_buffer_set_even_if_nobody_samples_it() {
-    let mut taken = Vec::new();
+    let mut accepted = Vec::new();
     for bench in Bench::named(SAMPLED) {
         let Bench { name, problem, right, .. } = &bench;
         let moves = problem.operator.moves(&problem.spec);
         assert!(moves.differ(), "{name}");
-        // What an activation leaves is zero in many places.
+        // Outputs of an activation are zero in many places.
         let largest = right[0].values.iter().fold(0.0, |largest: f32, &value| largest.max(value));
         let wrong = |mut outputs: Vec<Output>| {
             outputs[0].values[3..11].fill(largest);
@@ -349,7 +349,7 @@ fn a_place_that_is_always_wrong_is_refused_by_the_next_buffer_set_even_if_nobody
         let next = outputs(problem, &inputs);
         assert!(problem.judge_beside(&moved(next.clone()), right, false).is_ok(), "{name}");
         let judged = problem.judge_beside(&moved(wrong(next)), &wrong(right.clone()), false);
-        taken.extend(judged.is_ok().then(|| name.clone()));
+        accepted.extend(judged.is_ok().then(|| name.clone()));
     }
-    refuses_all(&taken);
+    refuses_all(&accepted);
 }

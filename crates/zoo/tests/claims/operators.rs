@@ -1,4 +1,4 @@
-//! Every operator in every float type, at sizes with odd edges.
+//! Accuracy of every operator in every float dtype, at sizes that are not powers of two.
 
 use calorimeter_recipes::{Dtype, Element, Variant};
 use calorimeter_shapes::Axes;
@@ -7,10 +7,10 @@ use calorimeter_zoo::{
     open_operator,
 };
 
-/// Which sizes of an operator's axis are tried.
+/// Sizes to test of an operator's axis.
 pub type Sizes = fn(Operator, &str) -> Vec<u64>;
 
-/// Sizes of each axis, by its name: odd ones, powers of two and ones.
+/// Sizes by axis: odd ones, powers of two, and 1.
 pub fn many_sizes(_: Operator, axis: &str) -> Vec<u64> {
     match axis {
         "dimension" => vec![1, 31, 33, 257, 768, 1000, 1025],
@@ -21,7 +21,7 @@ pub fn many_sizes(_: Operator, axis: &str) -> Vec<u64> {
         "out_channels" => vec![5, 7],
         "in_channels" => vec![1, 5],
         "k" => vec![33, 256],
-        // More than one: what is left of a single number after its terms cancel has no size to be judged by.
+        // More than one column: after cancellation a single result has no meaningful magnitude for the relative error.
         "n" => vec![7, 31, 256],
         "kernel" => vec![1, 3],
         "size" => vec![2, 9],
@@ -34,8 +34,8 @@ pub fn many_sizes(_: Operator, axis: &str) -> Vec<u64> {
     }
 }
 
-/// For GPUs, where a software one tunes each shape of a product for many seconds: one for products, of more than one row
-/// as in `models.rs`, and two widths for the others.
+/// Sizes for GPUs, where a software adapter autotunes each matmul shape for many seconds: one matmul shape of more than
+/// one row (see `models.rs`), and two widths for other operators.
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
 fn few_sizes(operator: Operator, axis: &str) -> Vec<u64> {
     match axis {
@@ -49,7 +49,7 @@ fn few_sizes(operator: Operator, axis: &str) -> Vec<u64> {
     }
 }
 
-/// The same for native kernels: also sizes that come in sixteens, and panels that are cut off.
+/// Sizes for native kernels: also multiples of 16, and partial panels.
 #[cfg(feature = "cuda")]
 fn native_sizes(operator: Operator, axis: &str) -> Vec<u64> {
     match axis {
@@ -63,7 +63,7 @@ fn native_sizes(operator: Operator, axis: &str) -> Vec<u64> {
     }
 }
 
-/// Every combination of an operator's sizes.
+/// Cartesian product of the sizes of all axes.
 pub fn points(operator: Operator, sizes: Sizes) -> Vec<Axes> {
     let axes = operator.info().axes;
     let mut points: Vec<Vec<(&'static str, u64)>> = vec![vec![]];
@@ -78,7 +78,7 @@ pub fn points(operator: Operator, sizes: Sizes) -> Vec<Axes> {
     points.into_iter().map(|point| Axes::new(point).unwrap()).collect()
 }
 
-/// Types of numbers to try, for inputs and outputs: an operator refuses those that it does not take.
+/// Input and output dtypes to try; operators reject unsupported ones.
 pub fn types(operator: Operator) -> Vec<(Element, Option<Element>)> {
     let floats = Dtype::ALL.map(Element::Float);
     if operator.info().suite != Suite::Gemm {
@@ -89,26 +89,27 @@ pub fn types(operator: Operator) -> Vec<(Element, Option<Element>)> {
     elements.flat_map(|element| outputs.map(|output| (element, output))).collect()
 }
 
-/// What burn's CPU backend sums in f16: convolutions of few channels, and one row times a row-major matrix.
+/// Cases that burn's CPU backend accumulates in f16: convolutions of few channels, and one row times a row-major
+/// matrix.
 fn wrong_in_burn(operator: Operator, spec: &Spec) -> bool {
     let few_channels = spec.axes.get("in_channels").is_some_and(|channels| channels < 5);
     let one_row = operator.info().name == "matmul" && spec.axis("m") == 1;
     spec.element == Element::Float(Dtype::F16) && (few_channels || one_row)
 }
 
-/// Every operator that a single device computes.
+/// Operators that run on a single device.
 pub fn measured() -> Vec<Operator> {
     let computed = |operator: &Operator| !matches!(operator.info().suite, Suite::Elsewhere | Suite::Links);
     Operator::all().into_iter().filter(|operator| computed(operator) && !is_model(operator)).collect()
 }
 
-/// Whether it is a pass of a whole model, at sizes of its own in `trained_models.rs`.
+/// True for training passes of models, which `trained_models.rs` tests at other shapes.
 pub fn is_model(operator: &Operator) -> bool {
     operator.suite() == Suite::Training && !operator.info().name.starts_with("linear_")
 }
 
 fn check(device: Device, implementations: &[Implementation], operators: &[Operator], sizes: Sizes) {
-    let (mut machines, mut wrong, mut alike) = (Machines::default(), Vec::new(), 0);
+    let (mut machines, mut failures, mut matched_sets) = (Machines::default(), Vec::new(), 0);
     for &operator in operators {
         let (mut passed, mut refused) = (0, 0);
         for axes in points(operator, sizes) {
@@ -118,17 +119,17 @@ fn check(device: Device, implementations: &[Implementation], operators: &[Operat
                 if operator.check(&spec).is_err() || (device == Device::Cpu && wrong_in_burn(operator, &spec)) {
                     continue;
                 }
-                // A software GPU compiles each kernel for a second: the other types are tried where the kernels are.
+                // A software adapter compiles each kernel for about a second, so Vulkan runs f32 only.
                 if matches!(device, Device::Vulkan(_)) && element != Element::Float(Dtype::F32) {
                     continue;
                 }
                 let problem = OperatorProblem { operator, spec, seed: 5 };
                 let task = Task::Operator(problem.clone());
-                let contents = [("plain", problem.inputs()), ("loud and quiet", problem.gate_inputs())];
-                for ((content, inputs), &implementation) in
-                    contents.iter().flat_map(|content| implementations.iter().map(move |one| (content, one)))
+                let input_sets = [("plain", problem.inputs()), ("gate", problem.gate_inputs())];
+                for ((input_set, inputs), &implementation) in
+                    input_sets.iter().flat_map(|input_set| implementations.iter().map(move |one| (input_set, one)))
                 {
-                    let what = format!("{operator} {implementation} {device} {element}{output} {axes} {content}");
+                    let case = format!("{operator} {implementation} {device} {element}{output} {axes} {input_set}");
                     if task.support(Variant::BASELINE, implementation, device).is_err() {
                         continue;
                     }
@@ -136,43 +137,45 @@ fn check(device: Device, implementations: &[Implementation], operators: &[Operat
                     let mut workload = match open_operator(&problem, inputs, setup, &mut machines) {
                         Ok(workload) => workload,
                         Err(ZooError::Unsupported(why)) => {
-                            let may = element != Element::Float(Dtype::F32) || problem.spec.output.is_some();
-                            assert!(may, "{what}: {why}");
+                            let is_allowed = element != Element::Float(Dtype::F32) || problem.spec.output.is_some();
+                            assert!(is_allowed, "{case}: {why}");
                             refused += 1;
                             continue;
                         }
-                        Err(error) => panic!("{what}: {error}"),
+                        Err(error) => panic!("{case}: {error}"),
                     };
                     let references = problem.references(inputs);
-                    let mut right = Vec::new();
+                    let mut previous = Vec::new();
                     for _ in 0..setup.sets {
                         let set = workload.next_set();
-                        // The first outputs are read, and where the device can, it compares those of the next set with them.
-                        let told = workload.passes_like_first().unwrap_or_else(|error| panic!("{what}: {error}"));
-                        let outputs = match told {
+                        // The outputs of the first set are downloaded; where supported, the device compares the outputs
+                        // of later sets with them.
+                        let matches_first =
+                            workload.passes_like_first().unwrap_or_else(|error| panic!("{case}: {error}"));
+                        let outputs = match matches_first {
                             Some(_) => workload.kept(set).map(Option::unwrap_or_default),
                             None => workload.outputs(),
                         };
-                        let outputs = outputs.unwrap_or_else(|error| panic!("{what}: {error}"));
-                        if told == Some(true) {
-                            assert!(task.are_moved_on(&outputs, &right, set), "{what}");
-                            alike += 1;
+                        let outputs = outputs.unwrap_or_else(|error| panic!("{case}: {error}"));
+                        if matches_first == Some(true) {
+                            assert!(task.are_moved_on(&outputs, &previous, set), "{case}");
+                            matched_sets += 1;
                         }
                         let outputs = task.as_of_first_set(outputs, set);
-                        right.clone_from(&outputs);
+                        previous.clone_from(&outputs);
                         let judged = problem.judge(&outputs, &references, workload.may_use_tf32());
-                        wrong.extend(judged.err().map(|mismatch| format!("{what} set {set}: {mismatch}")));
+                        failures.extend(judged.err().map(|mismatch| format!("{case} set {set}: {mismatch}")));
                     }
                     passed += 1;
                 }
             }
         }
-        // Not every GPU has the types that some operators take alone.
-        let may = passed > 0 || (refused > 0 && device != Device::Cpu);
-        assert!(may, "{operator} ran in no case on {device}");
+        // Some operators need dtypes that not every GPU has.
+        let is_allowed = passed > 0 || (refused > 0 && device != Device::Cpu);
+        assert!(is_allowed, "no case of {operator} ran on {device}");
     }
-    assert!(alike > 0 || device == Device::Cpu, "{device} found no set like the first");
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(matched_sets > 0 || device == Device::Cpu, "no output set on {device} matched the first");
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[test]
@@ -193,7 +196,7 @@ fn kernels_of_cubecl_are_for_the_devices_that_cubecl_drives() {
             let spec = at(*operator, Element::Float(dtype));
             spec.is_some_and(|spec| operator.supported(&spec, Implementation::Cube, device).is_ok())
         };
-        // What is trained has one for its optimizers, and under recipes.
+        // Trained operators have one for optimizers and under recipes.
         let suites = |operator: &Operator| operator.suite() != Suite::Training;
         Operator::all().into_iter().filter(suites).filter(has).map(|operator| operator.to_string()).collect()
     };
@@ -213,8 +216,8 @@ fn kernels_of_cubecl_are_for_the_devices_that_cubecl_drives() {
 #[cfg(feature = "wgpu")]
 fn operators_with_a_cubecl_kernel_compute_their_references_on_vulkan() {
     if calorimeter_zoo::backends::wgpu::adapters().is_empty() {
-        assert!(std::env::var_os("CI").is_none(), "CI installs a Vulkan driver; none was found");
-        println!("no Vulkan adapter here: nothing was checked");
+        assert!(std::env::var_os("CI").is_none(), "CI installs a Vulkan driver, but none was found");
+        println!("skipped: no Vulkan adapter");
         return;
     }
     let has_kernel = |operator: &Operator| {
@@ -230,7 +233,7 @@ fn operators_with_a_cubecl_kernel_compute_their_references_on_vulkan() {
     check(Device::Vulkan(0), &Implementation::ALL, &operators, few_sizes);
 }
 
-/// What has a native kernel.
+/// Operators with a CUDA kernel.
 const NATIVE: [&str; 57] = [
     "stream_copy",
     "stream_scale",
@@ -291,7 +294,7 @@ const NATIVE: [&str; 57] = [
     "attention_causal",
 ];
 
-/// What has a kernel of the processor.
+/// Operators with a CPU kernel.
 const ON_THE_HOST: [&str; 23] = [
     "dot",
     "axpy",
@@ -318,7 +321,7 @@ const ON_THE_HOST: [&str; 23] = [
     "swiglu",
 ];
 
-/// What is native and computes next to nothing.
+/// Native operators that only move data.
 const TRANSFERS: [&str; 7] = [
     "host_to_device",
     "device_to_host",
@@ -335,7 +338,7 @@ const COLLECTIVES: [&str; 7] =
 #[cfg(feature = "cuda")]
 fn what_travels_arrives_on_cuda() {
     if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
-        println!("CALORIMETER_TEST_DEVICE is not cuda: nothing was checked");
+        println!("skipped: CALORIMETER_TEST_DEVICE is not cuda");
         return;
     }
     let native = &[Implementation::Native];
@@ -358,8 +361,8 @@ fn what_travels_arrives_on_cuda() {
     };
     let setup = Setup { implementation: Implementation::Native, device: Device::Cuda(0), sets: 1 };
     let opened = calorimeter_zoo::backends::open_operator(&problem, &problem.inputs(), setup, &mut Machines::default());
-    let Err(ZooError::Unsupported(why)) = opened else { panic!("one GPU is no team") };
-    assert_eq!(why, "all_reduce is between 2 GPUs here, and this machine shows 1");
+    let Err(ZooError::Unsupported(why)) = opened else { panic!("opened on a single GPU") };
+    assert_eq!(why, "all_reduce needs 2 GPUs; this machine has 1");
 }
 
 #[test]
@@ -396,20 +399,21 @@ fn what_is_exchanged_is_what_the_words_say() {
         let slot = operator.outputs(&problem.spec)[0];
         assert_eq!((slot.rows, slot.cols), (2, expected[0].len() as u64), "{name}");
     }
-    // As NCCL's own tests count: of 4 devices with 1024 bf16 each, three quarters cross a link, for sums twice.
+    // Counts as in NCCL's tests: with 4 devices and 1024 bf16 elements each, three quarters cross a link, twice for
+    // sums.
     for (name, bytes) in [("all_reduce", 3072), ("all_gather", 6144), ("reduce_scatter", 1536), ("all_to_all", 1536)] {
         assert_eq!(name.parse::<Operator>().unwrap().bytes(&spec("matrix_dim", 1, 4)), bytes, "{name}");
     }
     assert_eq!("send_recv".parse::<Operator>().unwrap().bytes(&spec("num_elements", 1024, 4)), 2048);
     let alone = "psum".parse::<Operator>().unwrap().check(&spec("matrix_dim", 1, 1)).unwrap_err();
-    assert!(alone.to_string().contains("between at least 2 devices, not 1"), "{alone}");
+    assert!(alone.to_string().contains("devices is 1"), "{alone}");
 }
 
 #[test]
 #[cfg(feature = "cuda")]
 fn native_operators_compute_their_references_on_cuda() {
     if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
-        println!("CALORIMETER_TEST_DEVICE is not cuda: nothing was checked");
+        println!("skipped: CALORIMETER_TEST_DEVICE is not cuda");
         return;
     }
     let operators = NATIVE.map(|name| name.parse().unwrap());
@@ -425,7 +429,7 @@ fn what_is_native_is_native_on_cuda_and_says_which_sizes_it_takes_and_some_is_on
     for operator in Operator::all() {
         let native = |device| {
             types(operator).into_iter().any(|(element, output)| {
-                // Blocks of 128 are whole.
+                // 128 is required by block scales.
                 [64, 128].into_iter().any(|size| {
                     let spec = spec(operator, element, output, size);
                     let known = operator.check(&spec).is_ok();
@@ -446,17 +450,14 @@ fn what_is_native_is_native_on_cuda_and_says_which_sizes_it_takes_and_some_is_on
         operator.supported(&spec, Implementation::Native, Device::Cuda(0)).unwrap_err().to_string()
     };
     let (bf16, e4m3, e2m1) = (Element::Float(Dtype::Bf16), Element::E4m3, Element::E2m1);
-    let sixteens = "`native` multiplies e4m3 by cuBLASLt, which takes k and n in multiples of 16; k is 40";
+    let sixteens = "`native` multiplies e4m3 by cuBLASLt, which requires k and n in multiples of 16; k is 40";
     assert_eq!(refusal("gemm", e4m3, None, 40), sixteens);
     assert_eq!(refusal("gemm_fp8_rowwise", bf16, None, 40), sixteens);
     assert_eq!(
         refusal("gemm_throttling", e2m1, None, 64),
-        "`native` multiplies floats and e4m3 to floats in this version, not e2m1 to bf16"
+        "`native` multiplies float and e4m3 inputs to float outputs in this version, not e2m1 to bf16"
     );
-    assert_eq!(
-        refusal("quantization", bf16, Some(e2m1), 64),
-        "`native` writes codes of e4m3 in this version, not e2m1"
-    );
+    assert_eq!(refusal("quantization", bf16, Some(e2m1), 64), "`native` writes e4m3 in this version, not e2m1");
 }
 
 #[test]
@@ -480,14 +481,14 @@ fn a_wrong_output_of_any_operator_does_not_pass() {
                 values[last] += (2.0 * tolerance.element * scale.max(reference.values[last].abs())) as f32;
                 let (rows, cols) = (slot.rows as usize, slot.cols as usize);
                 let output = calorimeter_zoo::Output { rows, cols, values };
-                // Codes have steps of their own, which are wider than most tolerances.
+                // Outputs in e4m3 and e2m1 have steps wider than most tolerances.
                 assert!(gate::judge(&output, reference, &tolerance).is_err(), "{operator} {}", problem.spec.axes);
             }
         }
     }
 }
 
-/// An operator at batch 2, sequence 3, dimension 10 in bf16.
+/// Operator at batch 2, sequence 3, dimension 10 in bf16.
 fn small(operator: &str) -> (Operator, Spec) {
     let axes = Axes::new([("batch", 2), ("sequence", 3), ("dimension", 10)]).unwrap();
     (operator.parse().unwrap(), Spec { axes, element: Element::Float(Dtype::Bf16), output: None, training: None })
@@ -502,7 +503,7 @@ fn operations_and_bytes_are_counted_by_hand() {
         ("gelu_tanh", 9 * 60, 2 * 2 * 60),
         ("silu", 4 * 60, 2 * 2 * 60),
         ("softmax", 5 * 60, 2 * 2 * 60),
-        // Losses are f32, the numbers of classes i32.
+        // Losses are f32, class indices i32.
         ("mse_loss", 3 * 60 + 1, 2 * 2 * 60 + 4),
         ("cross_entropy", 4 * 60 + 3 * 6 + 1, 2 * 60 + 4 * 6 + 4),
         ("ln_gelu", 12 * 60, 2 * (2 * 60 + 2 * 10)),
@@ -533,7 +534,7 @@ fn a_single_class_is_refused() {
     let axes = Axes::new([("batch", 1), ("sequence", 2), ("dimension", 1)]).unwrap();
     let (operator, spec) = small("cross_entropy");
     let error = operator.check(&Spec { axes, ..spec }).unwrap_err().to_string();
-    assert_eq!(error, "cross_entropy: dimension is 1; it is the number of classes, from 2 to 16777216");
+    assert_eq!(error, "cross_entropy: dimension is 1; expected 2 to 16777216 classes");
 }
 
 #[test]
@@ -544,6 +545,6 @@ fn axes_that_an_operator_does_not_have_are_named() {
         operator.check(&Spec { axes, element: Element::Float(Dtype::F32), output: None, training: None }).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "layer_norm has the axes batch, sequence, dimension; given are batch, seq, dimension"
+        "layer_norm: invalid axes batch, seq, dimension: expected batch, sequence, dimension"
     );
 }

@@ -1,5 +1,5 @@
-//! The passes of models that are trained, under each recipe, on every device that is here: both ways by autodiff and written
-//! out, forward passes and whole steps are all held against one reference.
+//! Training passes of models under each recipe, on all devices of this machine. Autodiff, hand-written backward passes,
+//! forward passes and whole steps are compared with one reference.
 
 use calorimeter_recipes::{Dtype, Element, Recipe, Treatment, Variant};
 use calorimeter_shapes::Axes;
@@ -10,9 +10,9 @@ const PASSES: [&str; 7] = ["forward", "backward", "forward_backward", "adamw", "
 const RECIPES: [&str; 6] =
     ["baseline", "tensorwise", "rowwise", "rowwise_with_gw_hp", "mxfp8", "rowwise-without-input-grad_output"];
 
-/// Rows that may change places, and so few that numbers inside of the model do.
+/// Enough rows to rotate by rows, and too few, so that hidden columns rotate.
 const SIZES: [[u64; 3]; 2] = [[64, 96, 32], [33, 40, 64]];
-/// The same for sequences.
+/// Sizes for models of sequences, with and without rotation by rows.
 const SEQUENCES: [[u64; 3]; 2] = [[4, 64, 1], [1, 40, 1]];
 
 fn task(model: &str, pass: &str, [m, k, n]: [u64; 3], dtype: Dtype) -> Task {
@@ -24,7 +24,7 @@ fn treatment(task: &Task, recipe: &str) -> Treatment {
     task.treatment(Variant::from(recipe.parse::<Recipe>().unwrap())).unwrap()
 }
 
-/// Every pass is right on each of two buffer sets, or has no kernel of ours and says so; answers how many are right.
+/// Checks every pass on two buffer sets; unsupported ones must report why. Returns the number of correct cases.
 fn check(
     models: &[&str],
     (device, implementations): (Device, &[Implementation]),
@@ -96,8 +96,8 @@ fn every_pass_of_a_transformer_block_is_right_on_the_cpu_under_every_recipe() {
 #[cfg(feature = "wgpu")]
 fn every_pass_of_a_model_is_right_on_vulkan() {
     if calorimeter_zoo::backends::wgpu::adapters().is_empty() {
-        assert!(std::env::var_os("CI").is_none(), "CI installs a Vulkan driver; none was found");
-        println!("no Vulkan adapter here: nothing was checked");
+        assert!(std::env::var_os("CI").is_none(), "CI installs a Vulkan driver, but none was found");
+        println!("skipped: no Vulkan adapter");
         return;
     }
     use Implementation::{Cube, Eager, Fused};
@@ -110,7 +110,7 @@ fn every_pass_of_a_model_is_right_on_vulkan() {
 #[test]
 fn every_pass_of_a_model_is_right_on_cuda() {
     if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
-        println!("CALORIMETER_TEST_DEVICE is not cuda: nothing was checked");
+        println!("skipped: CALORIMETER_TEST_DEVICE is not cuda");
         return;
     }
     let all = &[Implementation::Eager, Implementation::Fused, Implementation::Cube];
@@ -122,17 +122,18 @@ fn every_pass_of_a_model_is_right_on_cuda() {
 #[test]
 fn every_pass_of_a_model_is_right_on_cuda_by_kernels_of_ours() {
     if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
-        println!("CALORIMETER_TEST_DEVICE is not cuda: nothing was checked");
+        println!("skipped: CALORIMETER_TEST_DEVICE is not cuda");
         return;
     }
     let native: (_, &[Implementation]) = (Device::Cuda(0), &[Implementation::Native]);
     let names = Activation::ALL.map(|activation| format!("ln_linear_{activation}"));
     let models: Vec<&str> = names.iter().map(String::as_str).chain(["swiglu_mlp"]).collect();
-    // Of each model both optimizers and the five others under the baseline in both types, and those under three recipes in bf16.
+    // Per model: both optimizers and the five other passes under the baseline in both dtypes, and the five under three
+    // recipes in bf16.
     let of_size = |models: u32| models * (7 + 7 + 5 * 3);
     assert_eq!(check(&models, native, &BOTH, &[[64, 96, 32], [272, 400, 144]]), 2 * of_size(8));
     assert_eq!(check(&["transformer_block"], native, &BOTH, &[[4, 128, 1], [1, 512, 1]]), 2 * of_size(1));
-    // No codes of sizes that are no multiples of 16.
+    // Sizes that are not multiples of 16 have no float8 kernels.
     assert_eq!(check(&models, native, &BOTH, &[[33, 127, 40], [1, 3, 17]]), 2 * 8 * (7 + 7));
     assert_eq!(check(&["transformer_block"], native, &BOTH, &[[1, 40, 1]]), 7 + 7);
 }

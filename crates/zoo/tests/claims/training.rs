@@ -1,5 +1,5 @@
-//! The passes of a linear layer that is trained, under each recipe: what is right passes the gate, and what hand-written
-//! backward passes get wrong is refused.
+//! Training passes of a linear layer under each recipe: correct passes are accepted, typical bugs of hand-written
+//! backward passes are rejected.
 
 use calorimeter_recipes::quantize::quantize;
 use calorimeter_recipes::training::Operands;
@@ -40,7 +40,7 @@ fn treatment(task: &Task, recipe: &str) -> Treatment {
     task.treatment(Variant::from(recipe.parse::<Recipe>().unwrap())).unwrap()
 }
 
-/// Every pass is right, or has no kernel of ours and says so; answers how many are right.
+/// Checks every pass; unsupported ones must report why. Returns the number of correct cases.
 fn check(device: Device, implementations: &[Implementation], dtypes: &[Dtype], sizes: &[[u64; 3]]) -> u32 {
     let (mut machines, mut right) = (Machines::default(), 0);
     for &implementation in implementations {
@@ -49,7 +49,7 @@ fn check(device: Device, implementations: &[Implementation], dtypes: &[Dtype], s
                 for &size in sizes {
                     let task = task(pass, size, dtype);
                     for recipe in if OPTIMIZERS.contains(&pass) { &RECIPES[..1] } else { &RECIPES } {
-                        let what = format!("{pass} {recipe} {implementation} {device} {dtype} {size:?}");
+                        let case = format!("{pass} {recipe} {implementation} {device} {dtype} {size:?}");
                         let treatment = treatment(&task, recipe);
                         let inputs = task.gate_inputs();
                         let setup = Setup { implementation, device, sets: 2 };
@@ -66,12 +66,12 @@ fn check(device: Device, implementations: &[Implementation], dtypes: &[Dtype], s
                             let outputs = task.as_of_first_set(workload.outputs().unwrap(), set);
                             let tf32 = workload.may_use_tf32();
                             if let Err(why) = task.judge(&treatment, &outputs, &references, tf32) {
-                                panic!("{what}, set {set}: {why}");
+                                panic!("{case}, set {set}: {why}");
                             }
                         }
                         let pass = || workload.launch().and_then(|()| workload.settle());
                         let parts = heard(Vec::new(), pass).unwrap();
-                        assert_eq!(parts.iter().map(|part| part.name).collect::<Vec<_>>(), task.parts(), "{what}");
+                        assert_eq!(parts.iter().map(|part| part.name).collect::<Vec<_>>(), task.parts(), "{case}");
                         right += 1;
                     }
                 }
@@ -91,8 +91,8 @@ fn every_pass_is_right_on_the_cpu_under_every_recipe() {
 #[cfg(feature = "wgpu")]
 fn every_pass_is_right_on_vulkan_under_every_recipe() {
     if calorimeter_zoo::backends::wgpu::adapters().is_empty() {
-        assert!(std::env::var_os("CI").is_none(), "CI installs a Vulkan driver; none was found");
-        println!("no Vulkan adapter here: nothing was checked");
+        assert!(std::env::var_os("CI").is_none(), "CI installs a Vulkan driver, but none was found");
+        println!("skipped: no Vulkan adapter");
         return;
     }
     check(Device::Vulkan(0), &[Implementation::Eager, Implementation::Fused], &[Dtype::F32], &[[64, 32, 40]]);
@@ -105,7 +105,7 @@ fn every_pass_is_right_on_vulkan_under_every_recipe() {
 #[test]
 fn every_pass_is_right_on_cuda_under_every_recipe() {
     if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
-        println!("CALORIMETER_TEST_DEVICE is not cuda: nothing was checked");
+        println!("skipped: CALORIMETER_TEST_DEVICE is not cuda");
         return;
     }
     let sizes = [[64, 96, 32], [129, 127, 40], [512, 1024, 768]];
@@ -116,19 +116,19 @@ fn every_pass_is_right_on_cuda_under_every_recipe() {
 #[test]
 fn every_pass_is_right_on_cuda_by_kernels_of_ours() {
     if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
-        println!("CALORIMETER_TEST_DEVICE is not cuda: nothing was checked");
+        println!("skipped: CALORIMETER_TEST_DEVICE is not cuda");
         return;
     }
-    // Tiles of the kernels are 128 and 256 wide: less than one, one, and one and a rest.
+    // Kernel tiles are 128 and 256 wide: less than one tile, one tile, and one tile plus a remainder.
     let sizes = [[64, 96, 32], [128, 256, 128], [272, 400, 144], [512, 1024, 768], [16, 4096, 16]];
     let (native, dtypes) = (&[Implementation::Native], [Dtype::F32, Dtype::Bf16]);
-    // Both optimizers and the five others under the baseline, and those under four recipes in bf16.
+    // Both optimizers and the five other passes under the baseline, and the five under four recipes in bf16.
     assert_eq!(check(Device::Cuda(0), native, &dtypes, &sizes), 5 * (7 + 7 + 5 * 4));
     let ragged = [[129, 127, 40], [1, 3, 17], [1000, 17, 3]];
     assert_eq!(check(Device::Cuda(0), native, &dtypes, &ragged), 3 * (7 + 7));
 }
 
-/// What a pass would answer for these inputs, rounded as its outputs are.
+/// Outputs that a pass would return for these inputs, as f32.
 fn answered(task: &Task, inputs: &[Matrix], treatment: &Treatment) -> Vec<Output> {
     let references = task.references(&Inputs::Operator(inputs.to_vec()), treatment).unwrap();
     let output = |reference: &calorimeter_zoo::Reference| {
@@ -146,9 +146,9 @@ fn transposed(matrix: &Matrix) -> Matrix {
 
 #[test]
 fn what_backward_passes_get_wrong_is_refused() {
-    // A square: nothing is found out by its size.
+    // Square matrices, so that no bug is detected by a shape.
     let task = task("linear_backward", [96, 96, 96], Dtype::F32);
-    let Inputs::Operator(inputs) = task.gate_inputs() else { panic!("an operator has matrices") };
+    let Inputs::Operator(inputs) = task.gate_inputs() else { panic!("operator inputs are matrices") };
     let [x, w, g] = &inputs[..] else { panic!("three inputs") };
     let plain = treatment(&task, "baseline");
     for recipe in RECIPES {
@@ -156,30 +156,30 @@ fn what_backward_passes_get_wrong_is_refused() {
         let references = task.references(&Inputs::Operator(inputs.clone()), &treatment).unwrap();
         let judged = |outputs: &[Output]| task.judge(&treatment, outputs, &references, false);
         let right = answered(&task, &inputs, &treatment);
-        judged(&right).unwrap_or_else(|why| panic!("{recipe}: what is right is refused: {why}"));
+        judged(&right).unwrap_or_else(|why| panic!("{recipe}: correct outputs: {why}"));
         let [grad_input, grad_weight] = &right[..] else { panic!("two outputs") };
-        let refused = |what: &str, outputs: &[Output]| {
-            assert!(judged(outputs).is_err(), "{recipe}: {what} passes");
+        let refused = |case: &str, outputs: &[Output]| {
+            assert!(judged(outputs).is_err(), "{recipe}: {case} passes");
         };
         let of = |x: &Matrix, w: &Matrix, g: &Matrix, treatment: &Treatment| {
             answered(&task, &[x.clone(), w.clone(), g.clone()], treatment)
         };
-        refused("the gradient of the other operand", &[grad_weight.clone(), grad_input.clone()]);
-        refused("a weight that is not transposed", &of(x, &transposed(w), g, &treatment));
-        refused("an input that is not transposed", &of(&transposed(x), w, g, &treatment));
-        refused("a gradient that is not transposed", &of(x, w, &transposed(g), &treatment));
+        refused("swapped gradients", &[grad_weight.clone(), grad_input.clone()]);
+        refused("weights not transposed", &of(x, &transposed(w), g, &treatment));
+        refused("input not transposed", &of(&transposed(x), w, g, &treatment));
+        refused("gradient not transposed", &of(x, w, &transposed(g), &treatment));
         let twice = |output: &Output| Output {
             values: output.values.iter().map(|value| 2.0 * value).collect(),
             ..output.clone()
         };
-        refused("what was left of the step before", &[grad_input.clone(), twice(grad_weight)]);
+        refused("gradient of the previous step not cleared", &[grad_input.clone(), twice(grad_weight)]);
         let stale = |output: &Output| Output { values: vec![0.0; output.values.len()], ..output.clone() };
-        refused("a gradient that was not written", &[grad_input.clone(), stale(grad_weight)]);
+        refused("gradient not written", &[grad_input.clone(), stale(grad_weight)]);
         let scaled = |output: &Output| Output {
             values: output.values.iter().map(|value| 1.01 * value).collect(),
             ..output.clone()
         };
-        refused("a hundredth too much", &[scaled(grad_input), grad_weight.clone()]);
+        refused("1 % too large", &[scaled(grad_input), grad_weight.clone()]);
         let Some(training) = treatment.training.map(|recipe| recipe.training()) else { continue };
         let whole = |operands: &Operands| operands.left.is_some() && operands.right.is_some();
         if let (Some(forward), Some(backward)) = (training.output.filter(whole), training.grad_input.filter(whole)) {
@@ -189,10 +189,10 @@ fn what_backward_passes_get_wrong_is_refused() {
             let with =
                 |gradient: Quantized| [of(x, &weight, &number(gradient), &plain)[0].clone(), grad_weight.clone()];
             let own = codes(g, backward.left.unwrap());
-            judged(&with(own.clone())).unwrap_or_else(|why| panic!("{recipe}: the twin: {why}"));
+            judged(&with(own.clone())).unwrap_or_else(|why| panic!("{recipe}: correct outputs: {why}"));
             let scales = codes(x, forward.left.unwrap()).scales;
             refused(
-                "a scale of the forward pass",
+                "scale of the forward pass",
                 &with({
                     let mut of_forward = own.clone();
                     of_forward.scales = scales;
@@ -202,7 +202,7 @@ fn what_backward_passes_get_wrong_is_refused() {
             if own.scales.len() > 1 {
                 let mut rolled = own;
                 rolled.scales.rotate_right(1);
-                refused("scales that are off by one", &with(rolled));
+                refused("scales rotated by one", &with(rolled));
             }
         }
         let mut not_finite = right.clone();
@@ -216,7 +216,7 @@ fn what_optimizers_get_wrong_is_refused() {
     for dtype in [Dtype::F32, Dtype::Bf16] {
         let task = task("linear_adamw", [8, 64, 48], dtype);
         let treatment = treatment(&task, "baseline");
-        let Inputs::Operator(inputs) = task.gate_inputs() else { panic!("an operator has matrices") };
+        let Inputs::Operator(inputs) = task.gate_inputs() else { panic!("operator inputs are matrices") };
         let references = task.references(&Inputs::Operator(inputs.clone()), &treatment).unwrap();
         let judged = |outputs: &[Output]| task.judge(&treatment, outputs, &references, false);
         let right = answered(&task, &inputs, &treatment);
@@ -227,13 +227,13 @@ fn what_optimizers_get_wrong_is_refused() {
         };
         let [weight, mean, square] = &right[..] else { panic!("three outputs") };
         let mutants = [
-            ("a weight without its step", [as_it_was(0), mean.clone(), square.clone()]),
-            ("a mean as it was", [weight.clone(), as_it_was(2), square.clone()]),
-            ("squares as they were", [weight.clone(), mean.clone(), as_it_was(3)]),
-            ("moments that changed places", [weight.clone(), square.clone(), mean.clone()]),
+            ("weights not updated", [as_it_was(0), mean.clone(), square.clone()]),
+            ("first moment not updated", [weight.clone(), as_it_was(2), square.clone()]),
+            ("second moment not updated", [weight.clone(), mean.clone(), as_it_was(3)]),
+            ("swapped moments", [weight.clone(), square.clone(), mean.clone()]),
         ];
-        for (what, outputs) in mutants {
-            assert!(judged(&outputs).is_err(), "{dtype}: {what} passes");
+        for (case, outputs) in mutants {
+            assert!(judged(&outputs).is_err(), "{dtype}: {case} passes");
         }
     }
 }

@@ -1,21 +1,21 @@
-// What accuracy costs in speed, or what speed costs in accuracy.
+// Accuracy against speed, with the Pareto front.
 function accuracy() {
   const exact = (row) => get("rel_l2", row) === 0;
   figure({
     id: "accuracy", title: "Accuracy against speed",
-    lead: "Small points are cases; a large one is a recipe with its kernels: the geometric mean of its speed-ups and the middle of its SQNR. The dotted line joins those that no other beats in both.",
+    lead: "Small points are cases. Large points are recipes with their implementation: geometric mean of the speed-ups and median SQNR. The dotted line is the Pareto front.",
     has: (row) => isOk(row) && isModel(row) && get("speedup", row) > 0 && (get("sqnr_db", row) !== null || exact(row)),
     draw: (rows, place, width) => {
       const known = values(rows, "sqnr_db");
       const [low, high] = range(known.length ? known : [0, 1], false);
-      // An exact output has no noise: it lies above every figure.
+      // An exact output has no noise, so it is drawn above all SQNRs.
       const ceiling = high + (high - low) * 0.12;
       const quality = (row) => exact(row) ? ceiling : get("sqnr_db", row);
-      const said = (value) => value >= ceiling ? "exact" : `${digits(value, 3)} dB`;
-      const small = seriesOf(rows, (row) => ({ x: get("speedup", row), y: quality(row), row, tip: () => [get("id", row), `${times(get("speedup", row))}, ${said(quality(row))}`] }));
+      const sqnrText = (value) => value >= ceiling ? "exact" : `${digits(value, 3)} dB`;
+      const small = seriesOf(rows, (row) => ({ x: get("speedup", row), y: quality(row), row, tip: () => [get("id", row), `${times(get("speedup", row))}, ${sqnrText(quality(row))}`] }));
       const means = small.map((one) => {
         const x = geometricMean(one.points.map((point) => point.x)), y = median(one.points.map((point) => point.y));
-        return { ...one, large: true, points: [{ x, y, tip: () => [one.name, `${times(x)} over ${cases(one.points.length)}, ${said(y)}`] }] };
+        return { ...one, large: true, points: [{ x, y, tip: () => [one.name, `${times(x)} over ${cases(one.points.length)}, ${sqnrText(y)}`] }] };
       });
       const front = means.map(({ points }) => points[0]).filter((one, _, all) => !all.some((other) => other !== one && other.x >= one.x && other.y >= one.y && (other.x > one.x || other.y > one.y)))
         .sort((a, b) => a.x - b.x);
@@ -35,8 +35,8 @@ function accuracy() {
           inner.append(shape("path", { class: "front", d: steps.join("") }));
         },
       });
-      place.append(table([["not beaten in both", "text"], ["speed-up"], ["SQNR"]],
-        means.filter(({ points }) => front.includes(points[0])).sort((a, b) => a.points[0].x - b.points[0].x).map(({ name, points: [{ x, y }] }) => [name, times(x), said(y)])));
+      place.append(table([["Pareto front", "text"], ["speed-up"], ["SQNR"]],
+        means.filter(({ points }) => front.includes(points[0])).sort((a, b) => a.points[0].x - b.points[0].x).map(({ name, points: [{ x, y }] }) => [name, times(x), sqnrText(y)])));
     },
   });
 }

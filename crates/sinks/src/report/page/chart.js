@@ -1,21 +1,21 @@
-// Points, lines and intervals over two axes, most often logarithmic.
+// Chart with points, lines and intervals over two axes, usually logarithmic.
 const pen = document.createElement("canvas").getContext("2d");
 function widthOf(text) {
   pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
   return pen.measureText(text).width;
 }
 
-// Color says what is compared and form says whose kernels ran, the same everywhere on the page. The second eight colors are
-// those of the first, hollow.
+// Style of a series: color by recipe or operator, marker by implementation, consistent over the page. The colors repeat after
+// eight, with hollow markers.
 const MEASURED = ALL_ROWS.filter(isOk);
-const WHATS = distinct(MEASURED, what).filter((name) => name !== "baseline");
+const ITEMS = distinct(MEASURED, comparedItem).filter((name) => name !== "baseline");
 const IMPLEMENTATIONS = distinct(MEASURED, (row) => get("implementation", row));
-function look(row) {
-  const place = WHATS.indexOf(what(row)) % 16;
+function seriesStyle(row) {
+  const place = ITEMS.indexOf(comparedItem(row)) % 16;
   const color = place < 0 ? "s8" : `s${place % 8}${place >= 8 ? " hollow" : ""}`;
-  return { color, form: FORMS[IMPLEMENTATIONS.indexOf(get("implementation", row)) % FORMS.length] };
+  return { color, form: MARKERS[IMPLEMENTATIONS.indexOf(get("implementation", row)) % MARKERS.length] };
 }
-const FORMS = [
+const MARKERS = [
   (r) => `m${-r} 0a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0z`,
   (r) => `m${-r * 0.9} ${-r * 0.9}h${r * 1.8}v${r * 1.8}h${-r * 1.8}z`,
   (r) => `m0 ${-r * 1.25}l${r * 1.15} ${r * 2}h${-r * 2.3}z`,
@@ -29,7 +29,7 @@ function legend(series) {
   return element("ul", { class: "legend" }, ...series.map(item));
 }
 
-// Round values between two ends.
+// Round values between two ends, about `most` of them.
 function ticks(low, high, log, most) {
   const found = [];
   if (log) {
@@ -50,7 +50,7 @@ function ticks(low, high, log, most) {
   return found;
 }
 
-// What lies between the ends, with a little room around.
+// Range of the values with a margin.
 function range(values, log) {
   let low = Infinity, high = -Infinity;
   for (const value of values) { low = Math.min(low, value); high = Math.max(high, value); }
@@ -62,10 +62,10 @@ function range(values, log) {
   return [low - room, high + room];
 }
 
-// `x` and `y` have a label, a way to write a value, whether they are logarithmic and, if they are not to follow from the points,
-// a range. `series` have a name, a look and points; `under` draws before them.
+// `x` and `y` have a label, a function that formats a value, a flag for logarithmic scale and optionally a range. `series` have a
+// name, a style and points; `under` draws the background.
 function chart(place, room, { title, x, y, series, under, lines = false, height = 380 }) {
-  // The panel has a border and room inside.
+  // The panel has a border and padding.
   const width = Math.max(room - 26, 220);
   const points = series.flatMap((one) => one.points);
   const xs = x.range ?? range(points.map((point) => point.x), x.log);
@@ -78,7 +78,7 @@ function chart(place, room, { title, x, y, series, under, lines = false, height 
   const Y = (value) => bottom - (bottom - top) * along(value, ys, y.log);
 
   const drawn = shape("svg", { class: "chart", height, viewBox: `0 0 ${width} ${height}`, role: "img", tabindex: 0,
-    "aria-label": `${title}: ${cases(points.length)}. Arrow keys go from point to point, Enter opens one.` });
+    "aria-label": `${title}: ${cases(points.length)}. Arrow keys select a point, Enter opens it.` });
   for (const tick of yTicks) {
     drawn.append(shape("line", { class: "grid", x1: left, x2: right, y1: Y(tick), y2: Y(tick) }),
       shape("text", { x: left - 6, y: Y(tick) + 4, "text-anchor": "end" }, y.text(tick)));
@@ -147,12 +147,12 @@ function chart(place, room, { title, x, y, series, under, lines = false, height 
   place.append(element("div", { class: "panel" }, drawn, legend(series.filter(({ faded }) => !faded))));
 }
 
-// Rows as series, one for each thing and whose kernels ran; a row without both values is left out.
+// One series per recipe or operator and implementation; rows without a point are omitted.
 function seriesOf(rows, point) {
   const made = [];
-  for (const [name, group] of grouped(rows, who)) {
+  for (const [name, group] of grouped(rows, itemAndImplementation)) {
     const points = group.map((row) => point(row)).filter((found) => found !== null);
-    if (points.length > 0) made.push({ name, ...look(group[0]), points });
+    if (points.length > 0) made.push({ name, ...seriesStyle(group[0]), points });
   }
   return made;
 }

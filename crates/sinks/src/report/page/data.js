@@ -1,5 +1,5 @@
 "use strict";
-// The records, column by column, and what is derived from a row of them.
+// Records in columns, and values derived from a row.
 const data = JSON.parse(document.getElementById("data").textContent);
 const columns = new Map(data.columns.map((column) => [column.name, column]));
 const CASES = data.summary.cases;
@@ -16,26 +16,26 @@ function get(name, row) {
 }
 const AXES = data.columns.filter((column) => column.kind === "axis").map((column) => column.name);
 
-// A text for each row, worked out once.
+// Caches a value for each row.
 function perRow(read) {
-  const known = new Array(CASES);
-  return (row) => known[row] ??= read(row);
+  const cache = new Array(CASES);
+  return (row) => cache[row] ??= read(row);
 }
 const isModel = (row) => ["inference", "training"].includes(get("mode", row));
 const joined = (parts, between) => parts.filter((part) => part !== null && part !== "").join(between);
 const recipe = perRow((row) => joined([joined([get("recipe", row), get("sparsity", row)], "+"), get("scaling", row)], " "));
-// What is compared: the recipe of a model, and an operator by its own name.
-const what = perRow((row) => isModel(row) ? recipe(row) : get("workload", row));
-const who = perRow((row) => `${what(row)} · ${get("implementation", row)}`);
+// Compared item: the recipe of a model, or the name of an operator.
+const comparedItem = perRow((row) => isModel(row) ? recipe(row) : get("workload", row));
+const itemAndImplementation = perRow((row) => `${comparedItem(row)} · ${get("implementation", row)}`);
 const isOk = (row) => get("status", row) === "ok";
 
-// Text that rows can be chosen and ordered by.
+// Text fields for filtering and grouping.
 const FIELDS = [
   { name: "run", label: "run", read: (row) => get("run", row) },
   { name: "mode", label: "mode", read: (row) => get("mode", row) },
   { name: "workload", label: "workload", read: (row) => get("workload", row) },
   { name: "recipe", label: "recipe", read: recipe },
-  { name: "implementation", label: "kernels", read: (row) => get("implementation", row) },
+  { name: "implementation", label: "implementation", read: (row) => get("implementation", row) },
   { name: "device", label: "device", read: (row) => get("device", row) },
   { name: "dtype", label: "dtype", read: (row) => get("dtype", row) },
   { name: "regime", label: "regime", read: (row) => get("regime", row) },
@@ -66,14 +66,14 @@ function median(values) {
   const sorted = [...values].sort((a, b) => a - b), middle = sorted.length >> 1;
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
-// The values that are there, of some rows.
+// Values of some rows that were measured.
 function values(rows, name) {
   const column = columns.get(name);
   return column === undefined ? [] : rows.map((row) => cell(column, row)).filter((value) => value !== null);
 }
 const positive = (rows, name) => values(rows, name).filter((value) => value > 0);
 
-// Figures as people read them.
+// Number formats.
 function digits(value, count = 4) {
   if (value === 0) return "0";
   const size = Math.floor(Math.log10(Math.abs(value)));
@@ -93,13 +93,13 @@ const time = (value) => scaled(value, TIMES);
 const letters = (value) => value < 1 ? `${digits(value)} ` : scaled(value, LETTERS);
 const operations = (value) => `${letters(value)}FLOP/s`;
 const bytesPerSecond = (value) => `${letters(value)}B/s`;
-// Always three digits, so that figures under one another can be compared.
+// Three significant digits, including zeros, so that columns align.
 const times = (value) => `${value >= 999.5 || value < 1e-4 ? digits(value, 3) : Number(value).toPrecision(3)}×`;
 const percent = (value) => `${digits(value, 3)} %`;
 const count = (value) => value.toLocaleString("en");
 const cases = (number) => number === 1 ? "1 case" : `${count(number)} cases`;
 
-// How a column's cell is written.
+// Format of a cell by the unit of its column.
 const WRITTEN = { ns: time, bytes, "%": percent, "10¹² operations/s": (value) => operations(value * 1e12),
   "10⁹ bytes/s": (value) => bytesPerSecond(value * 1e9), operations: (value) => letters(value).trim() };
 function written(column, row) {

@@ -1,4 +1,4 @@
-// Text from the records goes through here alone, and only ever as text.
+// All text from the records is inserted by these functions, as text nodes or attributes only.
 function element(name, attributes = {}, ...children) {
   return filled(document.createElement(name), attributes, children);
 }
@@ -15,7 +15,7 @@ function filled(made, attributes, children) {
   return made;
 }
 
-// A list to choose one of; `options` are pairs of a value and its text.
+// Drop-down list; `options` are pairs of value and text.
 function chooser(label, options, chosen, changed) {
   const list = element("select", { onchange: () => changed(list.value) });
   for (const [value, text] of options) list.append(element("option", { value }, text));
@@ -34,7 +34,7 @@ function table(heads, rows, attributes = {}) {
     element("table", attributes, element("thead", {}, head), element("tbody", {}, ...rows.map(line))));
 }
 
-// A ratio as a bar beside its figure: its length is how far it is from 1, on a scale where 2 and 1/2 are as far.
+// Bar next to a ratio. Its length is the distance from 1 on a scale where 2 and 1/2 are equally far.
 function bar(ratio, text) {
   const length = Math.min(Math.abs(Math.log2(ratio)), 4);
   const drawn = element("span", { class: ratio < 1 ? "bar less" : "bar" });

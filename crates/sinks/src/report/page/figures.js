@@ -1,4 +1,4 @@
-// Sections of the page, and figures, which are drawn when they come into sight and again when the choice of rows changes.
+// Sections of the page, and figures, which are drawn when they become visible and redrawn when the filter changes.
 const main = document.querySelector("main");
 const navigation = document.getElementById("sections");
 const unmeasured = [];
@@ -11,7 +11,7 @@ function section(id, title, ...children) {
   return made;
 }
 
-// Which figure an element that is watched belongs to.
+// Figures by their observed element.
 const watched = new Map();
 const inSight = new IntersectionObserver((entries) => {
   for (const { target, isIntersecting } of entries) {
@@ -27,13 +27,13 @@ const widths = new ResizeObserver((entries) => {
   }
 });
 function refresh(figure) {
-  // What is not laid out has no width to be drawn in.
+  // Without layout the width is zero.
   if (!figure.visible || !figure.stale || figure.place.clientWidth === 0) return;
   figure.stale = false;
   figure.drawnAt = figure.place.clientWidth;
   const rows = shownRows.filter(figure.has);
   if (rows.length > 0) figure.draw(rows, figure.place, figure.drawnAt);
-  else figure.place.replaceChildren(element("p", { class: "faint" }, "None of the cases that are chosen above has it."));
+  else figure.place.replaceChildren(element("p", { class: "faint" }, "No data for the selected cases."));
 }
 function outdate(figure) {
   figure.stale = true;
@@ -44,7 +44,7 @@ function choose(rows) {
   for (const figure of watched.values()) outdate(figure);
 }
 
-// `has` says which rows the figure is of; without any in all records there is no section.
+// `has` selects the rows of the figure; the section is omitted if there are none.
 function figure({ id, title, lead, has, controls = () => [], draw }) {
   const rows = ALL_ROWS.filter(has);
   if (rows.length === 0) return void unmeasured.push(title.toLowerCase());
@@ -57,7 +57,7 @@ function figure({ id, title, lead, has, controls = () => [], draw }) {
   widths.observe(place);
 }
 
-// All of it goes on paper.
+// Draw everything before printing.
 window.addEventListener("beforeprint", () => {
   for (const figure of watched.values()) { figure.visible = true; refresh(figure); }
 });

@@ -1,15 +1,15 @@
-// Which rows the page shows.
+// Filter of the rows that the page shows.
 const FILTERS = FIELDS.map((field) => ({ ...field, options: distinct(ALL_ROWS, field.read) })).filter(({ options }) => options.length > 1);
 
 function filterBar() {
   const chosen = new Map();
   let words = [];
-  const told = element("span", { role: "status", id: "chosen" });
+  const status = element("span", { role: "status", id: "chosen" });
   const apply = () => {
     const passes = (row) => FILTERS.every(({ name, read }) => !chosen.has(name) || read(row) === chosen.get(name))
       && (words.length === 0 || words.every((word) => get("id", row).toLowerCase().includes(word)));
     choose(ALL_ROWS.filter(passes));
-    told.textContent = shownRows.length === CASES ? cases(CASES) : `${count(shownRows.length)} of ${cases(CASES)}`;
+    status.textContent = shownRows.length === CASES ? cases(CASES) : `${count(shownRows.length)} of ${cases(CASES)}`;
   };
   const lists = FILTERS.map(({ name, label, options }) => {
     const every = [["", "all"], ...options.map((option) => [option, option])];
@@ -32,6 +32,6 @@ function filterBar() {
     apply();
   } }, "Show all");
   main.append(element("div", { id: "filter", role: "search", "aria-label": "Cases shown below" },
-    element("div", { class: "controls" }, ...lists.map(({ label }) => label), element("label", {}, "words of the id", search), clear, told)));
-  told.textContent = cases(CASES);
+    element("div", { class: "controls" }, ...lists.map(({ label }) => label), element("label", {}, "words in the id", search), clear, status)));
+  status.textContent = cases(CASES);
 }

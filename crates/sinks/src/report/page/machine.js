@@ -1,4 +1,4 @@
-// Where the figures come from.
+// Provenance of the runs.
 function facts(value, name = "") {
   if (value === null || value === undefined || value === "") return [];
   if (Array.isArray(value) && value.every((part) => typeof part !== "object")) return value.length ? [[name, value.join(", ")]] : [];
@@ -13,13 +13,13 @@ function machineSection() {
     const environment = { ...run.environment };
     const devices = environment.devices ?? [];
     delete environment.devices;
-    const told = [["started", run.started], ["taken up again", run.resumed.join(", ")], ["command", run.argv.join(" ")], ["run", run.id],
+    const entries = [["started", run.started], ["resumed", run.resumed.join(", ")], ["command", run.argv.join(" ")], ["run", run.id],
       ...facts(environment), ...devices.flatMap((device) => facts({ ...device, device: undefined }, device.device))];
-    for (const [name, text] of told) if (text) list.append(element("dt", {}, name), element("dd", {}, text));
+    for (const [name, text] of entries) if (text) list.append(element("dt", {}, name), element("dd", {}, text));
     const panel = element("div", { class: "panel" }, element("h3", {}, run.name), list);
-    if (run.started === null) panel.append(element("p", { class: "faint" }, "A Parquet file alone does not tell where it was measured."));
+    if (run.started === null) panel.append(element("p", { class: "faint" }, "No provenance: a Parquet file without its journal."));
     for (const { path, text, cut } of run.sources) {
-      panel.append(element("details", {}, element("summary", {}, path), element("pre", {}, cut ? `${text}\n… the rest is in the journal` : text)));
+      panel.append(element("details", {}, element("summary", {}, path), element("pre", {}, cut ? `${text}\n… truncated; the journal has the whole file` : text)));
     }
     made.append(panel);
   }

@@ -1,10 +1,10 @@
-// Everything that is known of one case.
+// Dialog with all values of a case.
 const dialog = document.getElementById("record");
 
 function link(address, text) {
   return element("a", { href: address }, text);
 }
-// A case by its name, which opens it.
+// Button that opens a case.
 function opener(row, text) {
   return element("button", { type: "button", class: "link", onclick: () => openRecord(row) }, text);
 }

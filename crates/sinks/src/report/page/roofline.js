@@ -1,19 +1,19 @@
-// Every case under what its machine reaches.
+// Roofline plot of all cases.
 function roofline() {
   const rate = (row) => get("tflops", row) * 1e12;
   figure({
     id: "roofline", title: "Roofline",
-    lead: "Operations per second over operations per byte of the least traffic. The dashed lines are the peaks that were measured on the machine; those of a case are in its record.",
+    lead: "Operations per second over operations per byte of minimum traffic. The dashed lines are measured peaks of the machine; the record of a case holds its own.",
     has: (row) => isOk(row) && get("tflops", row) > 0 && get("flops", row) > 0 && get("bytes", row) > 0,
     draw: (rows, place, width) => {
       const series = seriesOf(rows, (row) => ({
         x: get("flops", row) / get("bytes", row), y: rate(row), row,
-        tip: () => [get("id", row), operations(rate(row)), get("roofline_percent", row) === null ? "no roof known" : `${percent(get("roofline_percent", row))} of ${get("roofline_bound", row)}`],
+        tip: () => [get("id", row), operations(rate(row)), get("roofline_percent", row) === null ? "peak unknown" : `${percent(get("roofline_percent", row))} of ${get("roofline_bound", row)}`],
       }));
       const peaks = (name, scale) => distinct(rows, (row) => get(name, row)).sort((a, b) => b - a).slice(0, 4).map((peak) => peak * scale);
       const compute = peaks("peak_tflops", 1e12), memory = peaks("peak_gbps", 1e9);
       const xs = series.flatMap(({ points }) => points.map(({ x }) => x));
-      // The corner of the roof belongs to the picture.
+      // The ridge point must be visible.
       if (compute.length && memory.length) xs.push(compute[0] / memory[0]);
       const ys = series.flatMap(({ points }) => points.map(({ y }) => y));
       const [lowX, highX] = range(xs, true);
@@ -37,7 +37,7 @@ function roofline() {
           }
         },
       });
-      if (compute.length + memory.length === 0) place.append(element("p", { class: "faint" }, "The records tell no peaks of this machine."));
+      if (compute.length + memory.length === 0) place.append(element("p", { class: "faint" }, "The records have no peaks of this machine."));
     },
   });
 }

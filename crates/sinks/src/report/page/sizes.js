@@ -1,18 +1,18 @@
-// How figures change with size, and where one way overtakes another.
+// Metrics over size, and crossovers between series.
 function sizes() {
   const FIGURES = [
-    { name: "time_ns", label: "time of one pass", text: time, lower: true },
+    { name: "time_ns", label: "time per pass", text: time, lower: true },
     { name: "gbps", label: "bytes per second", text: (value) => bytesPerSecond(value * 1e9) },
     { name: "tflops", label: "operations per second", text: (value) => operations(value * 1e12) },
-    { name: "roofline_percent", label: "share of the roof", text: percent },
+    { name: "roofline_percent", label: "share of the peak", text: percent },
     { name: "speedup", label: "speed-up", text: (value) => `${digits(value, 3)}×` },
   ];
   const chosen = { x: null, y: "time_ns", at: null };
   let places;
   const has = (row) => isOk(row) && get("time_ns", row) > 0;
-  const named = (name) => ({ flops: "operations of one pass", bytes: "bytes of one pass" })[name] ?? name;
+  const named = (name) => ({ flops: "operations per pass", bytes: "bytes per pass" })[name] ?? name;
 
-  // What is held while one size changes.
+  // Name of a group: all that is constant while one size varies.
   const others = (row) => {
     const fixed = AXES.includes(chosen.x) ? AXES.filter((axis) => axis !== chosen.x && get(axis, row) !== null).map((axis) => `${axis}${get(axis, row)}`) : [];
     const names = ["run", "workload", "device", "dtype", "regime"].filter((name) => FILTERS.some((filter) => filter.name === name));
@@ -28,17 +28,17 @@ function sizes() {
 
   figure({
     id: "sizes", title: "Against size", has,
-    lead: "One size changes and the others are held. Bars are 95 % intervals.",
+    lead: "One size varies, the others are constant. Bars are 95 % confidence intervals.",
     controls: (rows, again) => {
       const xs = [...AXES, "flops", "bytes"].filter((name) => distinct(rows, (row) => get(name, row)).length > 1);
-      // The axis along which most can be followed.
+      // Number of sizes in the longest group along an axis.
       const follows = (name) => { chosen.x = name; return Math.max(...[...grouped(rows, others).values()].map((group) => distinct(group, (row) => get(name, row)).length)); };
-      // Operations and bytes change with everything: they are for shapes that have no axis of their own to follow.
+      // Operations and bytes vary with every axis, so they are used only if no axis has several sizes.
       const worth = (name) => follows(name) > 1 && AXES.includes(name) ? follows(name) + CASES : follows(name);
       chosen.x = xs.map((name) => [worth(name), name]).sort((a, b) => b[0] - a[0])[0]?.[1] ?? "flops";
       const ys = FIGURES.filter(({ name }) => rows.some((row) => get(name, row) > 0));
       const x = chooser("size", (xs.length ? xs : ["flops"]).map((name) => [name, named(name)]), chosen.x, (value) => { chosen.x = value; again(); });
-      const y = chooser("figure", ys.map(({ name, label }) => [name, label]), chosen.y, (value) => { chosen.y = value; again(); });
+      const y = chooser("metric", ys.map(({ name, label }) => [name, label]), chosen.y, (value) => { chosen.y = value; again(); });
       places = chooser("at", [], "", (value) => { chosen.at = value; again(); });
       return [x.label, y.label, places.label];
     },
@@ -50,7 +50,7 @@ function sizes() {
       places.list.replaceChildren(...groups.slice(0, 500).map(({ name, sizes }) => element("option", { value: name }, `${name} (${sizes === 1 ? "1 size" : `${sizes} sizes`})`)));
       const group = groups.find(({ name }) => name === chosen.at) ?? groups[0];
       place.replaceChildren();
-      if (group === undefined) return place.append(element("p", { class: "faint" }, "None of the cases that are chosen above has both."));
+      if (group === undefined) return place.append(element("p", { class: "faint" }, "No data for the selected cases."));
       places.list.value = group.name;
       const series = seriesOf(group.group, (row) => ({
         x: get(chosen.x, row), y: get(chosen.y, row), row, ...interval(row),
@@ -60,16 +60,16 @@ function sizes() {
       chart(place, width, { title: `${figure.label} against ${named(chosen.x)}`, series, lines: true,
         x: { label: named(chosen.x), text: (value) => letters(value).trim(), log: true }, y: { label: figure.label, text: figure.text, log: true } });
       const found = crossings(series, figure).slice(0, 12);
-      place.append(element("h3", {}, "Where one overtakes another"), found.length === 0
-        ? element("p", { class: "faint" }, "Nowhere among these sizes.")
+      place.append(element("h3", {}, "Crossovers"), found.length === 0
+        ? element("p", { class: "faint" }, "None in this range of sizes.")
         : element("ul", {}, ...found.map(({ text }) => element("li", {}, text))));
     },
   });
 
-  // Pairs that share their recipe or their kernels, and between which of their common sizes they change places.
+  // Crossovers of pairs with equal recipe or implementation, between adjacent common sizes.
   function crossings(series, figure) {
     const found = [];
-    const parts = (one) => [what(one.points[0].row), get("implementation", one.points[0].row)];
+    const parts = (one) => [comparedItem(one.points[0].row), get("implementation", one.points[0].row)];
     series.forEach((one, index) => series.slice(index + 1).forEach((other) => {
       const [a, b] = [parts(one), parts(other)];
       if (a[0] !== b[0] && a[1] !== b[1]) return;
@@ -83,7 +83,7 @@ function sizes() {
         const clear = apart(common[at]) && apart(common[at + 1]);
         const crossing = common[at].x * (common[at + 1].x / common[at].x) ** (before / (before - after));
         const [winner, loser] = after > 0 ? [one.name, other.name] : [other.name, one.name];
-        found.push({ clear, text: `${winner} overtakes ${loser} between ${named(chosen.x)} = ${count(common[at].x)} and ${count(common[at + 1].x)}, at about ${digits(crossing, 2)}${clear ? "" : "; the intervals there overlap"}` });
+        found.push({ clear, text: `${winner} overtakes ${loser} between ${named(chosen.x)} = ${count(common[at].x)} and ${count(common[at + 1].x)}, at about ${digits(crossing, 2)}${clear ? "" : "; the confidence intervals overlap"}` });
       }
     }));
     return found.sort((a, b) => b.clear - a.clear);

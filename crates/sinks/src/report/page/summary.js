@@ -1,14 +1,14 @@
-// What stands first: how the cases ended, and what each recipe buys.
+// Summary: status counts and mean speed-ups.
 function summarySection() {
   const { statuses, means } = data.summary;
   const tiles = statuses.map(([status, number]) => element("div", { class: "tile" }, element("b", {}, count(number)), status));
   const parts = [element("div", { class: "tiles" }, ...tiles)];
   const planned = sum(data.runs.map((run) => run.planned ?? run.cases));
-  if (planned > CASES) parts.push(element("p", {}, `The plan had ${cases(planned)}: ${count(planned - CASES)} have not ended yet, or were not reached.`));
+  if (planned > CASES) parts.push(element("p", {}, `The plan had ${cases(planned)}: ${count(planned - CASES)} are unfinished.`));
   if (means.length > 0) {
     const differ = ["device", "dtype", "regime"].filter((name) => new Set(means.map((mean) => mean[name])).size > 1);
     const several = data.runs.length > 1;
-    const heads = [["recipe or operator", "text words"], ["kernels", "text"], ...(several ? [["run", "text"]] : []),
+    const heads = [["recipe or operator", "text words"], ["implementation", "text"], ...(several ? [["run", "text"]] : []),
       ...differ.map((name) => [name, "text"]), ["cases"], ["geometric mean", "text"], ["95 % interval"], ["best", "shape"], ["worst", "shape"]];
     const extreme = ({ row, ratio, shape }) => [`${times(ratio)} `, opener(row, shape)];
     const rows = means.map((mean) => [mean.recipe, mean.implementation, ...(several ? [data.runs[mean.run].name] : []),
@@ -16,7 +16,7 @@ function summarySection() {
       mean.lo === undefined ? "too few" : `${times(mean.lo)} – ${times(mean.hi)}`, extreme(mean.best), extreme(mean.worst)]);
     const same = ["device", "dtype", "regime"].filter((name) => !differ.includes(name)).map((name) => means[0][name]);
     parts.push(element("h3", {}, "Speed-up over the baseline"),
-      element("p", { class: "faint" }, `How many times faster, geometric mean over the shapes${same.length ? `; ${same.join(", ")}` : ""}. Above 1× is faster. The filter further down does not change this table.`),
+      element("p", { class: "faint" }, `Geometric mean over the shapes${same.length ? `; ${same.join(", ")}` : ""}. Above 1× is faster. The filter below does not affect this table.`),
       table(heads, rows, { class: "bars" }));
   }
   section("summary", "Summary", ...parts);
@@ -25,15 +25,15 @@ function summarySection() {
 function failureSection() {
   const { causes, warnings } = data.summary;
   if (causes.length + warnings.length === 0) return;
-  const made = section("reasons", "Not measured, and warned of");
+  const made = section("reasons", "Missing times and warnings");
   if (causes.length > 0) {
     const rows = causes.map(({ status, reason, cases, examples }) =>
       [status, count(cases), reason, element("span", { class: "id" }, examples.join(", ") + (cases > examples.length ? ", …" : ""))]);
-    made.append(table([["status", "text"], ["cases"], ["why", "text wrap"], ["which", "text wrap"]], rows));
+    made.append(table([["status", "text"], ["cases"], ["reason", "text wrap"], ["cases by id", "text wrap"]], rows));
   } else {
     made.append(element("p", {}, "Every case was measured."));
   }
   if (warnings.length > 0) {
-    made.append(element("h3", {}, "Warnings"), table([["cases"], ["what", "text wrap"]], warnings.map(([text, number]) => [count(number), text])));
+    made.append(element("h3", {}, "Warnings"), table([["cases"], ["warning", "text wrap"]], warnings.map(([text, number]) => [count(number), text])));
   }
 }

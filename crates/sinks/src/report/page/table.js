@@ -1,4 +1,4 @@
-// Every case, in the order and with the columns that the reader wants.
+// Table of all cases, with selectable columns and order.
 function casesTable() {
   const PAGE = 100;
   const constant = (name) => distinct(ALL_ROWS, (row) => get(name, row)).length < 2;
@@ -6,20 +6,20 @@ function casesTable() {
   const dispensable = ["device", "dtype", "regime", "workload", "implementation"];
   const shown = new Set(usual.filter((name) => columns.has(name) && !(dispensable.includes(name) && constant(name))));
   if (data.runs.length > 1) shown.add("run");
-  // Where the values have units of their own, the name of the column would say another one.
-  const LABELS = { implementation: "kernels", time_ns: "time", speedup: "speed-up", tflops: "operations/s", gbps: "bytes/s", roofline_percent: "of the roof", sqnr_db: "SQNR", weight_bytes: "weights", peak_bytes: "peak memory" };
+  // Labels of columns whose name contains a unit other than the one displayed.
+  const LABELS = { time_ns: "time", speedup: "speed-up", tflops: "operations/s", gbps: "bytes/s", roofline_percent: "of the peak", sqnr_db: "SQNR", weight_bytes: "weights", peak_bytes: "peak memory" };
   let order = { name: null, up: true }, first = 0;
   let place;
 
   const listed = () => data.columns.filter(({ name, kind }) => shown.has(name) && kind !== "link");
-  // What was not measured comes last, whichever way round.
+  // Unmeasured cases are last in both directions.
   const sorted = (rows) => {
     const column = columns.get(order.name);
     if (column === undefined) return rows;
     const compare = column.numbers ? (a, b) => a - b : (a, b) => a.localeCompare(b, "en", { numeric: true });
-    const [there, absent] = [rows.filter((row) => cell(column, row) !== null), rows.filter((row) => cell(column, row) === null)];
-    there.sort((a, b) => compare(cell(column, a), cell(column, b)) * (order.up ? 1 : -1));
-    return [...there, ...absent];
+    const [present, absent] = [rows.filter((row) => cell(column, row) !== null), rows.filter((row) => cell(column, row) === null)];
+    present.sort((a, b) => compare(cell(column, a), cell(column, b)) * (order.up ? 1 : -1));
+    return [...present, ...absent];
   };
   const precision = (row) => {
     const [lo, hi, median] = ["time_ns_lo", "time_ns_hi", "time_ns"].map((name) => get(name, row));
@@ -41,16 +41,16 @@ function casesTable() {
         `${LABELS[name] ?? name} ${own ? (order.up ? "▲" : "▼") : ""}`);
       return element("th", { scope: "col", title: `${name}: ${doc}`, class: words ? "text" : undefined, "aria-sort": own ? (order.up ? "ascending" : "descending") : "none" }, sort);
     }), element("th", { scope: "col", class: "text" }, ALL_ROWS.some((row) => links(row).length) ? "files" : ""));
-    const turn = (by, text, possible) => element("button", { type: "button", disabled: possible ? undefined : "", onclick: () => { first += by; again(); } }, text);
+    const pageButton = (by, text, possible) => element("button", { type: "button", disabled: possible ? undefined : "", onclick: () => { first += by; again(); } }, text);
     const last = Math.min(first + PAGE, all.length);
     place.replaceChildren(element("div", { class: "scroll" }, element("table", { id: "cases-table" }, element("thead", {}, head), element("tbody", {}, ...all.slice(first, last).map(drawRow)))),
-      element("div", { class: "controls" }, turn(-PAGE, "Previous", first > 0), turn(PAGE, "Next", last < all.length),
+      element("div", { class: "controls" }, pageButton(-PAGE, "Previous", first > 0), pageButton(PAGE, "Next", last < all.length),
         element("span", { class: "faint" }, `${count(first + 1)} to ${count(last)} of ${count(all.length)}`)));
   };
 
   figure({
     id: "cases", title: "Cases", has: () => true,
-    lead: "A head sorts, and sorts the other way round when it is pressed again; what was not measured comes last. “all” opens everything that is known of a case.",
+    lead: "Press a heading to sort, again to reverse. Unmeasured cases are last. “all” opens all values of a case.",
     controls: (_, again) => {
       const boxes = data.columns.filter(({ kind }) => kind !== "link").map(({ name, doc }) => element("label", { class: "check", title: doc },
         filled(element("input", { type: "checkbox", checked: shown.has(name) ? "" : undefined }), { onchange: (event) => { if (event.target.checked) shown.add(name); else shown.delete(name); again(); } }, []), name));
@@ -60,7 +60,7 @@ function casesTable() {
   });
 }
 
-// Light and dark: as the system has it, until the reader says otherwise.
+// Theme of the system until the user selects one.
 function themes() {
   const button = document.getElementById("theme");
   const system = matchMedia("(prefers-color-scheme: dark)");

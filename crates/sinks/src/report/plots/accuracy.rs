@@ -1,4 +1,4 @@
-//! What accuracy costs in speed: the front of those that nothing beats in both.
+//! Scatter plot of accuracy against speed with its Pareto front.
 
 use super::axis::{Axis, around};
 use super::chart::{Chart, Point, Rule, Series, Weight};
@@ -18,7 +18,7 @@ pub(super) fn picture(rows: &Rows<'_>) -> Option<Picture> {
     }
     let known = judged.iter().filter_map(|row| row.record.accuracy.as_ref()?.sqnr_db);
     let (low, high) = around(known, false);
-    // An exact output has no noise: it lies above every figure.
+    // An exact output has no noise, so it is drawn above all SQNRs.
     let ceiling = high + (high - low) * 0.12;
     let small = rows.series(&judged, |row| {
         let accuracy = row.record.accuracy.as_ref()?;
@@ -47,8 +47,7 @@ pub(super) fn picture(rows: &Rows<'_>) -> Option<Picture> {
     let text = |value| format!("{} dB", digits(value, 3));
     let y = Axis { label: "SQNR".into(), text, is_log: false, range: Some((low, top)) };
     Some(Picture::Chart(Chart {
-        title: "Accuracy against speed: large points are means, the dashed line joins those that nothing beats in both"
-            .into(),
+        title: "Accuracy against speed: large points are means, the dashed line is the Pareto front".into(),
         x,
         y,
         series: faded.chain(means).collect(),
@@ -57,7 +56,7 @@ pub(super) fn picture(rows: &Rows<'_>) -> Option<Picture> {
     }))
 }
 
-/// Those that no other beats in both, by their speed.
+/// Pareto front, ordered by speed.
 fn front(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let beats = |one: &(f64, f64), other: &(f64, f64)| one != other && one.0 >= other.0 && one.1 >= other.1;
     let mut front: Vec<(f64, f64)> =
@@ -66,7 +65,7 @@ fn front(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     front
 }
 
-/// Along to the next point, then down to it: between two of them nothing is known to lie on a line.
+/// Steps of the front: horizontal to the next point, then down, since interpolated points are not attainable.
 fn steps(front: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let between = front.windows(2).flat_map(|pair| [(pair[1].0, pair[0].1), pair[1]]);
     front.first().copied().into_iter().chain(between).collect()

@@ -1,15 +1,15 @@
-//! Axes: from where to where they go, and which values are written at them.
+//! Axes: ranges and ticks.
 
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use std::ops::Range;
 
-/// An axis of a chart.
+/// Axis of a chart.
 pub(super) struct Axis {
     pub(super) label: String,
-    /// How a value is written.
+    /// Formats a value.
     pub(super) text: fn(f64) -> String,
     pub(super) is_log: bool,
-    /// From where to where; otherwise what its points need.
+    /// Fixed range; `None` fits the points.
     pub(super) range: Option<(f64, f64)>,
 }
 
@@ -18,14 +18,14 @@ impl Axis {
         Self { label: label.into(), text, is_log: true, range: None }
     }
 
-    /// From where to where it goes for these values.
+    /// Determines range and ticks for these values.
     pub(super) fn scale(&self, values: impl Iterator<Item = f64>, most_ticks: usize) -> Scale {
         let (lo, hi) = self.range.unwrap_or_else(|| around(values, self.is_log));
         Scale { lo, hi, is_log: self.is_log, ticks: ticks(lo, hi, self.is_log, most_ticks) }
     }
 }
 
-/// What lies between the ends of some values, with a little room around.
+/// Range of the values with a margin.
 pub(super) fn around(values: impl Iterator<Item = f64>, is_log: bool) -> (f64, f64) {
     let (lo, hi) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), value| (lo.min(value), hi.max(value)));
     if lo > hi {
@@ -39,7 +39,7 @@ pub(super) fn around(values: impl Iterator<Item = f64>, is_log: bool) -> (f64, f
     (lo - room, hi + room)
 }
 
-/// Round values between two ends, at most about so many.
+/// Returns about `most` round values between two ends.
 fn ticks(lo: f64, hi: f64, is_log: bool, most: usize) -> Vec<f64> {
     if is_log {
         let decades = (hi / lo).log10();
@@ -64,7 +64,7 @@ fn ticks(lo: f64, hi: f64, is_log: bool, most: usize) -> Vec<f64> {
     (first..).map(|count| count as f64 * step).take_while(|value| *value <= hi * 1.000_001).take(2 * most).collect()
 }
 
-/// An axis that knows its ends.
+/// Axis with a fixed range.
 #[derive(Clone)]
 pub(super) struct Scale {
     pub(super) lo: f64,
@@ -74,7 +74,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// What is written at its ticks.
+    /// Formats the ticks.
     pub(super) fn written(&self, text: fn(f64) -> String) -> Vec<String> {
         self.ticks.iter().map(|tick| text(*tick)).collect()
     }

@@ -1,4 +1,4 @@
-//! A table whose figures are bars.
+//! Table with bars.
 
 use plotters::element::{PathElement, Rectangle};
 use plotters::style::Color;
@@ -11,14 +11,14 @@ use super::sheet::{Area, Failed, TEXT, TITLE, shortened, text, width};
 const MARGIN: u32 = 16;
 const HEAD: u32 = 84;
 const LINE: u32 = 26;
-/// The longest bar.
+/// Maximum length of a bar.
 const BAR: u32 = 150;
 const GAP: u32 = 28;
-/// So many lines, and so many letters of a name: more is for the page.
+/// Maximum number of lines and of characters per name; the page shows more.
 const MOST: usize = 60;
 const LETTERS: usize = 48;
 
-/// A line for each thing, a column for each figure.
+/// Table with a line per item and a column per quantity.
 pub(super) struct Bars {
     pub(super) title: String,
     pub(super) columns: Vec<Column>,
@@ -30,25 +30,25 @@ pub(super) struct Column {
     pub(super) length: Length,
 }
 
-/// What the length of a bar says.
+/// Quantity shown by the length of a bar.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Length {
-    /// How far a ratio is from 1, where 2 and 1/2 are as far.
+    /// Distance of a ratio from 1, where 2 and 1/2 are equally far.
     Ratio,
-    /// The figure, beside the largest of its column.
+    /// Value relative to the maximum of its column.
     Amount,
-    /// Nothing: the figure stands alone.
+    /// No bar.
     None,
 }
 
 pub(super) struct Line {
     pub(super) name: String,
-    /// A figure for each column, as a number and as it is written.
+    /// Value and its text for each column.
     pub(super) figures: Vec<Option<(f64, String)>>,
 }
 
 impl Bars {
-    /// The same without columns that no line has a figure for.
+    /// Removes columns without values.
     pub(super) fn without_empty(mut self) -> Self {
         let is_used: Vec<bool> =
             (0..self.columns.len()).map(|place| self.lines.iter().any(|line| line.figures[place].is_some())).collect();
@@ -69,7 +69,7 @@ impl Bars {
         self.lines.iter().take(MOST).map(|line| width(&shortened(&line.name, LETTERS), TEXT)).max().unwrap_or(0)
     }
 
-    /// How wide the figures of a column are, and the whole of it.
+    /// Width of the texts of a column, and of the whole column.
     fn widths(&self, place: usize) -> (u32, u32) {
         let written = self.lines.iter().take(MOST).filter_map(|line| line.figures[place].as_ref());
         let figures = written.map(|(_, text)| width(text, TEXT)).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Calibrated machines side by side: peaks, levels of memory, rates over sizes, operators, patterns of fusion.
+//! Comparison of calibrated machines: peaks, memory levels, rates over sizes, operators, fusion patterns.
 
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use super::sheet::shortened;
 use crate::SinkError;
 use crate::report::run::ReportedProfile;
 
-/// What the pictures show of a profile.
+/// Part of a profile that the plots show.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Profile {
@@ -79,16 +79,16 @@ struct Fusion {
     speedup_factor: Option<f64>,
 }
 
-/// A profile and what it is called beside the others.
+/// Profile with a unique name.
 struct Machine {
     name: String,
     profile: Profile,
 }
 
-/// So many letters of a machine's name.
+/// Maximum characters of a machine's name.
 const LETTERS: usize = 32;
 
-/// What the profiles have figures for; nothing where there are none.
+/// Draws the plots for which the profiles have values.
 pub(super) fn pictures(profiles: &[ReportedProfile]) -> Result<Vec<(&'static str, Picture)>, SinkError> {
     let machines = machines(profiles)?;
     let all = [
@@ -110,7 +110,7 @@ fn machines(profiles: &[ReportedProfile]) -> Result<Vec<Machine>, SinkError> {
         Ok(Machine { name, profile })
     };
     let mut machines = profiles.iter().map(read).collect::<Result<Vec<Machine>, SinkError>>()?;
-    // Two of one machine are told apart by their files.
+    // Profiles of one machine are distinguished by their file names.
     let names: Vec<String> = machines.iter().map(|machine| machine.name.clone()).collect();
     for (machine, reported) in machines.iter_mut().zip(profiles) {
         if names.iter().filter(|name| **name == machine.name).count() > 1 {
@@ -120,7 +120,7 @@ fn machines(profiles: &[ReportedProfile]) -> Result<Vec<Machine>, SinkError> {
     Ok(machines)
 }
 
-/// The figures of a line, machine by machine, and how many times the first one's each of the others is.
+/// Ratio of each machine's rate, except the first, to the rate of the first machine.
 fn beside_the_first(rates: &[Option<f64>]) -> impl Iterator<Item = Option<(f64, String)>> {
     let first = rates.first().copied().flatten().filter(|rate| *rate > 0.0);
     rates.iter().skip(1).map(move |rate| {
@@ -138,7 +138,7 @@ fn over_the_first(machines: &[Machine]) -> impl Iterator<Item = Column> {
     machines.iter().skip(1).map(over)
 }
 
-/// The keys of all machines, in their order.
+/// Sorted keys of all machines.
 fn keys<'a, T: 'a>(machines: &'a [Machine], of: fn(&Profile) -> &BTreeMap<String, T>) -> BTreeSet<&'a str> {
     machines.iter().flat_map(|machine| of(&machine.profile).keys()).map(String::as_str).collect()
 }
@@ -156,7 +156,7 @@ fn peaks(machines: &[Machine]) -> Option<Picture> {
         let figures = found.map(|peak| peak.map(write)).chain(beside_the_first(&measured)).collect();
         Line { name: kind.to_owned(), figures }
     });
-    // Bytes and operations have no length in common.
+    // Bytes and operations have no common scale.
     let own = machines.iter().map(|machine| Column { head: shortened(&machine.name, LETTERS), length: Length::None });
     table("Measured peaks", own.chain(over_the_first(machines)).collect(), lines.collect())
 }
@@ -175,12 +175,12 @@ fn levels(machines: &[Machine]) -> Option<Picture> {
         let figures = vec![Some((level.gbps, bytes_per_second(level.gbps * 1e9))), Some((0.0, level.kind.clone()))];
         Line { name: name + &working_set, figures }
     });
-    let columns = [("bytes/s", Length::Amount), ("is", Length::None)];
+    let columns = [("bytes/s", Length::Amount), ("level", Length::None)];
     let columns = columns.map(|(head, length)| Column { head: head.into(), length }).into();
-    table("Levels of memory, by the working set of a copy", columns, lines.collect())
+    table("Memory levels, by working set of a copy", columns, lines.collect())
 }
 
-/// The rate of an operator over the bytes that it moves, for that with most sizes.
+/// Rate over bytes moved, for the operator with most sizes.
 fn sizes(machines: &[Machine]) -> Option<Picture> {
     let points = |key: &str, machine: &Machine| -> Vec<(f64, CurvePoint)> {
         let all = machine.profile.efficiency_curves.get(key).into_iter().flatten();
@@ -188,7 +188,7 @@ fn sizes(machines: &[Machine]) -> Option<Picture> {
     };
     let curves = keys(machines, |profile| &profile.efficiency_curves).into_iter();
     let longest = |key: &&str| machines.iter().map(|machine| points(key, machine).len()).max().unwrap_or(0);
-    // The first of those with as many.
+    // Reversed, so that the first of equals is chosen.
     let key = curves.rev().filter(|key| longest(key) > 0).max_by_key(longest)?;
     let all = || machines.iter().flat_map(|machine| points(key, machine)).map(|(_, point)| point);
     let of_operations = all().any(|point| point.gflops.is_some()) && !all().all(|point| point.gbps.is_some());
@@ -204,7 +204,7 @@ fn sizes(machines: &[Machine]) -> Option<Picture> {
         Series { name: machine.name.clone(), look, points: drawn.collect(), weight: Weight::Plain }
     });
     let series: Vec<Series> = series.filter(|series| !series.points.is_empty()).collect();
-    let (x, y) = (Axis::log("bytes of one pass", |value| letters(value) + "B"), Axis::log(label, text));
+    let (x, y) = (Axis::log("bytes per pass", |value| letters(value) + "B"), Axis::log(label, text));
     let title = format!("Calibration against size: {key}");
     (!series.is_empty()).then(|| Picture::Chart(Chart { title, x, y, series, rules: Vec::new(), is_joined: true }))
 }
@@ -230,11 +230,13 @@ fn operators(machines: &[Machine]) -> Option<Picture> {
         columns.push(Column { head: format!("{before}of the peak"), length: Length::Amount });
     }
     columns.extend(over_the_first(machines));
-    table("Operators: the highest rate over all sizes, and its share of the peak", columns, lines.collect())
+    table("Operators: maximum rate over all sizes, and its share of the peak", columns, lines.collect())
 }
 
-/// The highest rate of an operator, by arithmetic where it has any to speak of, else by traffic, and the highest share of the
-/// peak; a time where it has no rate, and how it ended where it has no time.
+/// Maximum rate of an operator, in FLOP/s or bytes/s, whichever is larger in units of 10⁹, and maximum share of the
+/// peak.
+///
+/// Without a rate the status of a size that failed, else the shortest time.
 fn best(machine: &Machine, name: &str) -> [Option<(f64, String)>; 2] {
     let own = || machine.profile.operation_profiles.values().filter(|one| one.name() == name);
     let most = |figure: fn(&Operation) -> Option<f64>| own().filter_map(figure).fold(0.0, f64::max);
@@ -252,7 +254,7 @@ fn best(machine: &Machine, name: &str) -> [Option<(f64, String)>; 2] {
     [rate, (share > 0.0).then(|| (share, percent(100.0 * share)))]
 }
 
-/// How many times faster an operator is than on the first machine, over the sizes that both have.
+/// Mean speed-up of an operator over the first machine, for the sizes that both measured.
 fn faster(first: &Machine, machine: &Machine, name: &str) -> Option<(f64, String)> {
     let timed = |one: &Operation| one.median_latency_ms.filter(|millis| *millis > 0.0);
     let own = first.profile.operation_profiles.iter().filter(|(_, one)| one.name() == name);
@@ -263,7 +265,7 @@ fn faster(first: &Machine, machine: &Machine, name: &str) -> Option<(f64, String
     Some((mean, format!("{} of {sizes}", times(mean))))
 }
 
-/// Each pattern over all its sizes.
+/// Fusion patterns over all sizes.
 fn fusion(machines: &[Machine]) -> Option<Picture> {
     let all = || machines.iter().flat_map(|machine| machine.profile.fusion_profiles.values());
     let names: BTreeSet<String> = all().map(Fusion::name).collect();
@@ -280,8 +282,8 @@ fn fusion(machines: &[Machine]) -> Option<Picture> {
         columns.push(Column { head: format!("{before}kernels"), length: Length::None });
         columns.push(Column { head: format!("{before}speed-up"), length: Length::Ratio });
     }
-    columns.push(Column { head: "bytes allow".into(), length: Length::Ratio });
-    table("Fusion: the middle of kernels in a pass, and the mean speed-up", columns, lines.collect())
+    columns.push(Column { head: "bound from bytes".into(), length: Length::Ratio });
+    table("Fusion: median kernels per pass, and mean speed-up", columns, lines.collect())
 }
 
 impl Fusion {
@@ -289,13 +291,13 @@ impl Fusion {
         format!("{} · {} · {}", self.operator, self.precision, self.implementation)
     }
 
-    /// What one kernel would buy if bytes alone took time.
+    /// Upper bound of the speed-up by fusion, from bytes alone.
     fn allowed(&self) -> Option<f64> {
         Some(self.unfused_bytes? / self.fused_bytes.filter(|bytes| *bytes > 0.0)?)
     }
 }
 
-/// How many kernels a pattern has unfused and fused, and its speed-up, or how it ended where it has none.
+/// Kernels of a pattern unfused and fused, and its speed-up, or the status if there is none.
 fn bought(machine: &Machine, name: &str) -> [Option<(f64, String)>; 2] {
     let own = || machine.profile.fusion_profiles.values().filter(|one| one.name() == name);
     let kernels = |count: fn(&Fusion) -> Option<f64>| median(own().filter_map(count));

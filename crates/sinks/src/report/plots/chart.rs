@@ -1,4 +1,4 @@
-//! Points, lines and intervals over two axes.
+//! Chart with points, lines and intervals over two axes.
 
 use plotters::chart::{ChartBuilder, ChartContext};
 use plotters::coord::cartesian::Cartesian2d;
@@ -13,7 +13,7 @@ use super::sheet::{Area, Failed, TEXT, TITLE, shortened, style, text, width};
 
 const WIDTH: u32 = 1200;
 const HEIGHT: u32 = 680;
-/// A line of the legend.
+/// Height of a legend line.
 const LINE: u32 = 22;
 const MARGIN: u32 = 16;
 
@@ -24,11 +24,11 @@ pub(super) struct Chart {
     pub(super) y: Axis,
     pub(super) series: Vec<Series>,
     pub(super) rules: Vec<Rule>,
-    /// Whether points of a series are joined.
+    /// True if the points of a series are connected.
     pub(super) is_joined: bool,
 }
 
-/// Points of one look.
+/// Points of one style.
 #[derive(Clone)]
 pub(super) struct Series {
     pub(super) name: String,
@@ -37,10 +37,10 @@ pub(super) struct Series {
     pub(super) weight: Weight,
 }
 
-/// How much a series stands out.
+/// Emphasis of a series.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Weight {
-    /// One of very many: without a line in the legend.
+    /// Background points without a legend entry.
     Faded,
     Plain,
     Large,
@@ -50,14 +50,14 @@ pub(super) enum Weight {
 pub(super) struct Point {
     pub(super) x: f64,
     pub(super) y: f64,
-    /// The ends of its interval.
+    /// Bounds of the confidence interval.
     pub(super) bounds: Option<(f64, f64)>,
 }
 
-/// A line that is no series: a roof, a front.
+/// Reference line, such as a peak or a Pareto front.
 pub(super) struct Rule {
     pub(super) corners: Vec<(f64, f64)>,
-    /// What stands at its end.
+    /// Label at the end of the line.
     pub(super) name: Option<String>,
     pub(super) is_dashed: bool,
 }
@@ -80,7 +80,7 @@ impl Chart {
             [lo, hi]
         });
         let ys = self.y.scale(of_y, 8);
-        let widest = ys.written(self.y.text).iter().map(|said| width(said, TEXT)).max().unwrap_or(0);
+        let widest = ys.written(self.y.text).iter().map(|label| width(label, TEXT)).max().unwrap_or(0);
         let mut drawn = ChartBuilder::on(&upper)
             .margin(MARGIN)
             .margin_top(68)
@@ -99,7 +99,7 @@ impl Chart {
             .y_label_formatter(&|value| (self.y.text)(*value))
             .x_desc(&self.x.label)
             .draw()?;
-        // Upright, so that it can be read.
+        // Horizontal, for readability.
         text(area, &self.y.label, (MARGIN as i32, 44), (TEXT, INK), (HPos::Left, VPos::Top))?;
         for rule in &self.rules {
             rule.draw(&mut drawn, (&xs, &ys))?;
@@ -119,7 +119,7 @@ impl Chart {
         self.series.iter().filter(|series| series.weight != Weight::Faded)
     }
 
-    /// How many series stand beside one another in the legend, and in how many lines.
+    /// Number of legend entries per line.
     fn legend_columns(&self) -> usize {
         let widest = self.named().map(|series| width(&shortened(&series.name, LETTERS), TEXT)).max().unwrap_or(0);
         ((WIDTH - 2 * MARGIN) / (widest + 44)).max(1) as usize
@@ -156,7 +156,7 @@ impl Chart {
     }
 }
 
-/// A legend names so many, in so many letters.
+/// Maximum number of legend entries, and of characters per entry.
 const MOST_NAMED: usize = 48;
 const LETTERS: usize = 44;
 
@@ -190,7 +190,7 @@ impl Series {
 }
 
 impl Look {
-    /// What fills a form, and what goes around it.
+    /// Fill and outline of a marker.
     fn styles(self, opacity: f64) -> (ShapeStyle, ShapeStyle) {
         let edge: RGBColor = if self.is_hollow || opacity < 0.5 { self.color } else { GROUND };
         let fill = if self.is_hollow { GROUND.to_rgba() } else { self.color.mix(opacity) };

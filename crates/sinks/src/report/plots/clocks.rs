@@ -1,4 +1,4 @@
-//! At which clock and power cases were measured, how warm the device was, and what held it back.
+//! Clock, power, temperature and throttling of the cases.
 
 use super::bars::{Bars, Column, Length, Line};
 use super::figures::{digits, percent};
@@ -18,7 +18,7 @@ pub(super) fn picture(rows: &Rows<'_>) -> Option<Picture> {
         })
         .collect();
     let columns = FIGURES.map(|(_, head, _)| Column { head: head.into(), length: Length::Amount }).into();
-    let title = "Clocks and power: the middle over the cases".into();
+    let title = "Clocks and power: median over the cases".into();
     (!lines.is_empty()).then(|| Picture::Bars(Bars { title, columns, lines }.without_empty()))
 }
 
@@ -26,13 +26,13 @@ type Figure = (&'static str, &'static str, fn(f64) -> String);
 
 const FIGURES: [Figure; 5] = [
     ("clock_mhz", "clock", |mhz| format!("{} MHz", digits(mhz, 4))),
-    ("memory_clock_mhz", "memory's clock", |mhz| format!("{} MHz", digits(mhz, 4))),
+    ("memory_clock_mhz", "memory clock", |mhz| format!("{} MHz", digits(mhz, 4))),
     ("power_w", "power", |watts| format!("{} W", digits(watts, 3))),
     ("temperature_c", "temperature", |degrees| format!("{} °C", digits(degrees, 3))),
-    ("held_back", "windows held back", |share| percent(100.0 * share)),
+    ("held_back", "throttled windows", |share| percent(100.0 * share)),
 ];
 
-/// The figure that a column shows.
+/// Value of a column.
 fn number(name: &str, record: &Record) -> Option<f64> {
     let column = COLUMNS.iter().find(|column| column.name == name)?;
     match column.cell(record)? {

@@ -1,6 +1,6 @@
-//! Figures as people read them, as the page writes them.
+//! Number formats, as on the page.
 
-/// Without zeros at the end, and so many digits at most.
+/// Formats at most `count` significant digits without trailing zeros.
 pub(super) fn digits(value: f64, count: usize) -> String {
     if value == 0.0 {
         return "0".into();
@@ -15,7 +15,7 @@ pub(super) fn digits(value: f64, count: usize) -> String {
 }
 
 fn scaled(value: f64, units: &[(&str, f64)]) -> String {
-    // A figure that rounds to the next unit is written in it.
+    // A value that rounds up to the next unit is written in that unit.
     let fitting = units.iter().rev().find(|(_, unit)| value.abs() >= unit * 0.9995).unwrap_or(&units[0]);
     format!("{} {}", digits(value / fitting.1, 3), fitting.0)
 }
@@ -31,7 +31,7 @@ pub(super) fn time(nanos: f64) -> String {
     scaled(nanos, &[("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)])
 }
 
-/// With a letter for thousands.
+/// Formats a value with an SI prefix.
 pub(super) fn letters(value: f64) -> String {
     scaled(value, &[("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15)])
 }
@@ -48,7 +48,7 @@ pub(super) fn percent(value: f64) -> String {
     format!("{} %", digits(value, 3))
 }
 
-/// Three digits always, so that figures under one another can be compared.
+/// Formats a ratio with three significant digits, including zeros, so that columns align.
 pub(super) fn times(ratio: f64) -> String {
     let size = ratio.abs().log10().floor();
     if !(-4.0..3.0).contains(&size) {

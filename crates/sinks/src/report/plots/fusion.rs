@@ -1,4 +1,4 @@
-//! Whether fewer kernels ran than a pattern has operators, what that bought, and what the bytes allow.
+//! Fusion: kernels per pass, speed-up, and its upper bound from bytes.
 
 use calorimeter_case::{FusionModel, Mode, Suite};
 
@@ -36,17 +36,17 @@ pub(super) fn picture(rows: &Rows<'_>) -> Option<Picture> {
         .collect();
     let heads = [
         ("fused", Length::None),
-        ("kernels in a pass", Length::Amount),
+        ("kernels per pass", Length::Amount),
         ("speed-up", Length::Ratio),
         ("bytes unfused", Length::None),
         ("bytes fused", Length::None),
-        ("bytes allow", Length::Ratio),
+        ("bound from bytes", Length::Ratio),
     ];
     let columns = heads.map(|(head, length)| Column { head: head.into(), length }).into();
     (!lines.is_empty()).then(|| Picture::Bars(Bars { title: "Fusion".into(), columns, lines }.without_empty()))
 }
 
-/// What one kernel would buy if bytes alone took time.
+/// Upper bound of the speed-up by fusion, from bytes alone.
 fn allowed(record: &Record) -> Option<f64> {
     let model = record.case.fusion.as_ref()?;
     (model.fused_bytes > 0).then(|| model.unfused_bytes as f64 / model.fused_bytes as f64)

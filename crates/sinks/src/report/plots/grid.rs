@@ -1,4 +1,4 @@
-//! Ratios over two axes of names: the heat map.
+//! Heat map of ratios.
 
 use plotters::element::Rectangle;
 use plotters::style::text_anchor::{HPos, VPos};
@@ -12,20 +12,20 @@ use super::sheet::{Area, Failed, TEXT, TITLE, shortened, text, width};
 const MARGIN: u32 = 16;
 const HEAD: u32 = 84;
 const LINE: u32 = 28;
-/// So many rows and columns, and so many letters of a name: more is for the page.
+/// Maximum number of rows and columns, and of characters per name; the page shows more.
 const MOST_ROWS: usize = 60;
 const MOST_COLUMNS: usize = 16;
 const LETTERS: usize = 40;
 const HEAD_LETTERS: usize = 18;
 
-/// A ratio for each pair of names, where there is one.
+/// Ratios by row and column; cells may be empty.
 pub(super) struct Grid {
     pub(super) title: String,
-    /// What the rows and the columns are.
+    /// Titles of rows and columns.
     pub(super) axes: [String; 2],
     pub(super) rows: Vec<String>,
     pub(super) columns: Vec<String>,
-    /// Row by row: the ratio, and of how many cases it is.
+    /// Mean ratio and number of cases, row by row.
     pub(super) cells: Vec<Vec<Option<(f64, usize)>>>,
 }
 
@@ -98,7 +98,7 @@ impl Grid {
     }
 }
 
-/// Blue where it is faster, orange where it is slower, and the more so the farther from 1.
+/// Blue for faster and orange for slower; more saturated with the distance from 1.
 fn color(ratio: f64) -> RGBColor {
     let far = ratio.log2();
     if far.abs() <= 0.02 {

@@ -1,4 +1,4 @@
-//! Geometric means of speed-ups over two axes: those that the page shows first.
+//! Geometric means of speed-ups over two axes, chosen as on the page.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use super::grid::Grid;
 use super::picture::Picture;
 use super::rows::{Row, Rows, distinct, grouped, mean, speedup};
 
-/// What a row is called along an axis; axes of shapes are sizes.
+/// Property by which cases are arranged in rows or columns.
 #[derive(Clone, Copy, PartialEq)]
 enum Along<'a> {
     What,
@@ -16,7 +16,7 @@ enum Along<'a> {
     Shape,
     Device,
     Element,
-    /// An axis of the shape.
+    /// Axis of the shape.
     Size(&'a str),
 }
 
@@ -24,9 +24,9 @@ impl<'a> Along<'a> {
     fn label(self) -> &'a str {
         match self {
             Self::What => "recipe or operator",
-            Self::Who => "recipe and kernels",
+            Self::Who => "recipe and implementation",
             Self::Workload => "workload",
-            Self::Implementation => "kernels",
+            Self::Implementation => "implementation",
             Self::Shape => "shape",
             Self::Device => "device",
             Self::Element => "dtype",
@@ -48,7 +48,7 @@ impl<'a> Along<'a> {
         })
     }
 
-    /// Sizes by size, names as they first come, and what others are compared with before them.
+    /// Sorts sizes numerically; other labels stay in order of first occurrence, with the baseline first.
     fn ordered(self, mut names: Vec<String>) -> Vec<String> {
         match self {
             Self::Size(_) | Self::Shape => names.sort_by(|one, other| by_numbers(one, other)),
@@ -58,7 +58,7 @@ impl<'a> Along<'a> {
     }
 }
 
-/// Texts with numbers in them, by their numbers.
+/// Compares texts by the numbers in them.
 fn by_numbers(one: &str, other: &str) -> Ordering {
     let numbers = |text: &str| -> Vec<u64> {
         text.split(|letter: char| !letter.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
@@ -76,7 +76,7 @@ pub(super) fn picture(rows: &Rows<'_>) -> Option<Picture> {
     let down = [Along::What, Along::Workload, Along::Implementation, Along::Shape].into_iter().find(tells);
     let down = down.unwrap_or(Along::What);
     let across = if down == Along::Shape {
-        // Of a single recipe the shapes are one column: over one of their axes only a diagonal would be filled.
+        // For a single recipe the shapes form one column; over one of their axes only a diagonal would be filled.
         Along::Who
     } else {
         let others = [Along::Shape, Along::Workload, Along::Device, Along::Element];

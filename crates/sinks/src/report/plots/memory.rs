@@ -1,4 +1,4 @@
-//! How much smaller the weights are, and how much less memory was in use.
+//! Savings of weight bytes and peak memory.
 
 use super::bars::{Bars, Column, Length, Line};
 use super::figures::{bytes, times};
@@ -29,13 +29,13 @@ pub(super) fn picture(rows: &Rows<'_>) -> Option<Picture> {
         })
         .collect();
     let heads = [
-        ("weights smaller", Length::Ratio),
+        ("weight saving", Length::Ratio),
         ("largest weights", Length::None),
-        ("peak smaller", Length::Ratio),
+        ("peak saving", Length::Ratio),
         ("largest peak", Length::Amount),
     ];
     let columns = heads.map(|(head, length)| Column { head: head.into(), length }).into();
-    let title = "Memory: how many times smaller than the baseline's".into();
+    let title = "Memory: savings relative to the baseline".into();
     (!lines.is_empty()).then(|| Picture::Bars(Bars { title, columns, lines }.without_empty()))
 }
 

@@ -1,4 +1,4 @@
-//! The figures of the page as files: SVG and PNG of each, for papers and slides. What they show is what the page shows first.
+//! Plots of the page as SVG and PNG files, for papers and slides, with the page's initial selections.
 
 mod accuracy;
 mod axis;
@@ -28,7 +28,7 @@ use picture::Picture;
 use rows::Rows;
 use sheet::Failed;
 
-/// Draws what the records and profiles have figures for, and says where the files are: `NAME.svg` and `NAME.png`.
+/// Draws the plots for which records and profiles have values; returns the paths `NAME.svg` and `NAME.png`.
 pub fn write_plots(runs: &[ReportedRun], profiles: &[ReportedProfile], dir: &Path) -> Result<Vec<PathBuf>, SinkError> {
     let mut paths = Vec::new();
     for (name, picture) in pictures(&Rows::of(runs)).into_iter().chain(calibration::pictures(profiles)?) {
@@ -45,7 +45,7 @@ pub fn write_plots(runs: &[ReportedRun], profiles: &[ReportedProfile], dir: &Pat
     Ok(paths)
 }
 
-/// Every picture of the records that there is something for, in the order of the page.
+/// Plots of the records, in the order of the page.
 fn pictures(rows: &Rows<'_>) -> Vec<(&'static str, Picture)> {
     let one = |name, picture: Option<Picture>| picture.map(|picture| (name, picture));
     let before = [one("speed-ups", heat_map::picture(rows)), one("roofline", roofline::picture(rows))];

@@ -1,4 +1,4 @@
-//! Operators: the mean speed-up, the middle rate and share of the roof, by whose kernels ran.
+//! Operators: mean speed-up, median rate and median share of the peak, by implementation.
 
 use super::bars::{Bars, Column, Length, Line};
 use super::figures::{bytes_per_second, percent, times};
@@ -15,7 +15,7 @@ pub(super) fn picture(rows: &Rows<'_>) -> Option<Picture> {
     let kernels = distinct(shown.iter().map(|row| row.record.case.implementation));
     let mut columns = Vec::new();
     for kernel in &kernels {
-        let heads = [("speed-up", Length::Ratio), ("bytes/s", Length::None), ("of the roof", Length::Amount)];
+        let heads = [("speed-up", Length::Ratio), ("bytes/s", Length::None), ("of the peak", Length::Amount)];
         columns.extend(heads.map(|(head, length)| Column { head: format!("{kernel} {head}"), length }));
     }
     let lines: Vec<Line> = grouped(shown.into_iter(), |row| row.record.case.workload)
@@ -37,6 +37,6 @@ pub(super) fn picture(rows: &Rows<'_>) -> Option<Picture> {
             Line { name: name.to_string(), figures: kernels.iter().flat_map(|kernel| of_kernel(*kernel)).collect() }
         })
         .collect();
-    let title = "Operators: mean speed-up over eager, middle rate and share of the roof".into();
+    let title = "Operators: mean speed-up over eager, median rate and share of the peak".into();
     (!lines.is_empty()).then(|| Picture::Bars(Bars { title, columns, lines }.without_empty()))
 }

@@ -1,4 +1,4 @@
-//! The colors and forms of the page, in its light dress.
+//! Colors and markers of the page's light theme.
 
 use plotters::style::RGBColor;
 
@@ -13,7 +13,7 @@ pub(super) const RULE: RGBColor = color(0xd4d9df);
 pub(super) const FASTER: RGBColor = color(0x2b7bba);
 pub(super) const SLOWER: RGBColor = color(0xd9822b);
 
-/// What is compared has one of these; whose kernels ran is told by forms.
+/// Colors of recipes and operators; implementations have different markers.
 const SERIES: [RGBColor; 8] = [
     color(0x0072b2),
     color(0xc2500a),
@@ -24,26 +24,26 @@ const SERIES: [RGBColor; 8] = [
     color(0x6a4fb0),
     color(0x7a3b1d),
 ];
-/// What everything else is compared with.
+/// Color of the baseline.
 const BASELINE: RGBColor = color(0x5c6670);
 
-/// How a series looks. The second eight colors are those of the first, hollow.
+/// Style of a series. The colors repeat after eight, with hollow markers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Look {
     pub(super) color: RGBColor,
     pub(super) is_hollow: bool,
-    /// The place of its kernels among those of the run.
+    /// Index of the implementation, which selects the marker.
     pub(super) form: usize,
 }
 
 impl Look {
-    /// By the place of what is compared; the baseline has none.
+    /// Style by the index of the recipe or operator; the baseline has none.
     pub(super) fn of(place: Option<usize>, form: usize) -> Self {
         let color = place.map_or(BASELINE, |place| SERIES[place % 8]);
         Self { color, is_hollow: place.is_some_and(|place| place % 16 >= 8), form }
     }
 
-    /// The corners of its form around a point, for a size of 4 about as large as a letter.
+    /// Corners of the marker around a point; a size of 4 is about as large as a letter.
     pub(super) fn corners(self, size: f64) -> Vec<(i32, i32)> {
         let corners: Vec<(f64, f64)> = match self.form % 5 {
             0 => (0..12).map(|step| (f64::from(step) / 6.0 * std::f64::consts::PI).sin_cos()).collect(),
@@ -72,7 +72,7 @@ impl Look {
     }
 }
 
-/// A color between two others.
+/// Interpolates between two colors.
 pub(super) fn between(from: RGBColor, to: RGBColor, share: f64) -> RGBColor {
     let mixed = |from: u8, to: u8| (f64::from(from) + (f64::from(to) - f64::from(from)) * share).round() as u8;
     RGBColor(mixed(from.0, to.0), mixed(from.1, to.1), mixed(from.2, to.2))

@@ -1,4 +1,4 @@
-//! What can be drawn.
+//! Plots and their encodings.
 
 use plotters_backend::DrawingBackend;
 
@@ -8,18 +8,18 @@ use super::grid::Grid;
 use super::palette::GROUND;
 use super::sheet::{Area, Failed, pixels, vectors};
 
-/// A picture, as what it says and not yet as lines.
+/// Plot before rendering.
 pub(super) enum Picture {
     /// Points over two axes.
     Chart(Chart),
-    /// A table whose figures are bars.
+    /// Table with bars.
     Bars(Bars),
-    /// Ratios over two axes of names.
+    /// Heat map.
     Grid(Grid),
 }
 
 impl Picture {
-    /// In pixels.
+    /// Size in pixels.
     pub(super) fn size(&self) -> (u32, u32) {
         match self {
             Self::Chart(chart) => chart.size(),
@@ -28,14 +28,14 @@ impl Picture {
         }
     }
 
-    /// As a document of its own.
+    /// Renders a standalone SVG document.
     pub(super) fn svg(&self) -> Result<String, Failed> {
         let mut document = String::new();
         self.draw(&vectors(&mut document, self.size()))?;
         Ok(document)
     }
 
-    /// As a PNG.
+    /// Renders a PNG.
     pub(super) fn png(&self) -> Result<Vec<u8>, Failed> {
         let (width, height) = self.size();
         let mut bytes = vec![0; 3 * width as usize * height as usize];

@@ -1,4 +1,4 @@
-//! Every case under what its machine reaches.
+//! Roofline plot of all cases.
 
 use super::axis::{Axis, around};
 use super::chart::{Chart, Point, Rule};
@@ -7,7 +7,7 @@ use super::picture::Picture;
 use super::rows::Rows;
 use crate::record::{Record, Roofline};
 
-/// So many different peaks are drawn.
+/// Maximum number of peaks per direction.
 const PEAKS: usize = 4;
 
 pub(super) fn picture(rows: &Rows<'_>) -> Option<Picture> {
@@ -27,7 +27,7 @@ pub(super) fn picture(rows: &Rows<'_>) -> Option<Picture> {
     let compute = peaks(|roofline| roofline.peak_tflops, 1e12);
     let memory = peaks(|roofline| roofline.peak_gbps, 1e9);
     let points = || series.iter().flat_map(|series| &series.points);
-    // The corner of the roof belongs to the picture.
+    // The ridge point must be visible.
     let corner = compute.first().zip(memory.first()).map(|(compute, memory)| compute / memory);
     let xs = around(points().map(|point| point.x).chain(corner), true);
     let ys = around(points().map(|point| point.y).chain(compute.iter().copied()), true);

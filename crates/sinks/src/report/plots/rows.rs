@@ -1,4 +1,4 @@
-//! The records of a report as the page sees them: what is compared, by whom it was computed, and how that looks.
+//! Records of a report as plotted: series by recipe or operator and implementation.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,17 +10,17 @@ use super::palette::Look;
 use crate::record::Record;
 use crate::report::run::ReportedRun;
 
-/// The records of all runs.
+/// Records of all runs.
 pub(super) struct Rows<'a> {
-    /// Those that were measured, each with the name of its run.
+    /// Measured records.
     pub(super) measured: Vec<Row<'a>>,
-    /// All of them.
+    /// All records.
     pub(super) all: Vec<Row<'a>>,
     whats: Vec<String>,
     kernels: Vec<Implementation>,
 }
 
-/// A record and the run that it belongs to.
+/// Record with the name of its run.
 #[derive(Clone, Copy)]
 pub(super) struct Row<'a> {
     pub(super) run: &'a str,
@@ -37,17 +37,17 @@ impl<'a> Rows<'a> {
         Self { whats: whats.collect(), kernels, measured, all }
     }
 
-    /// The measured rows that have something.
+    /// Measured rows that fulfill a condition.
     pub(super) fn with(&self, has: impl Fn(&Record) -> bool) -> Vec<Row<'a>> {
         self.measured.iter().copied().filter(|row| has(row.record)).collect()
     }
 
-    /// The axes of all shapes.
+    /// Axes of all shapes.
     pub(super) fn axes(&self) -> Vec<&'a str> {
         distinct(self.all.iter().flat_map(|row| row.record.case.shape.iter().map(|(axis, _)| axis)))
     }
 
-    /// Color says what is compared and form says whose kernels ran, the same in every picture.
+    /// Style of a series: color by recipe or operator, marker by implementation, consistent over all plots.
     fn look(&self, row: Row<'_>) -> Look {
         let what = row.what();
         let place = self.whats.iter().position(|known| *known == what);
@@ -55,7 +55,7 @@ impl<'a> Rows<'a> {
         Look::of(place, self.kernels.iter().position(|known| *known == kernels).unwrap_or(0))
     }
 
-    /// A series for each thing and whose kernels ran; a row without a point is left out.
+    /// Returns a series per recipe or operator and implementation; rows without a point are omitted.
     pub(super) fn series(&self, rows: &[Row<'a>], point: impl Fn(Row<'a>) -> Option<Point>) -> Vec<Series> {
         let groups = grouped(rows.iter().copied(), |row| row.who());
         let series = groups.into_iter().map(|(name, rows)| Series {
@@ -69,7 +69,7 @@ impl<'a> Rows<'a> {
 }
 
 impl Row<'_> {
-    /// What is compared: the recipe of a model, and an operator by its own name.
+    /// Compared item: the recipe of a model, or the name of an operator.
     pub(super) fn what(self) -> String {
         let case = &self.record.case;
         match case.mode {
@@ -78,12 +78,12 @@ impl Row<'_> {
         }
     }
 
-    /// The same, and whose kernels ran.
+    /// Compared item and implementation.
     pub(super) fn who(self) -> String {
         format!("{} · {}", self.what(), self.record.case.implementation)
     }
 
-    /// The recipe with all that is laid over it.
+    /// Recipe with sparsity and scaling.
     pub(super) fn recipe(self) -> String {
         let case = &self.record.case;
         let recipe = variant(case.recipe, case.sparsity);
@@ -94,27 +94,27 @@ impl Row<'_> {
     }
 }
 
-/// Whether it is a model, and no operator.
+/// True for models, false for operators.
 pub(super) fn is_model(record: &Record) -> bool {
     !record.case.mode.is_operator()
 }
 
-/// The speed-up, where there is one.
+/// Speed-up, if positive.
 pub(super) fn speedup(record: &Record) -> Option<f64> {
     record.speedup.as_ref().map(|speedup| speedup.ratio).filter(|ratio| *ratio > 0.0)
 }
 
-/// The median time of one pass.
+/// Median time of one pass, if positive.
 pub(super) fn nanos(record: &Record) -> Option<f64> {
     record.time.time_ns.map(|time| time.median).filter(|nanos| *nanos > 0.0)
 }
 
-/// Each value once, in the order in which they first come.
+/// Distinct values in order of first occurrence.
 pub(super) fn distinct<T: Clone + Eq + Hash>(values: impl Iterator<Item = T>) -> Vec<T> {
     grouped(values, Clone::clone).into_iter().map(|(value, _)| value).collect()
 }
 
-/// What has the same key together, in the order in which keys first come.
+/// Groups items by key, in order of first occurrence.
 pub(super) fn grouped<T, K: Clone + Eq + Hash>(
     items: impl Iterator<Item = T>,
     key: impl Fn(&T) -> K,
@@ -132,13 +132,13 @@ pub(super) fn grouped<T, K: Clone + Eq + Hash>(
     groups
 }
 
-/// The geometric mean of some ratios, if there are any.
+/// Geometric mean, if there are values.
 pub(super) fn mean(ratios: impl Iterator<Item = f64>) -> Option<f64> {
     let logs: Vec<f64> = ratios.filter(|ratio| *ratio > 0.0).map(f64::ln).collect();
     (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
 }
 
-/// The middle of some figures, if there are any.
+/// Median, if there are values.
 pub(super) fn median(figures: impl Iterator<Item = f64>) -> Option<f64> {
     let mut figures: Vec<f64> = figures.collect();
     figures.sort_unstable_by(f64::total_cmp);

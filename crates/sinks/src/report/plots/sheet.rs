@@ -1,4 +1,4 @@
-//! What pictures are drawn on: vectors or pixels. Letters come with the program, so that a machine without fonts draws them, too.
+//! Canvas of the plots: vectors or pixels, with an embedded font for machines without fonts.
 
 use noto_sans_mono_bitmap::{FontWeight, RasterHeight, RasterizedChar, get_raster, get_raster_width};
 use plotters::backend::{BitMapBackend, SVGBackend};
@@ -11,37 +11,37 @@ use plotters_backend::{
 };
 use std::error::Error;
 
-/// A canvas of plotters on which text is as wide as our letters.
+/// plotters backend that measures text with the embedded font.
 pub(super) struct Sheet<B> {
     canvas: B,
-    /// Whether letters are drawn pixel by pixel; whoever shows vectors has fonts.
+    /// True if text is rasterized; viewers of vector graphics have fonts.
     in_pixels: bool,
 }
 
-/// Where a picture is drawn, in pixels.
+/// Drawing area in pixels.
 pub(super) type Area<B> = DrawingArea<Sheet<B>, Shift>;
 
-/// Why a picture was not drawn.
+/// Error of drawing or encoding.
 pub(super) type Failed = Box<dyn Error + Send + Sync>;
 
-/// The heights of lines of text.
+/// Heights of text.
 pub(super) const TEXT: u32 = 16;
 pub(super) const TITLE: u32 = 20;
 
-/// A document of vectors that is to be drawn on.
+/// Drawing area on an SVG document.
 pub(super) fn vectors(document: &mut String, size: (u32, u32)) -> Area<SVGBackend<'_>> {
     Sheet { canvas: SVGBackend::with_string(document, size), in_pixels: false }.into_drawing_area()
 }
 
-/// Pixels that are to be drawn on, three bytes each.
+/// Drawing area on RGB pixels.
 pub(super) fn pixels(pixels: &mut [u8], size: (u32, u32)) -> Area<BitMapBackend<'_>> {
     Sheet { canvas: BitMapBackend::with_buffer(pixels, size), in_pixels: true }.into_drawing_area()
 }
 
-/// A line of text of a height and a color, where `pos` says which of its ends is given.
+/// Draws a line of text; `pos` is the anchor at the given point.
 pub(super) fn text<B: DrawingBackend>(
     area: &Area<B>,
-    said: &str,
+    content: &str,
     at: (i32, i32),
     (height, color): (u32, RGBColor),
     pos: (HPos, VPos),
@@ -50,21 +50,21 @@ where
     B::ErrorType: 'static,
 {
     let style = style(height, color).pos(Pos::new(pos.0, pos.1));
-    Ok(area.draw_text(said, &style, at)?)
+    Ok(area.draw_text(content, &style, at)?)
 }
 
-/// The style of text of a height.
+/// Style of text with a height and color.
 pub(super) fn style(height: u32, color: RGBColor) -> TextStyle<'static> {
     (FontFamily::Monospace, height).into_font().color(&color)
 }
 
-/// How wide a text is.
-pub(super) fn width(said: &str, height: u32) -> u32 {
+/// Width of a text in pixels.
+pub(super) fn width(content: &str, height: u32) -> u32 {
     let letter = get_raster_width(FontWeight::Regular, raster(height.into()));
-    (said.chars().count() * letter) as u32
+    (content.chars().count() * letter) as u32
 }
 
-/// No longer than so many letters.
+/// Truncates a text to `most` characters, ending in dots.
 pub(super) fn shortened(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
@@ -76,7 +76,7 @@ fn raster(height: f64) -> RasterHeight {
     if height < 18.0 { RasterHeight::Size16 } else { RasterHeight::Size20 }
 }
 
-/// The letter, or what stands for those that the font does not have.
+/// Bitmap of a character, with replacements for those that the font lacks.
 fn letter(letter: char, height: RasterHeight) -> RasterizedChar {
     let alike = match letter {
         '–' | '−' => '-',
@@ -148,7 +148,7 @@ impl<B: DrawingBackend> DrawingBackend for Sheet<B> {
         style: &S,
         (x, y): BackendCoord,
     ) -> Result<(), DrawingErrorKind<B::ErrorType>> {
-        // A name from a record may hold anything, and a document of vectors may not.
+        // Names in records may hold control characters, which are invalid in SVG.
         let text: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
         if !self.in_pixels {
             return self.canvas.draw_text(&text, style, (x, y));

@@ -1,4 +1,4 @@
-//! How figures change with size: for the workload and the axis along which most can be followed.
+//! Metrics over size, for the workload and axis with most sizes.
 
 use super::axis::Axis;
 use super::chart::{Chart, Point};
@@ -7,18 +7,18 @@ use super::picture::Picture;
 use super::rows::{Row, Rows, distinct, grouped, nanos};
 use crate::record::Record;
 
-/// A figure that changes with size.
+/// Metric that is plotted over size.
 struct Figure {
     file: &'static str,
     label: &'static str,
     text: fn(f64) -> String,
     read: fn(&Record) -> Option<f64>,
-    /// Whether it is a time, and no rate: what its interval is.
+    /// True for times, false for rates, whose confidence interval is inverted.
     is_time: bool,
 }
 
 const FIGURES: [Figure; 4] = [
-    Figure { file: "sizes-time", label: "time of one pass", text: time, read: nanos, is_time: true },
+    Figure { file: "sizes-time", label: "time per pass", text: time, read: nanos, is_time: true },
     Figure {
         file: "sizes-bytes-per-second",
         label: "bytes per second",
@@ -35,14 +35,14 @@ const FIGURES: [Figure; 4] = [
     },
     Figure {
         file: "sizes-share-of-the-roof",
-        label: "share of the roof",
+        label: "share of the peak",
         text: percent,
         read: |record| record.rates.roofline.as_ref().map(|roofline| roofline.percent),
         is_time: false,
     },
 ];
 
-/// What changes along a picture.
+/// Quantity on the x axis.
 #[derive(Clone, Copy, PartialEq)]
 enum Size<'a> {
     Axis(&'a str),
@@ -64,25 +64,25 @@ impl Size<'_> {
     fn label(self) -> String {
         match self {
             Self::Axis(axis) => axis.to_owned(),
-            Self::Operations => "operations of one pass".into(),
-            Self::Bytes => "bytes of one pass".into(),
+            Self::Operations => "operations per pass".into(),
+            Self::Bytes => "bytes per pass".into(),
         }
     }
 }
 
-/// A picture for each figure that is there.
+/// Plots of all metrics with values.
 pub(super) fn pictures(rows: &Rows<'_>) -> Vec<(&'static str, Picture)> {
     let timed = rows.with(|record| nanos(record).is_some());
     let axes = rows.axes().into_iter().map(Size::Axis);
     let several = |size: &Size<'_>| distinct(timed.iter().filter_map(|row| size.of(row))).len() > 1;
     let sizes: Vec<Size> = axes.chain([Size::Operations, Size::Bytes]).filter(several).collect();
     let parts = Held::of(rows);
-    // Operations and bytes change with everything: they are for shapes that have no axis of their own to follow.
+    // Operations and bytes vary with every axis, so they are used only if no axis has several sizes.
     let worth = |size: &Size<'_>| {
         let longest = groups(&timed, *size, &parts).first().map_or(0, |(_, group)| lengths(group, *size));
         (longest > 1 && matches!(size, Size::Axis(_)), longest)
     };
-    // The first of those that are worth as much.
+    // Reversed, so that the first of equals is chosen.
     let Some(&size) = sizes.iter().rev().max_by_key(|size| worth(size)) else { return Vec::new() };
     FIGURES.iter().filter_map(|figure| Some((figure.file, picture(rows, &timed, size, figure, &parts)?))).collect()
 }
@@ -105,14 +105,14 @@ fn picture(rows: &Rows<'_>, timed: &[Row<'_>], size: Size<'_>, figure: &Figure, 
     Some(Picture::Chart(Chart { title, x, y, series, rules: Vec::new(), is_joined: true }))
 }
 
-/// The interval of a time, and of a rate that follows from it.
+/// Confidence interval of a time, or of a rate derived from it.
 fn bounds(record: &Record, figure: f64, is_time: bool) -> Option<(f64, f64)> {
     let time = record.time.time_ns?;
     let (lo, hi) = (time.lo.filter(|lo| *lo > 0.0)?, time.hi?);
     Some(if is_time { (lo, hi) } else { (figure * time.median / hi, figure * time.median / lo) })
 }
 
-/// What tells groups of cases apart, where it differs at all.
+/// Properties other than sizes that distinguish groups of cases, if they vary.
 struct Held(Vec<fn(&Row<'_>) -> String>);
 
 impl Held {
@@ -127,7 +127,7 @@ impl Held {
         Self(parts.into_iter().filter(|part| distinct(rows.all.iter().map(part)).len() > 1).collect())
     }
 
-    /// What is held while one size changes.
+    /// Name of a group: all that is constant while one size varies.
     fn name(&self, row: &Row<'_>, size: Size<'_>) -> String {
         let others = row.record.case.shape.iter().filter(|(axis, _)| match size {
             Size::Axis(own) => *axis != own,
@@ -138,7 +138,7 @@ impl Held {
     }
 }
 
-/// Cases that can be followed over a size, the longest first.
+/// Groups of cases that differ in one size, longest first.
 fn groups<'a>(rows: &[Row<'a>], size: Size<'_>, held: &Held) -> Vec<(String, Vec<Row<'a>>)> {
     let with_size = rows.iter().copied().filter(|row| size.of(row).is_some());
     let mut groups = grouped(with_size, |row| held.name(row, size));

@@ -1,4 +1,4 @@
-//! The passes of training side by side, shape by shape.
+//! Training passes, by model, shape and implementation.
 
 use calorimeter_case::Mode;
 use calorimeter_case::record::Record;
@@ -8,7 +8,7 @@ use super::figures::{time, times};
 use super::picture::Picture;
 use super::rows::{Rows, distinct, grouped, mean, median, nanos, speedup};
 
-/// In the order in which a step has them.
+/// Suffixes of workload names, in the order of a training step.
 const ORDER: [&str; 7] = ["_forward", "_backward", "_forward_backward", "_adamw", "_sgd", "_adamw_step", "_sgd_step"];
 
 pub(super) fn picture(rows: &Rows<'_>) -> Option<Picture> {
@@ -34,16 +34,16 @@ pub(super) fn picture(rows: &Rows<'_>) -> Option<Picture> {
         [Column { head: head.into(), length: time }, Column { head: "speed-up".into(), length: ratio }]
     };
     let columns = passes.iter().flat_map(of_pass).collect();
-    let title = "Training: the middle time of each pass, and the speed-up over the same pass of the baseline".into();
+    let title = "Training: median time of each pass, and speed-up over the pass of the baseline".into();
     (!lines.is_empty()).then(|| Picture::Bars(Bars { title, columns, lines }.without_empty()))
 }
 
-/// Which pass of a step it is.
+/// Index of the pass in [`ORDER`].
 fn place(record: &Record) -> Option<usize> {
     ORDER.iter().rposition(|end| record.case.workload.as_str().ends_with(end))
 }
 
-/// The model and its shape.
+/// Model and its shape.
 fn model(record: &Record) -> String {
     let name = record.case.workload.as_str();
     let model = place(record).and_then(|place| name.strip_suffix(ORDER[place])).unwrap_or(name);

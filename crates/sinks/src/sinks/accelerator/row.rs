@@ -1,4 +1,4 @@
-//! A record as a row of their table: facts of the case, statistics of each metric, and at the end what they do not have.
+//! Row of accelerator-microbenchmarks: facts of the case, statistics of each metric, then our own columns.
 
 use super::statistics::{NAMES, Sorted};
 use crate::python;
@@ -7,10 +7,10 @@ use calorimeter_case::{Case, Dtype, Element};
 use chrono::{DateTime, Utc};
 use serde::{Serialize, Serializer};
 
-/// A cell with the name of its column.
+/// Cell with the name of its column.
 pub type Column = (String, Cell);
 
-/// What stands in a cell.
+/// Cell content.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     Whole(u64),
@@ -21,7 +21,7 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// As Python prints it.
+    /// Formats the cell as Python does.
     pub fn text(&self) -> String {
         match self {
             Self::Whole(number) => number.to_string(),
@@ -43,20 +43,20 @@ impl Serialize for Cell {
     }
 }
 
-/// The columns of one record, in their order.
+/// Columns of a record, in order.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// The case and its medians.
+    /// Case and its medians.
     pub metadata: Vec<Column>,
     /// Statistics of each metric.
     pub metrics: Vec<Column>,
-    /// Statistics that only newer versions have: behind the others, so that places of columns stay.
+    /// Statistics of newer versions, behind the others so that column positions are stable.
     pub newer: Vec<Column>,
-    /// What tells rows apart that were one row there.
+    /// Columns that distinguish our rows: implementation, device and regime.
     pub ours: Vec<Column>,
 }
 
-/// A list of measurements under the name of its metric; `None` where it cannot be computed.
+/// Measurements of a metric; `None` if not computable.
 struct Metric {
     name: &'static str,
     values: Option<Sorted>,
@@ -69,7 +69,7 @@ impl Metric {
 }
 
 impl Row {
-    /// The row of a case whose launches were timed one by one.
+    /// Row of a case with individually timed launches.
     pub fn of(record: &Record) -> Option<Self> {
         let case = &record.case;
         if record.outcome.status != Status::Ok || record.time.iterations_ns.is_empty() {
@@ -120,7 +120,7 @@ fn product(record: &Record) -> (Vec<Column>, Vec<Metric>) {
     let of_peak = |(rates, peak): (Vec<f64>, f64)| rates.into_iter().map(|rate| rate / peak).collect();
     let metrics = vec![
         Metric::new("step_time_ms", Some(times)),
-        // Their spelling. One device is measured, so the total is the same.
+        // Original spelling. With one device the total equals the rate per device.
         Metric::new("tflops_per_sec_pre_device", tflops.clone()),
         Metric::new("tflops_per_sec", tflops.clone()),
         Metric::new("MFU", tflops.zip(peak).map(of_peak)),
@@ -151,7 +151,7 @@ fn traffic(record: &Record) -> (Vec<Column>, Vec<Metric>) {
     (metadata, metrics)
 }
 
-/// Between host and device. What goes both ways in one launch has a time for both alone.
+/// Transfer between host and device. Simultaneous transfers in both directions have one common time.
 fn transfer(record: &Record) -> (Vec<Column>, Vec<Metric>) {
     const WAYS: [&str; 2] = ["H2D_bw (GiB/s)", "D2H_bw (GiB/s)"];
     let (case, times) = (&record.case, milliseconds(record));
@@ -170,7 +170,7 @@ fn transfer(record: &Record) -> (Vec<Column>, Vec<Metric>) {
     (axes(case, &[]), metrics)
 }
 
-/// Between devices.
+/// Transfer between devices.
 fn exchange(record: &Record) -> (Vec<Column>, Vec<Metric>) {
     let (case, times) = (&record.case, milliseconds(record));
     let gigabytes = counts(case).1.map(|bytes| bytes as f64 / 1e9);
@@ -185,25 +185,25 @@ fn milliseconds(record: &Record) -> Vec<f64> {
     record.time.iterations_ns.iter().map(|&nanos| nanos as f64 / 1e6).collect()
 }
 
-/// An amount per second in a unit, in their order of operations.
+/// Amount per second in a unit, with the original order of operations.
 fn rates(milliseconds: &[f64], amount: Option<f64>, unit: f64) -> Option<Vec<f64>> {
     amount.map(|amount| milliseconds.iter().map(|time| amount / (time / 1e3) / unit).collect())
 }
 
-/// Operations and bytes as they count them, or as we do.
+/// Operations and bytes as the original counts them, else our counts.
 fn counts(case: &Case) -> (Option<u64>, Option<u64>) {
     let published = case.published.as_deref().copied().unwrap_or_default();
     (published.flops.or(case.flops), published.bytes.or(case.bytes))
 }
 
-/// The sizes, in their order where they have one.
+/// Sizes, with the axes of `order` first.
 fn axes(case: &Case, order: &[&str]) -> Vec<Column> {
     let first = order.iter().filter_map(|axis| Some((*axis, case.shape.get(axis)?)));
     let rest = case.shape.iter().filter(|(axis, _)| !order.contains(axis));
     first.chain(rest).map(|(axis, size)| (axis.to_owned(), Cell::Whole(size))).collect()
 }
 
-/// The number types that stand behind the sizes, for the benchmarks that have them there.
+/// Dtype column next to the sizes, for benchmarks that have one there.
 fn types(case: &Case) -> Option<Column> {
     let output = case.output.unwrap_or(Element::E4m3);
     match case.workload.as_str() {
@@ -214,7 +214,7 @@ fn types(case: &Case) -> Option<Column> {
     }
 }
 
-/// The number types that one benchmark has behind its counts, in its own words for them.
+/// Dtype columns after the counts, for the benchmark that has them there, in its own notation.
 fn types_of_products(case: &Case) -> Vec<Column> {
     if case.workload != "gemm_simple_with_dtype" {
         return Vec::new();
@@ -246,7 +246,7 @@ fn jax_name(element: Element) -> String {
     name.to_owned()
 }
 
-/// Bytes of one number, where it has whole ones.
+/// Bytes per element, if whole.
 fn width(element: Element) -> Option<u64> {
     (element.bits().is_multiple_of(8)).then(|| u64::from(element.bits() / 8))
 }
@@ -274,11 +274,11 @@ fn number(values: &Option<Sorted>, of: impl Fn(&Sorted) -> f64) -> Cell {
     values.as_ref().map_or(Cell::Empty, |values| Cell::Number(of(values)))
 }
 
-/// Which test it was and when, in the form of their pipeline.
+/// Name and time of the test, in the format of the original pipeline.
 fn test(record: &Record) -> Vec<Column> {
     let time = |time: &Option<String>| {
         let parsed = time.as_deref().and_then(|time| DateTime::parse_from_rfc3339(time).ok());
-        // They put a Z behind the offset.
+        // The original appends a Z to the offset.
         parsed.map_or(Cell::Empty, |time| {
             Cell::Text(time.with_timezone(&Utc).format("%Y-%m-%dT%H:%M:%S%.6f+00:00Z").to_string())
         })
@@ -362,7 +362,7 @@ mod tests {
         assert!(Row::of(&Record { time: Time { iterations_ns: vec![], ..record.time.clone() }, ..record }).is_none());
     }
 
-    /// A launch of one millisecond over these axes.
+    /// Record of a launch of one millisecond with these axes.
     fn moved(workload: &str, axes: &[(&'static str, u64)]) -> Record {
         let shape = axes.iter().copied().collect();
         let case = Case { workload: workload.parse().unwrap(), shape, bytes: Some(3_000_000), ..Case::default() };

@@ -1,35 +1,35 @@
-//! The figures that a list of measurements is reported by.
+//! Statistics of a list of measurements.
 
-/// Their names, in the order of their columns.
+/// Names of the statistics, in column order.
 pub const NAMES: [&str; 8] = ["p50", "p90", "p95", "p99", "avg", "max", "num_runs", "min"];
 
-/// A list of measurements, sorted; never empty.
+/// Sorted, nonempty list of measurements.
 pub struct Sorted(Vec<f64>);
 
 impl Sorted {
-    /// None of an empty list: it has no figures.
+    /// Sorts the values; `None` for an empty list.
     pub fn new(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
         (!values.is_empty()).then_some(Self(values))
     }
 
-    /// How many there are.
+    /// Number of values.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Their mean, from the distances to the least: equal values have themselves as their mean, to the last digit.
+    /// Mean, computed from distances to the minimum, so that the mean of equal values is exact.
     pub fn mean(&self) -> f64 {
         let (least, _) = self.ends();
         least + self.0.iter().map(|value| value - least).sum::<f64>() / self.len() as f64
     }
 
-    /// The first and the last.
+    /// Minimum and maximum.
     pub fn ends(&self) -> (f64, f64) {
         (self.0[0], self.0[self.len() - 1])
     }
 
-    /// NumPy's percentile, linear between neighbors, in its order of operations.
+    /// Percentile with linear interpolation, in NumPy's order of operations.
     pub fn percentile(&self, percent: f64) -> f64 {
         let place = percent / 100.0 * (self.len() - 1) as f64;
         let (below, above) = (self.0[place.floor() as usize], self.0[place.ceil() as usize]);

@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! `linear` by burn's operations.
 
 use super::LinearModel;
 use crate::{BurnModel, Forward};

@@ -1,4 +1,4 @@
-//! By kernels of the processor.
+//! `linear` by CPU kernels.
 
 use super::LinearModel;
 use crate::host::linear;

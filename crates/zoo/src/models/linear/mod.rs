@@ -1,4 +1,4 @@
-//! `linear`: one linear layer without bias, `[m, k] -> [m, n]`.
+//! `linear`: Y = X Wᵀ, one linear layer without bias. X is `[m, k]`, W is `[n, k]`, Y is `[m, n]`.
 
 mod burn;
 mod host;
@@ -10,11 +10,11 @@ use crate::registry::table::Zoo;
 use crate::{Definition, ExactLinear, Layout, Matrix, Sample};
 use calorimeter_shapes::Shape;
 
-/// One linear layer.
+/// Linear layer without bias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinearModel;
 
-/// Registers it with the ways to run it.
+/// Registers `linear` with its implementations.
 pub(super) fn register(zoo: &Zoo) {
     zoo.models([LinearModel]).burn().cube().native().host();
 }

@@ -1,4 +1,4 @@
-//! By CUDA's libraries and kernels of ours.
+//! `linear` on CUDA.
 
 use super::LinearModel;
 use crate::native::linear;

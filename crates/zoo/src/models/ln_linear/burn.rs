@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! `ln_linear_<activation>` by burn's operations.
 
 use super::LnLinear;
 use crate::normalize::{in_f32, layer_norm};

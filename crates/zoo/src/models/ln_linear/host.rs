@@ -1,4 +1,4 @@
-//! By kernels of the processor.
+//! `ln_linear_<activation>` by CPU kernels.
 
 use super::LnLinear;
 use crate::host::linear;

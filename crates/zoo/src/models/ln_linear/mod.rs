@@ -1,4 +1,5 @@
-//! `ln_linear_<activation>`: layer normalization without parameters, a linear layer without bias, an activation.
+//! `ln_linear_<activation>`: y = act(layer_norm(x) Wᵀ), without gain and biases. x is `[m, k]`, W is `[n, k]`, y is
+//! `[m, n]`.
 
 mod burn;
 mod host;
@@ -10,21 +11,21 @@ use crate::registry::table::Zoo;
 use crate::{Activate, Activation, Definition, ExactLinear, Layout, Matrix, Sample};
 use calorimeter_shapes::Shape;
 
-/// Layer normalization, linear layer, activation.
+/// Layer normalization, linear layer and activation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LnLinear(
-    /// What follows the linear layer.
+    /// Activation behind the linear layer.
     pub Activation,
 );
 
 impl LnLinear {
-    /// One for each activation.
+    /// Models for all activations.
     pub fn all() -> [Self; 7] {
         Activation::ALL.map(Self)
     }
 }
 
-/// Registers them with the ways to run them.
+/// Registers the models with their implementations.
 pub(super) fn register(zoo: &Zoo) {
     zoo.models(LnLinear::all()).burn().cube().native().host();
 }
@@ -42,7 +43,7 @@ impl Definition for LnLinear {
         }
     }
 
-    // The activation may be written in any case, and is a ReLU where it is left out.
+    // The name of the activation is case-insensitive; without one it is ReLU.
     fn answers_to(&self, name: &str) -> bool {
         match name.strip_prefix("ln_linear") {
             Some("") => self.0 == Activation::Relu,
@@ -57,7 +58,8 @@ impl Definition for LnLinear {
 
     fn layout(&self, shape: Shape) -> Layout {
         let (m, k, n) = (shape.m(), shape.k(), shape.n());
-        // Unfused, the normalization holds two f32 copies of the input, and the product exists before its activation.
+        // Unfused, the normalization holds two f32 copies of the input, and the matmul output exists before the
+        // activation.
         Layout { input: (m, k), output: (m, n), linears: vec![(n, k)], intermediate: 4 * m * k + m * n }
     }
 
@@ -70,7 +72,7 @@ impl Definition for LnLinear {
     }
 
     fn sample(&self, shape: Shape) -> Sample {
-        // Behind an activation nothing is known of sums.
+        // Checksums do not follow from the inputs behind an activation, so whole rows are sampled.
         Sample::of_whole_rows(shape)
     }
 

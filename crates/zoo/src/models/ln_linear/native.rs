@@ -1,4 +1,4 @@
-//! By CUDA's libraries and kernels of ours.
+//! `ln_linear_<activation>` on CUDA.
 
 use super::LnLinear;
 use crate::native::linear;

@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! `transformer_block` by burn's operations.
 
 use super::{HEADS, TOKENS, TransformerBlock};
 use crate::normalize::{in_f32, rms_norm};

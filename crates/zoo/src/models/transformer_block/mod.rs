@@ -1,7 +1,7 @@
 //! `transformer_block`: pre-norm attention and MLP with residuals, eight heads, no masks, no biases.
 //!
-//! The input is a batch of `m` sequences of 16 tokens with `k` features; `n` plays no part. Norms run in f32 with unit
-//! weights, attention is written out, GELU uses the error function.
+//! The input is a batch of `m` sequences of 16 tokens with `k` features; `n` is unused. RMS norms run in f32 with unit
+//! gains, attention is written out as matmuls and a softmax, GELU uses the error function.
 
 mod burn;
 #[cfg(feature = "cuda")]
@@ -15,14 +15,14 @@ use crate::registry::table::Zoo;
 use crate::{Definition, ExactLinear, Layout, Matrix, Sample, ZooError};
 use calorimeter_shapes::Shape;
 
-/// Operations of its products that can be counted.
+/// Maximum operations of the linear layers, so that counts do not overflow.
 const MOST: u128 = 1 << 60;
 
-/// A transformer block.
+/// Transformer block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TransformerBlock;
 
-/// Registers it with the ways to run it.
+/// Registers `transformer_block` with its implementations.
 pub(super) fn register(zoo: &Zoo) {
     zoo.models([TransformerBlock]).burn().cube().native();
 }
@@ -51,7 +51,7 @@ impl Definition for TransformerBlock {
     fn layout(&self, shape: Shape) -> Layout {
         let (rows, k) = (shape.m() * TOKENS, shape.k());
         let linears = vec![(3 * k, k), (k, k), (4 * k, k), (k, 4 * k)];
-        // The widest moment: the MLP's hidden layer before and after its activation, beside the residual.
+        // Peak: the hidden layer of the MLP before and after its activation, and the residual.
         Layout { input: (rows, k), output: (rows, k), linears, intermediate: rows * k * 10 }
     }
 
@@ -64,13 +64,13 @@ impl Definition for TransformerBlock {
         14
     }
 
-    // No sequence knows of another.
+    // Sequences are independent.
     fn rows_together(&self) -> usize {
         TOKENS as usize
     }
 
     fn sample(&self, shape: Shape) -> Sample {
-        // A whole sequence is needed to compute any of its tokens; two of them, the first and the last, are enough.
+        // Computing any token requires its whole sequence; the first and the last sequence are sampled.
         let (m, tokens, k) = (shape.m() as usize, TOKENS as usize, shape.k() as usize);
         let last = (m > 1 && k <= 8192).then_some(m - 1);
         let rows = [0].into_iter().chain(last).flat_map(|b| b * tokens..(b + 1) * tokens).collect();

@@ -1,4 +1,4 @@
-//! By CUDA's libraries and kernels of ours.
+//! `transformer_block` on CUDA: four linear layers with fused prologues.
 
 use super::{HEADS, TOKENS, TransformerBlock};
 use crate::native::layer::Layer;
@@ -11,12 +11,12 @@ use calorimeter_kernels::native::{Buffer, LinearShape, Machine, ShortAttention};
 use calorimeter_recipes::Treatment;
 use std::sync::Arc;
 
-/// The four layers, of which the second begins with attention, and what they leave for each other.
+/// The four linear layers and the buffers between them; attention is the prologue of the second.
 struct Block {
     layers: [Layer; 4],
-    /// Queries, keys and values side by side.
+    /// Queries, keys and values, concatenated along the columns.
     qkv: Buffer,
-    /// The input with attention added.
+    /// Attention output plus residual.
     attended: Buffer,
     hidden: Buffer,
 }
@@ -33,7 +33,8 @@ impl NativeModel for TransformerBlock {
         let Layout { input: (rows, k), linears, .. } = problem.layout();
         let (rows, k) = (rows as usize, k as usize);
         let normalized = LayerForm { prologue: Prologue::RmsNorm, ..LayerForm::PRODUCT };
-        // Attention and GELU belong to the layers behind them: what makes codes of their inputs applies them on the way.
+        // Attention and GELU are prologues of the layers behind them: the kernels that quantize inputs apply them on
+        // the fly.
         let attended = Prologue::ShortAttention { heads: HEADS as usize };
         let activated = Prologue::Activation(Activation::Gelu);
         let added = LayerForm { added: true, ..LayerForm::PRODUCT };

@@ -1,16 +1,16 @@
-//! What it computes, in double precision.
+//! Double-precision reference of `transformer_block`.
 
 use super::{HEADS, TOKENS};
 use crate::normalize::rms_norm_exact;
 use crate::{Activate, Activation, ExactLinear, Matrix, Sample};
 
-/// The sampled sequences, whole.
+/// Outputs of the sampled sequences.
 pub fn of(k: usize, input: &Matrix, linears: &[ExactLinear], sample: &Sample) -> Vec<f64> {
     let sequences = sample.rows.chunks(TOKENS as usize);
     sequences.flat_map(|rows| sequence(rows.iter().flat_map(|&r| input.row(r)).copied(), k, linears)).collect()
 }
 
-/// One sequence through the block in double precision.
+/// Forward pass of one sequence in double precision.
 fn sequence(input: impl Iterator<Item = f32>, k: usize, linears: &[ExactLinear]) -> Vec<f64> {
     let input: Vec<f64> = input.map(f64::from).collect();
     let (tokens, head) = (TOKENS as usize, k / HEADS as usize);

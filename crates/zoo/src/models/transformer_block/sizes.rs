@@ -1,6 +1,6 @@
-//! Its sizes that are always the same.
+//! Fixed sizes of `transformer_block`.
 
-/// Tokens of each sequence.
+/// Tokens per sequence.
 pub const TOKENS: u64 = 16;
 /// Attention heads.
 pub const HEADS: u64 = 8;

@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! Activations by burn's operations: computed in f32, rounded once to the dtype of the input.
 
 use super::{CUBIC, ElementwiseActivation, SLOPE};
 use crate::operators::sequences::floats;
@@ -20,7 +20,7 @@ impl ElementwiseActivation {
         match self {
             Self::Gelu => Activation::Gelu.apply(x),
             Self::GeluTanh => {
-                // Not burn's own: its cube is a power, which GPUs do not define for negative numbers.
+                // burn's own approximation cubes with a power function, which GPUs do not define for negative bases.
                 let cube = x.clone() * x.clone() * x.clone();
                 let inner = (x.clone() + cube * CUBIC) * SLOPE;
                 x * (inner.tanh() + 1.0) * 0.5

@@ -1,4 +1,4 @@
-//! By a kernel of ours, through CubeCL.
+//! CubeCL kernel for the activations.
 
 use super::ElementwiseActivation;
 use crate::{CubeOf, CubePass, Pass, Spec, Value, ZooError, cube_pass};

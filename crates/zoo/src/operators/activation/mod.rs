@@ -1,4 +1,4 @@
-//! Activations, element by element.
+//! `gelu`, `gelu_tanh` and `silu`: elementwise activations of x `[batch * sequence, dimension]`.
 
 mod burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
@@ -13,29 +13,29 @@ use crate::registry::table::Zoo;
 use crate::{Cost, Fill, Operand, Operation, Signature, Slot, Spec, Suite};
 use calorimeter_kernels::host::Rowwise;
 
-/// An activation.
+/// Elementwise activation y = f(x).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum ElementwiseActivation {
-    /// x Φ(x), with the error function.
+    /// x Φ(x), with Φ from the error function.
     Gelu,
-    /// The approximation of the same by a hyperbolic tangent.
+    /// 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³))): the tanh approximation of GELU.
     GeluTanh,
     /// x sigmoid(x).
     Silu,
 }
 
-/// √(2/π).
+/// √(2/π), the factor inside the tanh.
 const SLOPE: f64 = std::f64::consts::FRAC_2_SQRT_PI * std::f64::consts::FRAC_1_SQRT_2;
 
 const CUBIC: f64 = 0.044715;
 
 impl ElementwiseActivation {
-    /// Every one.
+    /// All activations.
     pub const ALL: [Self; 3] = [Self::Gelu, Self::GeluTanh, Self::Silu];
 }
 
-/// Registers them with the ways to run them.
+/// Registers the activations with their implementations.
 pub(super) fn register(zoo: &Zoo) {
     for (activation, kernel) in [
         (ElementwiseActivation::Gelu, Rowwise::Gelu),
@@ -56,7 +56,7 @@ impl Signature for ElementwiseActivation {
     }
 
     fn about(&self) -> &'static str {
-        "an activation, element by element"
+        "elementwise activation"
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -64,7 +64,7 @@ impl Signature for ElementwiseActivation {
     }
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
-        // Far enough from zero for the tails to be seen.
+        // Row means up to 4 cover the tails of the functions.
         vec![input(spec).filled(Fill::Offset)]
     }
 
@@ -74,17 +74,17 @@ impl Signature for ElementwiseActivation {
 }
 
 impl Cost for ElementwiseActivation {
-    // A function such as erf, tanh or exp counts as one.
+    // erf, tanh and exp count as one operation each.
     fn flops(&self, spec: &Spec) -> u64 {
-        let each = match self {
+        let per_element = match self {
             // Scale, erf, add, multiply, halve.
             Self::Gelu => 5,
-            // Three products and a sum, scale, tanh, add, multiply, halve.
+            // Three multiplications and an addition for the polynomial; scale, tanh, add, multiply, halve.
             Self::GeluTanh => 9,
             // Negate, exp, add, divide.
             Self::Silu => 4,
         };
-        each * count(spec)
+        per_element * count(spec)
     }
 
     fn intermediate(&self, spec: &Spec) -> u64 {

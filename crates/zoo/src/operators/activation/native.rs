@@ -1,4 +1,4 @@
-//! By a kernel of ours.
+//! CUDA elementwise kernel for the activations.
 
 use super::ElementwiseActivation;
 use crate::operators::native_plans;

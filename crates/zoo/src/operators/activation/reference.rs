@@ -1,4 +1,4 @@
-//! What it computes, in double precision, and how far a kernel may be from that.
+//! Double-precision reference and tolerance of the activations.
 
 use super::{CUBIC, ElementwiseActivation, SLOPE};
 use crate::gate::Tolerance;
@@ -15,14 +15,14 @@ impl Exact for ElementwiseActivation {
         sample.by_elements(|row, col| self.exact(f64::from(inputs[0].at(row, col))))
     }
 
-    // The two kinds of GELU differ by less than f16 and bf16 round, so only f32 tells one from the other.
+    // The two GELU variants differ by less than one rounding in f16 and bf16, so only f32 distinguishes them.
     fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
         element_wise(spec)
     }
 }
 
 impl ElementwiseActivation {
-    /// Its value in double precision.
+    /// f(x) in double precision.
     fn exact(self, x: f64) -> f64 {
         match self {
             Self::Gelu => Activation::Gelu.exact(x),

@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! `add_ln` by burn's operations: sum and normalization in f32, each output rounded once.
 
 use super::AddLn;
 use crate::operators::layer_norm;

@@ -1,4 +1,4 @@
-//! By a kernel of ours, through CubeCL.
+//! CubeCL layer normalization kernel with a residual input.
 
 use super::AddLn;
 use crate::{CubeOf, CubePass, Pass, Spec, Value, ZooError, cube_pass};

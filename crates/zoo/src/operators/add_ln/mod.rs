@@ -1,6 +1,7 @@
-//! The residual sum of a transformer block with the layer normalization that follows it.
+//! `add_ln`: s = x + residual and y = layer_norm(s) * gain + bias, as in a pre-norm transformer block.
 //!
-//! The normalized output is that of the sum before it is rounded for storing.
+//! x, residual, s and y are `[batch * sequence, dimension]`; gain and bias are `[1, dimension]`. y is computed from the
+//! unrounded sum. A fused kernel reads x and the residual once and writes both outputs.
 
 mod burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
@@ -17,14 +18,14 @@ use crate::registry::table::Zoo;
 use crate::{Cost, Fill, FusionModel, Operand, Operation, Signature, Slot, Spec, Suite};
 use calorimeter_kernels::host::Rowwise;
 
-/// `add_ln`.
+/// Operator `add_ln`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AddLn;
 
-/// Which output is the sum; the other is normalized.
+/// Index of the output s = x + residual; output 1 is the normalized sum.
 const SUM: usize = 0;
 
-/// Registers it with the ways to run it.
+/// Registers `add_ln` with its implementations.
 pub(super) fn register(zoo: &Zoo) {
     zoo.operators([AddLn]).burn().cube().native().host(ByRows(Rowwise::AddLayerNorm));
 }
@@ -35,7 +36,7 @@ impl Signature for AddLn {
     }
 
     fn about(&self) -> &'static str {
-        "the sum with a residual, and its layer normalization with gain and bias"
+        "residual addition, then layer normalization with gain and bias"
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -53,7 +54,7 @@ impl Signature for AddLn {
 }
 
 impl Cost for AddLn {
-    // A sum for each number, then a layer normalization.
+    // One addition per element, then a layer normalization.
     fn flops(&self, spec: &Spec) -> u64 {
         count(spec) + LayerNorm.flops(spec)
     }

@@ -1,4 +1,4 @@
-//! By a kernel of ours.
+//! CUDA kernel that adds and normalizes in one pass.
 
 use super::AddLn;
 use crate::operators::native_plans;

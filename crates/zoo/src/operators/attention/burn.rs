@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! Attention by burn's operations: materialized scores, mask, softmax and the matmul with V.
 
 use super::{Attention, Form, Size, Stage};
 use crate::{BurnPass, Pass, Spec, Value};
@@ -14,7 +14,7 @@ impl BurnPass for Attention {
         let (stage, in_f32) = (self.stage, self.form == Form::HeadsInF32);
         let inputs: Vec<Tensor<B, 4>> =
             inputs.into_iter().map(|input| input.float().reshape([batch, heads, sequence, width])).collect();
-        // True where it hides: one mask for all heads, made once.
+        // True where a key is hidden. One mask for all heads, created once.
         let mask = self.causal.then(|| {
             let mask = Tensor::<B, 2, Bool>::tril_mask([sequence, sequence], 0, &inputs[0].device());
             mask.unsqueeze::<4>().expand([batch, heads, sequence, sequence])
@@ -25,15 +25,15 @@ impl BurnPass for Attention {
             if stage == Stage::Scores {
                 return vec![Value::Float(scores.reshape([rows, sequence]))];
             }
-            let seen = match &mask {
+            let visible = match &mask {
                 Some(mask) => scores.mask_fill(mask.clone(), f32::NEG_INFINITY),
                 None => scores,
             };
-            let shares = softmax(seen, 3);
+            let weights = softmax(visible, 3);
             vec![Value::Float(match stage {
-                Stage::Mixed if in_f32 => shares.cast(dtype).matmul(inputs[2].clone()).reshape([rows, width]),
-                Stage::Mixed => shares.matmul(inputs[2].clone()).reshape([rows, width]),
-                _ => shares.reshape([rows, sequence]),
+                Stage::Mixed if in_f32 => weights.cast(dtype).matmul(inputs[2].clone()).reshape([rows, width]),
+                Stage::Mixed => weights.matmul(inputs[2].clone()).reshape([rows, width]),
+                _ => weights.reshape([rows, sequence]),
             })]
         })
     }

@@ -1,7 +1,7 @@
-//! Attention: softmax(Q K^T / sqrt(d)) V, whole or its first steps.
+//! Attention: softmax(Q Kᵀ / √d) V, complete or its first steps.
 //!
-//! Queries, keys, values and mixtures are matrices `[batch * heads * sequence, width]`, scores are
-//! `[batch * heads * sequence, sequence]`.
+//! Q, K, V and the output are `[batch * heads * sequence, head_dim]`. Scores are `[batch * heads * sequence,
+//! sequence]`.
 
 mod burn;
 #[cfg(feature = "cuda")]
@@ -19,40 +19,40 @@ use crate::{
 use calorimeter_recipes::{Dtype, Element};
 use calorimeter_shapes::Axes;
 
-/// One kind of attention.
+/// Attention operator: head layout, mask and last computed stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attention {
     name: &'static str,
     form: Form,
-    /// Whether a position sees no later one.
+    /// True if each position attends to itself and earlier positions only.
     causal: bool,
     stage: Stage,
 }
 
-/// Which heads there are, and where the softmax is computed.
+/// Head layout and precision of the softmax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// One head as wide as the model, as branes-ai/graphs measures it.
+    /// Single head of the model width, as measured by branes-ai/graphs.
     Flat,
-    /// Several heads, every step in the type of the inputs.
+    /// Several heads; all steps in the dtype of the inputs.
     Heads,
-    /// Several heads; the softmax is in f32, the products are in the type of the inputs.
+    /// Several heads; softmax in f32, matmuls in the dtype of the inputs.
     HeadsInF32,
 }
 
-/// How far it goes.
+/// Last computed stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
-    /// To the scaled scores.
+    /// Scaled scores Q Kᵀ / √d.
     Scores,
-    /// To their softmax.
+    /// Softmax of the scores.
     Softmax,
-    /// To the mixture of values.
+    /// Product of the softmax with V.
     Mixed,
 }
 
 impl Attention {
-    /// What is worth fusing: the steps of one head, and several heads without and with a mask.
+    /// Fusion patterns: the stages of single-head attention, and multi-head attention with and without a causal mask.
     pub const PATTERNS: [Self; 5] = [
         Self { name: "qk_scores", form: Form::Flat, causal: false, stage: Stage::Scores },
         Self { name: "qk_softmax", form: Form::Flat, causal: false, stage: Stage::Softmax },
@@ -61,20 +61,20 @@ impl Attention {
         Self { name: "attention_4d_causal", form: Form::Heads, causal: true, stage: Stage::Mixed },
     ];
 
-    /// What large models run.
+    /// Attention variants of large language models.
     pub const OF_MODELS: [Self; 2] = [
         Self { name: "attention", form: Form::HeadsInF32, causal: false, stage: Stage::Mixed },
         Self { name: "attention_causal", form: Form::HeadsInF32, causal: true, stage: Stage::Mixed },
     ];
 }
 
-/// An attention's sizes.
+/// Sizes of an attention operator.
 #[derive(Debug, Clone, Copy)]
 struct Size {
     batch: u64,
     heads: u64,
     sequence: u64,
-    /// Numbers of a position in one head.
+    /// Elements of one position in one head (head_dim).
     width: u64,
 }
 
@@ -96,7 +96,7 @@ impl Size {
     }
 }
 
-/// Registers what is worth fusing with the ways to run it.
+/// Registers the fusion patterns with their implementations.
 pub(super) fn register_patterns(zoo: &Zoo) {
     for attention in Attention::PATTERNS {
         let ways = zoo.operators([attention]).burn();
@@ -106,13 +106,13 @@ pub(super) fn register_patterns(zoo: &Zoo) {
     }
 }
 
-/// Registers what large models run with the ways to run it.
+/// Registers the variants of large language models with their implementations.
 pub(super) fn register_of_models(zoo: &Zoo) {
     zoo.operators(Attention::OF_MODELS).burn().native_where(Attention::natively);
 }
 
 impl Attention {
-    /// What the kernel takes.
+    /// Checks that the CUDA kernel supports the dtype and head size.
     fn natively(&self, spec: &Spec) -> Result<(), String> {
         let Size { width, .. } = Size::of(self.form, spec);
         let halves = matches!(spec.element, Element::Float(Dtype::F16 | Dtype::Bf16));
@@ -120,7 +120,7 @@ impl Attention {
             return Ok(());
         }
         Err(format!(
-            "`native` runs {} in f16 and bf16, with heads of up to 128 numbers in multiples of 8; these are {width} in {}",
+            "`native` runs {} in f16 and bf16 with head sizes up to 128 in multiples of 8, not {width} in {}",
             self.name, spec.element
         ))
     }
@@ -133,9 +133,9 @@ impl Signature for Attention {
 
     fn about(&self) -> &'static str {
         match self.form {
-            Form::Flat => "attention of one head as wide as the model: its scores, their softmax, or all of it",
-            Form::Heads => "attention of several heads, without or with a causal mask",
-            Form::HeadsInF32 => "attention of several heads, its softmax in f32",
+            Form::Flat => "single-head attention: scores, softmax or output",
+            Form::Heads => "multi-head attention, optionally with a causal mask",
+            Form::HeadsInF32 => "multi-head attention with an f32 softmax, optionally causal",
         }
     }
 
@@ -156,8 +156,12 @@ impl Signature for Attention {
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
         let size = Size::of(self.form, spec);
         let values = Operand::normal(size.rows(), size.width, spec.element);
-        let scored = values.filled(Fill::Even);
-        if self.stage == Stage::Mixed { vec![scored, scored, values] } else { vec![scored, scored] }
+        let query_or_key = values.filled(Fill::Even);
+        if self.stage == Stage::Mixed {
+            vec![query_or_key, query_or_key, values]
+        } else {
+            vec![query_or_key, query_or_key]
+        }
     }
 
     fn outputs(&self, spec: &Spec) -> Vec<Slot> {
@@ -168,31 +172,31 @@ impl Signature for Attention {
 }
 
 impl Cost for Attention {
-    // Products and sums, the scale, and for a softmax maximum, difference, exponential, sum, quotient: of the pairs that
-    // see each other alone.
+    // Multiply-adds and the scale; for the softmax maximum, difference, exponential, sum and quotient. Only visible
+    // query-key pairs count.
     fn flops(&self, spec: &Spec) -> u64 {
         let Size { batch, heads, sequence, width } = Size::of(self.form, spec);
-        let seen = if self.causal { sequence * (sequence + 1) / 2 } else { sequence.pow(2) };
-        let each = match self.stage {
+        let visible = if self.causal { sequence * (sequence + 1) / 2 } else { sequence.pow(2) };
+        let per_score = match self.stage {
             Stage::Scores => 2 * width + 1,
             Stage::Softmax => 2 * width + 6,
             Stage::Mixed => 4 * width + 6,
         };
-        batch * heads * seen * each
+        batch * heads * visible * per_score
     }
 
     fn intermediate(&self, spec: &Spec) -> u64 {
         let bytes = traffic::number_bytes(spec);
-        let each = match self.form {
-            // Scores, scaled, masked and through the steps of a softmax: three matrices of them live at a time.
+        let per_score = match self.form {
+            // Raw, scaled, masked and normalized scores: at most three of these matrices are live at once.
             Form::Flat | Form::Heads => 3 * bytes,
-            // Scores and weights in the type of the inputs and in f32, whether they are masked or not.
+            // Scores and softmax weights in the dtype of the inputs and in f32, with or without a mask.
             Form::HeadsInF32 => 2 * bytes + 2 * 4,
         };
-        each * Size::of(self.form, spec).pairs()
+        per_score * Size::of(self.form, spec).pairs()
     }
 
-    // The mask is not counted: it is the same for all heads, and small.
+    // The mask does not count: all heads share it, and it is small.
     fn fusion(&self, spec: &Spec) -> Option<FusionModel> {
         if self.form == Form::HeadsInF32 {
             return None;
@@ -232,7 +236,7 @@ impl Operation for Attention {
         }
     }
 
-    // No head knows of another.
+    // Heads are independent, so that buffer sets rotate by whole heads.
     fn moves(&self, spec: &Spec) -> Moves {
         let Size { batch, heads, .. } = Size::of(self.form, spec);
         Moves::new(batch * heads, &vec![Along::Rows; self.inputs(spec).len()], &[Along::Rows])

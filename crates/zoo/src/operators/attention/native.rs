@@ -1,4 +1,4 @@
-//! By a kernel of ours.
+//! CUDA attention kernel; scores stay on chip.
 
 use super::{Attention, Size};
 use crate::native::{NativePass, Set};

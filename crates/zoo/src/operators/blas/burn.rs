@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! BLAS routines by burn's operations.
 
 use super::{ALPHA, Blas};
 use crate::{BurnPass, Pass, Spec, Value};
@@ -14,7 +14,7 @@ impl BurnPass for Blas {
             vec![Value::Float(match routine {
                 Blas::Dot => (a.cast(DType::F32) * b.cast(DType::F32)).sum_dim(1),
                 Blas::Axpy => a * ALPHA + b,
-                // A row times the transposed matrix: a view of the same memory.
+                // xᵀ Aᵀ: the transpose is a view.
                 Blas::Gemv => b.matmul(a.transpose()),
                 Blas::Matmul => a.matmul(b),
             })]

@@ -1,4 +1,7 @@
-//! One routine of each level of BLAS, and the second vector one.
+//! `dot`, `axpy`, `gemv` and `matmul`: BLAS routines of levels 1, 2 and 3 on row-major operands.
+//!
+//! Vectors are `[1, n]` or `[1, k]`. These operators calibrate the device: `dot`, `axpy` and `gemv` are bound by
+//! memory, `matmul` by FLOP/s.
 
 mod burn;
 #[cfg(feature = "cuda")]
@@ -13,24 +16,24 @@ use crate::{Along, Cost, Fill, Moves, Operand, Operation, Signature, Slot, Spec,
 use calorimeter_kernels::host::Rowwise;
 use calorimeter_recipes::{Dtype, Element};
 
-/// One of the four.
+/// BLAS routine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Blas {
-    /// The sum of `x y`, in f32 whatever the inputs are.
+    /// Σ x y, in f32 for every input dtype.
     Dot,
-    /// `alpha x + y`, in new memory.
+    /// alpha x + y, written to a new vector.
     Axpy,
-    /// `A x` of a matrix `[m, k]`.
+    /// A x with A of shape `[m, k]`.
     Gemv,
-    /// `A B` of matrices `[m, k]` and `[k, n]`.
+    /// A B with A of shape `[m, k]` and B of shape `[k, n]`.
     Matmul,
 }
 
-/// Exact in every float type.
+/// Factor of `axpy`; exact in every float dtype.
 const ALPHA: f32 = 2.5;
 
-/// Registers them with the ways to run them.
+/// Registers the BLAS routines with their implementations.
 pub(super) fn register(zoo: &Zoo) {
     zoo.operators([Blas::Dot]).burn().native().host(ByRows(Rowwise::Dot));
     zoo.operators([Blas::Axpy]).burn().native().host(ByRows(Rowwise::Axpy { factor: ALPHA }));
@@ -48,7 +51,7 @@ impl Signature for Blas {
     }
 
     fn about(&self) -> &'static str {
-        "a routine of BLAS on row-major operands"
+        "BLAS routine on row-major operands"
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -63,7 +66,7 @@ impl Signature for Blas {
         let (m, k, n) = size(spec);
         let vector = |length| Operand::normal(1, length, spec.element);
         match self {
-            // Nothing cancels, so that the one number there is has a size to be judged by.
+            // Positive values do not cancel, so that the relative error of the single result is well defined.
             Self::Dot => vec![vector(n).filled(Fill::Uniform(0.0, 1.0)); 2],
             Self::Axpy => vec![vector(n); 2],
             Self::Gemv => vec![weight(m, k, k, spec), vector(k)],
@@ -74,7 +77,7 @@ impl Signature for Blas {
     fn outputs(&self, spec: &Spec) -> Vec<Slot> {
         let (m, _, n) = size(spec);
         vec![match self {
-            // The sum of a long vector is beyond the range of f16.
+            // The sum of a long vector exceeds the range of f16.
             Self::Dot => Slot::new(1, 1, Element::Float(Dtype::F32)),
             Self::Axpy => Slot::new(1, n, spec.element),
             Self::Gemv => Slot::new(1, m, spec.element),
@@ -84,7 +87,7 @@ impl Signature for Blas {
 }
 
 impl Cost for Blas {
-    // A product and a sum each.
+    // One multiply-add per term.
     fn flops(&self, spec: &Spec) -> u64 {
         let (m, k, n) = size(spec);
         2 * match self {
@@ -97,7 +100,7 @@ impl Cost for Blas {
     fn intermediate(&self, spec: &Spec) -> u64 {
         let (n, bytes) = (spec.axis("n"), number_bytes(spec));
         match self {
-            // Half precision is widened first.
+            // Half-precision inputs are converted to f32 first.
             Self::Dot if bytes < 4 => 3 * 4 * n,
             Self::Dot | Self::Axpy => n * bytes,
             Self::Gemv | Self::Matmul => 0,

@@ -1,4 +1,4 @@
-//! By CUDA's libraries and kernels of ours.
+//! BLAS routines on CUDA: kernels for `dot`, `axpy` and `gemv`, cuBLASLt for `matmul`.
 
 use super::{ALPHA, Blas};
 use crate::native::{NativePass, Set};

@@ -1,4 +1,4 @@
-//! What it computes, in double precision, and how far a kernel may be from that.
+//! Double-precision reference, projection and tolerance of the BLAS routines.
 
 use super::{ALPHA, Blas};
 use crate::gate::{Projection, Tolerance};

@@ -1,4 +1,6 @@
-//! What several GPUs do together.
+//! Collective operations among the GPUs of one host, through NCCL.
+//!
+//! Inputs and outputs are matrices with one row per device. `bytes` counts traffic per link and direction.
 
 #[cfg(feature = "cuda")]
 mod native;
@@ -10,28 +12,28 @@ use crate::registry::table::Zoo;
 use crate::{Along, Cost, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
 use calorimeter_shapes::Axes;
 
-/// One of them. Inputs and outputs are matrices with a row for each device.
+/// Collective operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Collective {
-    /// `all_reduce`: each gets the sum of all.
+    /// `all_reduce`: every device receives the sum over devices.
     AllReduce,
-    /// `psum`: the same.
+    /// `psum`: all-reduce under its JAX name.
     Psum,
-    /// `all_gather`: each gets all, one after the other.
+    /// `all_gather`: every device receives the concatenation over devices.
     AllGather,
-    /// `reduce_scatter`: each gets its part of the sum.
+    /// `reduce_scatter`: device i receives part i of the sum.
     ReduceScatter,
-    /// `psum_scatter`: the same, of matrices of another form.
+    /// `psum_scatter`: reduce-scatter of matrix_dim * 256 * devices elements per device.
     PsumScatter,
-    /// `all_to_all`: each gets its part of each.
+    /// `all_to_all`: device i receives part i of every device.
     AllToAll,
-    /// `send_recv`: each gets what the one before it has.
+    /// `send_recv`: every device receives the data of the previous device in a ring.
     SendRecv,
 }
 
 impl Collective {
-    /// Every one.
+    /// All collectives.
     pub const ALL: [Self; 7] = [
         Self::AllReduce,
         Self::Psum,
@@ -46,7 +48,7 @@ impl Collective {
         spec.axis("devices")
     }
 
-    /// Elements that each device has at first.
+    /// Input elements per device.
     fn elements(self, spec: &Spec) -> u64 {
         match self {
             Self::SendRecv => spec.axis("num_elements"),
@@ -55,7 +57,7 @@ impl Collective {
         }
     }
 
-    /// Elements that each device has in the end.
+    /// Output elements per device.
     fn received(self, spec: &Spec) -> u64 {
         let (elements, devices) = (self.elements(spec), Self::devices(spec));
         match self {
@@ -70,7 +72,7 @@ impl Collective {
     }
 }
 
-/// Registers them with the ways to run them.
+/// Registers the collectives with their implementation.
 pub(super) fn register(zoo: &Zoo) {
     zoo.operators(Collective::ALL).native();
 }
@@ -89,7 +91,7 @@ impl Signature for Collective {
     }
 
     fn about(&self) -> &'static str {
-        "exchange between the GPUs of one host, matrix_dim or num_elements on each"
+        "collective among the GPUs of one host, matrix_dim or num_elements per GPU"
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -102,12 +104,11 @@ impl Signature for Collective {
     fn check(&self, spec: &Spec) -> Result<(), ZooError> {
         let (elements, devices) = (self.elements(spec), Self::devices(spec));
         if devices < 2 {
-            return Err(ZooError::Shape(format!("{} is between at least 2 devices, not {devices}", self.name())));
+            return Err(ZooError::Shape(format!("{}: devices is {devices}; expected at least 2", self.name())));
         }
         let in_parts = matches!(self, Self::ReduceScatter | Self::AllToAll);
         if in_parts && !elements.is_multiple_of(devices) {
-            let why =
-                format!("{} shares {elements} elements among {devices} devices evenly, or not at all", self.name());
+            let why = format!("{}: {elements} elements do not divide evenly among {devices} devices", self.name());
             return Err(ZooError::Shape(why));
         }
         allow(self.name(), spec, FLOATS, &[])
@@ -127,7 +128,7 @@ impl Cost for Collective {
         if self.adds() { (Self::devices(spec) - 1) * self.elements(spec) } else { 0 }
     }
 
-    // What the link of each device must carry in one direction, whatever the algorithm.
+    // Minimum bytes that the link of each device carries in one direction, for any algorithm.
     fn bytes(&self, spec: &Spec) -> u64 {
         let devices = Self::devices(spec);
         let all = self.elements(spec) * spec.dtype().bytes();
@@ -149,7 +150,7 @@ impl Operation for Collective {
         true
     }
 
-    // What each gets moves with what the devices have, or with where in it they have it.
+    // Outputs rotate with the devices (rows) or with the elements of each device (columns).
     fn moves(&self, spec: &Spec) -> Moves {
         let (devices, elements) = (Self::devices(spec), self.elements(spec));
         let (parts, input, output) = match self {
@@ -161,7 +162,7 @@ impl Operation for Collective {
         Moves::new(parts, &[input], &[output])
     }
 
-    // The GEMM suite shows what is between memories and devices, too.
+    // The GEMM suite also lists transfers between memories and devices.
     fn is_listed_in(&self, suite: Suite) -> bool {
         [Suite::Links, Suite::Gemm].contains(&suite)
     }
@@ -169,7 +170,7 @@ impl Operation for Collective {
     fn sizes(&self, preset: Preset) -> Vec<Axes> {
         let (axis, unit) = match self {
             Self::SendRecv => ("num_elements", 1024),
-            // A step is so many elements.
+            // matrix_dim counts blocks of elements, not single ones.
             _ => ("matrix_dim", 1),
         };
         let sizes: &[u64] = match preset {

@@ -1,4 +1,4 @@
-//! By NCCL.
+//! Collectives by NCCL; one host thread drives all devices.
 
 use super::Collective;
 use crate::numbers::{bytes, numbers};
@@ -13,20 +13,20 @@ struct Exchange {
     collective: Call,
     kind: Dtype,
     element: Element,
-    /// Elements that each member has at first.
+    /// Input elements per device.
     count: usize,
     sets: Vec<Set>,
     next: usize,
 }
 
-/// The memory of one pass, a buffer for each member.
+/// Buffers of one set: one input and one output per device.
 struct Set {
     inputs: Vec<Buffer>,
     outputs: Vec<Buffer>,
 }
 
 impl NativeOpen for Collective {
-    // Each row of the input on a GPU of its own, the first on that of `machine`.
+    // Row i of the input is uploaded to the i-th GPU, starting at the GPU of `machine`.
     fn open(
         &self,
         spec: &Spec,
@@ -45,9 +45,7 @@ impl NativeOpen for Collective {
         let (devices, found) = (input.rows, probe()?.len());
         if found < devices {
             let name = collective.name();
-            return Err(ZooError::Unsupported(format!(
-                "{name} is between {devices} GPUs here, and this machine shows {found}"
-            )));
+            return Err(ZooError::Unsupported(format!("{name} needs {devices} GPUs; this machine has {found}")));
         }
         let first = machine.info().ordinal;
         let mut machines = vec![machine];
@@ -60,13 +58,13 @@ impl NativeOpen for Collective {
         let received = collective.received(devices, count) * kind.width();
         let set = |set: u32| -> Result<Set, NativeError> {
             let machines = || team.machines().iter();
-            let of_set = moves.inputs_of_set(inputs, set);
+            let set_inputs = moves.inputs_of_set(inputs, set);
             Ok(Set {
                 inputs: machines()
                     .enumerate()
-                    .map(|(row, one)| one.upload(&bytes(of_set[0].row(row), spec.element)))
+                    .map(|(row, device)| device.upload(&bytes(set_inputs[0].row(row), spec.element)))
                     .collect::<Result<_, _>>()?,
-                outputs: machines().map(|one| one.allocate(received)).collect::<Result<_, _>>()?,
+                outputs: machines().map(|device| device.allocate(received)).collect::<Result<_, _>>()?,
             })
         };
         let sets = (0..sets.max(1)).map(set).collect::<Result<_, _>>()?;
@@ -88,7 +86,7 @@ impl Workload for Exchange {
 
     fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
         let set = self.next;
-        // All ones is a NaN in every float type.
+        // 0xFF bytes are a NaN in every float dtype.
         self.sets[set].outputs.iter_mut().try_for_each(|output| output.fill(0xFF))?;
         self.launch()?;
         let mut values = Vec::new();

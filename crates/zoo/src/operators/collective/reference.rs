@@ -1,4 +1,4 @@
-//! What it computes, in double precision, and how far a kernel may be from that.
+//! Double-precision reference and tolerance of the collectives.
 
 use super::Collective;
 use crate::gate::Tolerance;
@@ -24,7 +24,7 @@ impl Exact for Collective {
     }
 
     fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
-        // Each step of a sum is rounded to the type that is sent.
+        // NCCL rounds each partial sum to the dtype that is transferred.
         let roundings = if self.adds() { (Self::devices(spec) - 1).min(u64::from(u32::MAX)) as u32 } else { 1 };
         Tolerance::new(spec.dtype(), roundings, Self::devices(spec))
     }

@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! Convolution by burn's operations. `fused` folds the batch normalization into weights and bias beforehand.
 
 use super::{Conv2d, EPSILON};
 use crate::{BurnPass, Pass, Spec, Value};
@@ -23,38 +23,38 @@ impl Conv2d {
             ["batch", "in_channels", "out_channels", "size", "kernel"].map(|axis| spec.axis(axis) as usize);
         let padding = (kernel - 1) / 2;
         let mut inputs = inputs.into_iter().map(Value::float);
-        let mut next = || inputs.next().expect("as many inputs as the operator declares");
-        let x = next().reshape([batch, channels, size, size]);
-        let weight = next().reshape([features, channels, kernel, kernel]);
+        let mut next_input = || inputs.next().expect("as many inputs as the operator declares");
+        let x = next_input().reshape([batch, channels, size, size]);
+        let weight = next_input().reshape([features, channels, kernel, kernel]);
         let convolution = move |x: Tensor<B, 4>, weight: Tensor<B, 4>, bias: Option<Tensor<B, 1>>| {
             module::conv2d(x, weight, bias, ConvOptions::new([1, 1], [padding, padding], [1, 1], 1))
         };
-        let relus = self.relu();
-        let done = move |y: Tensor<B, 4>| {
-            let y = if relus { relu(y) } else { y };
+        let has_relu = self.relu();
+        let finish = move |y: Tensor<B, 4>| {
+            let y = if has_relu { relu(y) } else { y };
             vec![Value::Float(y.reshape([batch * features, size * size]))]
         };
         if !self.normalizes() {
-            let bias = next().reshape([features]);
-            return Box::new(move || done(convolution(x.clone(), weight.clone(), Some(bias.clone()))));
+            let bias = next_input().reshape([features]);
+            return Box::new(move || finish(convolution(x.clone(), weight.clone(), Some(bias.clone()))));
         }
-        let [mean, variance, gain, bias] = [next(), next(), next(), next()];
+        let [mean, variance, gain, bias] = [next_input(), next_input(), next_input(), next_input()];
         if folded {
             let (weight, bias) = fold(weight, [mean, variance, gain, bias]);
-            return Box::new(move || done(convolution(x.clone(), weight.clone(), Some(bias.clone()))));
+            return Box::new(move || finish(convolution(x.clone(), weight.clone(), Some(bias.clone()))));
         }
         let [mean, variance, gain, bias] =
             [mean, variance, gain, bias].map(|parameter| parameter.reshape([1, features, 1, 1]));
-        // The steps of burn's own batch normalization.
+        // burn's own batch normalization, step by step.
         Box::new(move || {
             let y = convolution(x.clone(), weight.clone(), None);
             let normal = (y - mean.clone()) / (variance.clone() + EPSILON).sqrt();
-            done(normal * gain.clone() + bias.clone())
+            finish(normal * gain.clone() + bias.clone())
         })
     }
 }
 
-/// Weights and a bias that do what the weights with mean, variance, gain and bias of a normalization do; in f32, then
+/// Folds a batch normalization (mean, variance, gain, bias) into convolution weights and a bias. Computed in f32,
 /// rounded once.
 fn fold<B: Backend>(weight: Tensor<B, 4>, normalization: [Tensor<B, 2>; 4]) -> (Tensor<B, 4>, Tensor<B, 1>) {
     let (dtype, features) = (weight.dtype(), weight.dims()[0]);

@@ -1,4 +1,8 @@
-//! A convolution with a ReLU or a batch normalization behind it. Fused, the normalization is folded into the weights.
+//! `conv2d_relu`, `conv2d_bn` and `conv2d_bn_relu`: a 2-D convolution followed by ReLU, batch normalization or both.
+//!
+//! x is NCHW `[batch * in_channels, size²]`, weights are `[out_channels, in_channels * kernel²]`, and y is
+//! `[batch * out_channels, size²]`. The stride is 1 and the padding keeps the image size. `fused` folds the
+//! normalization into the weights.
 
 mod burn;
 #[cfg(feature = "cuda")]
@@ -14,27 +18,27 @@ use crate::{Along, Cost, Fill, FusionModel, Moves, Operand, Operation, Signature
 use calorimeter_recipes::{Dtype, Element};
 use calorimeter_shapes::Axes;
 
-/// What follows the convolution, whose stride is 1 and whose padding keeps the size.
+/// Epilogue of the convolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Conv2d {
-    /// A ReLU; this convolution has a bias.
+    /// Bias and ReLU.
     Relu,
-    /// A batch normalization with known statistics.
+    /// Batch normalization with given statistics.
     Bn,
-    /// The normalization and a ReLU.
+    /// Batch normalization with given statistics, then ReLU.
     BnRelu,
 }
 
 const EPSILON: f64 = 1e-5;
 
-/// Sizes of the tensors, counted in numbers.
+/// Tensor sizes in elements.
 struct Numbers {
     x: u64,
     weights: u64,
     features: u64,
     y: u64,
-    /// Products for each number of the output.
+    /// Multiply-adds per output element: in_channels * kernel².
     taps: u64,
 }
 
@@ -56,7 +60,7 @@ impl Conv2d {
 }
 
 impl Conv2d {
-    /// What tensor cores take without rounding.
+    /// Checks the dtype: the CUDA implementation needs operands that tensor cores take without rounding.
     fn natively(&self, spec: &Spec) -> Result<(), String> {
         match spec.element {
             Element::Float(Dtype::F16 | Dtype::Bf16) => Ok(()),
@@ -65,7 +69,7 @@ impl Conv2d {
     }
 }
 
-/// Registers them with the ways to run them.
+/// Registers the convolutions with their implementations.
 pub(super) fn register(zoo: &Zoo) {
     zoo.operators([Conv2d::Relu]).burn().native_where(Conv2d::natively);
     zoo.operators([Conv2d::Bn, Conv2d::BnRelu]).burn().folds().native_where(Conv2d::natively);
@@ -81,7 +85,7 @@ impl Signature for Conv2d {
     }
 
     fn about(&self) -> &'static str {
-        "2-D convolution (NCHW, stride 1, same size) with ReLU, batch normalization, or both"
+        "2-D convolution (NCHW, stride 1, same size) with ReLU, batch normalization or both"
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -93,13 +97,15 @@ impl Signature for Conv2d {
         match spec.axis("kernel") {
             kernel if kernel.is_multiple_of(2) => {
                 let name = self.name();
-                Err(ZooError::Shape(format!("{name}: kernel is {kernel}; an odd one keeps the size of the image")))
+                Err(ZooError::Shape(format!(
+                    "{name}: kernel is {kernel}; expected an odd size, which keeps the image size"
+                )))
             }
             _ => Ok(()),
         }
     }
 
-    // Image, weights; then a bias, or mean, variance, gain and bias of the normalization.
+    // Image and weights; then the bias, or mean, variance, gain and bias of the normalization.
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
         let Numbers { features, taps, .. } = numbers(spec);
         let image =
@@ -118,22 +124,22 @@ impl Signature for Conv2d {
 }
 
 impl Cost for Conv2d {
-    // Products and sums, padding included as everybody counts; a bias; difference, quotient, gain and bias of a
-    // normalization; a ReLU.
+    // Multiply-adds, including those on padding, as is customary; the bias, or difference, quotient, gain and bias of
+    // the normalization; the ReLU.
     fn flops(&self, spec: &Spec) -> u64 {
         let Numbers { y, taps, .. } = numbers(spec);
         let tail = if self.normalizes() { 4 } else { 1 };
         y * (2 * taps + tail + u64::from(self.relu()))
     }
 
-    // What goes from step to step, two of them at a time; folded weights live beside the given ones.
+    // Tensors between steps, two live at a time. Folded weights exist in addition to the given ones.
     fn intermediate(&self, spec: &Spec) -> u64 {
         let Numbers { weights, features, y, .. } = numbers(spec);
-        let numbers = if self.normalizes() { 2 * y + weights + features } else { y };
-        numbers * traffic::number_bytes(spec)
+        let elements = if self.normalizes() { 2 * y + weights + features } else { y };
+        elements * traffic::number_bytes(spec)
     }
 
-    // Folding is how a normalization is fused.
+    // The fused kernel is the convolution with folded weights.
     fn fusion(&self, spec: &Spec) -> Option<FusionModel> {
         let Numbers { x, weights, features, y, .. } = numbers(spec);
         let bias = if self.normalizes() { 0 } else { features };
@@ -158,7 +164,7 @@ impl Operation for Conv2d {
         Suite::Fusion
     }
 
-    // Images move; where there is only one, all sets are alike.
+    // Buffer sets rotate by images; with a single image all sets are equal.
     fn moves(&self, spec: &Spec) -> Moves {
         Moves::new(spec.axis("batch"), &[Along::Rows], &[Along::Rows])
     }

@@ -1,4 +1,4 @@
-//! What it computes, in double precision, and how far a kernel may be from that.
+//! Double-precision reference and tolerance of the convolutions.
 
 use super::{Conv2d, EPSILON, numbers};
 use crate::gate::Tolerance;
@@ -18,14 +18,14 @@ impl Exact for Conv2d {
             let (image, feature) = (row / features, row % features);
             let (top, left) = (col / size, col % size);
             let weights = inputs[1].row(feature);
-            // The image's row or column under a tap, unless that is padding.
-            let under = |edge: usize, tap: usize| (edge + tap).checked_sub(padding).filter(|&at| at < size);
+            // Image row or column under a tap; `None` in the padding.
+            let source_index = |edge: usize, tap: usize| (edge + tap).checked_sub(padding).filter(|&at| at < size);
             let mut sum = 0.0;
             for channel in 0..channels {
                 let pixels = inputs[0].row(image * channels + channel);
                 let weights = &weights[channel * kernel * kernel..][..kernel * kernel];
-                for (i, y) in (0..kernel).filter_map(|i| under(top, i).map(|y| (i, y))) {
-                    for (j, x) in (0..kernel).filter_map(|j| under(left, j).map(|x| (j, x))) {
+                for (i, y) in (0..kernel).filter_map(|i| source_index(top, i).map(|y| (i, y))) {
+                    for (j, x) in (0..kernel).filter_map(|j| source_index(left, j).map(|x| (j, x))) {
                         sum += f64::from(pixels[y * size + x]) * f64::from(weights[i * kernel + j]);
                     }
                 }
@@ -40,7 +40,7 @@ impl Exact for Conv2d {
         })
     }
 
-    // Product and bias; or product, deviation (two), difference, quotient, gain and bias.
+    // Accumulator and bias; or accumulator, standard deviation (two), difference, quotient, gain and bias.
     fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
         let roundings = if self.normalizes() { 7 } else { 2 };
         Tolerance::new(spec.dtype(), roundings, numbers(spec).taps)

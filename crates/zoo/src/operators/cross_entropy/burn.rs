@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! Cross-entropy by burn's operations: log-sum-exp in f32, then a gather of the target logits.
 
 use super::CrossEntropy;
 use crate::operators::loss;
@@ -8,8 +8,7 @@ use burn::tensor::backend::Backend;
 
 impl BurnPass for CrossEntropy {
     fn pass<B: Backend>(&self, _: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
-        let [logits, targets]: [Value<B>; 2] =
-            inputs.try_into().expect("an operator is given as many inputs as it declares");
+        let [logits, targets]: [Value<B>; 2] = inputs.try_into().expect("as many inputs as the operator declares");
         let (logits, targets) = (logits.float(), targets.codes());
         Box::new(move || {
             let logits = logits.clone().cast(DType::F32);

@@ -1,4 +1,7 @@
-//! Cross-entropy of logits with classes given by their numbers.
+//! `cross_entropy`: mean over rows of `log Σ exp(logits) - logits[target]`.
+//!
+//! Logits are `[batch * sequence, dimension]` with one class per column, targets are i32 class indices, the loss is one
+//! f32.
 
 mod burn;
 #[cfg(feature = "cuda")]
@@ -14,14 +17,14 @@ use crate::{Along, Cost, Fill, Moves, Operand, Operation, Signature, Slot, Spec,
 use calorimeter_kernels::host::Rowwise;
 use calorimeter_recipes::Element;
 
-/// `cross_entropy`.
+/// Operator `cross_entropy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CrossEntropy;
 
-/// Inputs are made as f32, which holds whole numbers up to here.
+/// Maximum number of classes: targets are generated as f32, which holds integers up to 2^24 exactly.
 const CLASSES: u64 = 1 << 24;
 
-/// Registers it with the ways to run it.
+/// Registers `cross_entropy` with its implementations.
 pub(super) fn register(zoo: &Zoo) {
     zoo.operators([CrossEntropy]).burn().native().host(ByRows(Rowwise::CrossEntropy));
 }
@@ -32,7 +35,7 @@ impl Signature for CrossEntropy {
     }
 
     fn about(&self) -> &'static str {
-        "the mean cross-entropy of rows of logits with the numbers of their classes, in f32"
+        "mean cross-entropy of rows of logits with class indices, in f32"
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -41,10 +44,10 @@ impl Signature for CrossEntropy {
 
     fn check(&self, spec: &Spec) -> Result<(), ZooError> {
         let classes = spec.axis("dimension");
-        // With one class the loss is zero whatever the logits are, and nothing could be found wrong.
+        // With a single class the loss is zero for any logits, so that no error would be detected.
         if !(2..=CLASSES).contains(&classes) {
             return Err(ZooError::Shape(format!(
-                "cross_entropy: dimension is {classes}; it is the number of classes, from 2 to {CLASSES}"
+                "cross_entropy: dimension is {classes}; expected 2 to {CLASSES} classes"
             )));
         }
         floats_alone(self.name(), spec)
@@ -62,7 +65,7 @@ impl Signature for CrossEntropy {
 }
 
 impl Cost for CrossEntropy {
-    // Maximum, difference, exp, sum: four for each number; logarithm, difference, sum for each row; and the mean.
+    // Maximum, difference, exp and sum per element; logarithm, difference and sum per row; one division for the mean.
     fn flops(&self, spec: &Spec) -> u64 {
         let (rows, _) = size(spec);
         4 * count(spec) + 3 * rows + 1
@@ -78,7 +81,7 @@ impl Operation for CrossEntropy {
         Suite::Ops
     }
 
-    // Rows alone: a class is the number of a column.
+    // Only rows rotate: targets are column indices.
     fn moves(&self, spec: &Spec) -> Moves {
         Moves::new(size(spec).0, &[Along::Rows, Along::Rows], &[])
     }

@@ -1,4 +1,4 @@
-//! By a kernel of ours.
+//! CUDA cross-entropy kernel.
 
 use super::CrossEntropy;
 use crate::native::{NativePass, Set};

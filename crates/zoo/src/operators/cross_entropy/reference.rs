@@ -1,4 +1,4 @@
-//! What it computes, in double precision, and how far a kernel may be from that.
+//! Double-precision reference and tolerance of `cross_entropy`.
 
 use super::CrossEntropy;
 use crate::gate::Tolerance;

@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! Elementwise operations by burn, in the dtype of the inputs.
 
 use super::Elementwise;
 use crate::{BurnPass, Pass, Spec, Value};

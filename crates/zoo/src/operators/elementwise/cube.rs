@@ -1,4 +1,4 @@
-//! By a kernel of ours, through CubeCL.
+//! CubeCL kernels for the addition and silu(x) y.
 
 use super::Elementwise;
 use crate::{CubeOf, CubePass, Pass, Spec, Value, ZooError, cube_pass};

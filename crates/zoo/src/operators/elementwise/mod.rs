@@ -1,4 +1,7 @@
-//! Element by element: what stands between the products of a model in training (`add`) and in inference (the others).
+//! Elementwise operations between the GEMMs of a model: `add` (training), `inference_add`, `inference_silu_mul` and
+//! `inference_sigmoid`.
+//!
+//! All matrices are `[m, n]`. Traffic: each input read once, the output written once.
 
 mod burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
@@ -13,22 +16,22 @@ use crate::registry::table::Zoo;
 use crate::{Cost, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
 use calorimeter_kernels::host::Rowwise;
 
-/// One of them.
+/// Elementwise operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Elementwise {
-    /// `add`
+    /// `add`: x + y.
     TrainingAdd,
-    /// `inference_add`
+    /// `inference_add`: x + y.
     Add,
     /// `inference_silu_mul`: silu(x) y.
     SiluMul,
-    /// `inference_sigmoid`
+    /// `inference_sigmoid`: 1 / (1 + e^-x).
     Sigmoid,
 }
 
 impl Elementwise {
-    /// Those that add.
+    /// The two additions.
     pub const SUMS: [Self; 2] = [Self::TrainingAdd, Self::Add];
 
     fn operands(self) -> u64 {
@@ -36,7 +39,7 @@ impl Elementwise {
     }
 }
 
-/// Registers them with the ways to run them.
+/// Registers the elementwise operations with their implementations.
 pub(super) fn register(zoo: &Zoo) {
     zoo.operators(Elementwise::SUMS).burn().cube().native().host(ByRows(Rowwise::Add));
     zoo.operators([Elementwise::SiluMul]).burn().cube().native().host(ByRows(Rowwise::SiluMul));
@@ -54,7 +57,7 @@ impl Signature for Elementwise {
     }
 
     fn about(&self) -> &'static str {
-        "one operation on every number of one matrix or two"
+        "elementwise operation on one or two matrices"
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -66,8 +69,8 @@ impl Signature for Elementwise {
     }
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
-        let one = Operand::normal(spec.axis("m"), spec.axis("n"), spec.element);
-        (0..self.operands()).map(|_| one).collect()
+        let matrix = Operand::normal(spec.axis("m"), spec.axis("n"), spec.element);
+        (0..self.operands()).map(|_| matrix).collect()
     }
 
     fn outputs(&self, spec: &Spec) -> Vec<Slot> {
@@ -76,23 +79,23 @@ impl Signature for Elementwise {
 }
 
 impl Cost for Elementwise {
-    // A sigmoid is a sign, an exponential, a sum and a quotient.
+    // A sigmoid is a negation, an exponential, an addition and a division.
     fn flops(&self, spec: &Spec) -> u64 {
-        let each = match self {
+        let per_element = match self {
             Self::TrainingAdd | Self::Add => 1,
             Self::SiluMul => 6,
             Self::Sigmoid => 4,
         };
-        each * spec.axis("m") * spec.axis("n")
+        per_element * spec.axis("m") * spec.axis("n")
     }
 
     fn intermediate(&self, spec: &Spec) -> u64 {
-        let numbers = spec.axis("m") * spec.axis("n");
+        let elements = spec.axis("m") * spec.axis("n");
         match self {
             Self::TrainingAdd | Self::Add => 0,
             // The sigmoid is computed in f32.
-            Self::Sigmoid => 4 * numbers,
-            Self::SiluMul => (4 + 2 * spec.dtype().bytes()) * numbers,
+            Self::Sigmoid => 4 * elements,
+            Self::SiluMul => (4 + 2 * spec.dtype().bytes()) * elements,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! By a kernel of ours.
+//! CUDA elementwise kernel.
 
 use super::Elementwise;
 use crate::operators::native_plans;

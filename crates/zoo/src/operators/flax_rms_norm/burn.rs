@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! RMS normalization and its gradients by burn's operations, in f32.
 
 use super::{EPSILON, FlaxRmsNorm};
 use crate::{BurnPass, Pass, Spec, Value};
@@ -27,7 +27,7 @@ impl BurnPass for FlaxRmsNorm {
     }
 }
 
-/// One over the root mean square of each row.
+/// 1 / RMS of each row.
 fn inverse_rms_of_rows<B: Backend>(x: &Tensor<B, 2>) -> Tensor<B, 2> {
     let mean = x.clone().powi_scalar(2).mean_dim(1);
     (mean + EPSILON).sqrt().recip()

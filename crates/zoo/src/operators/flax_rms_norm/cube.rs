@@ -1,4 +1,4 @@
-//! By a kernel of ours, through CubeCL.
+//! CubeCL RMS normalization kernel.
 
 use super::{EPSILON, FlaxRmsNorm};
 use crate::{CubeOf, CubePass, Pass, Spec, Value, ZooError, cube_pass_mixed};
@@ -7,7 +7,7 @@ use burn_cubecl::CubeRuntime;
 impl CubePass for FlaxRmsNorm {
     fn pass<R: CubeRuntime>(&self, _: &Spec, inputs: Vec<Value<CubeOf<R>>>) -> Result<Pass<CubeOf<R>>, ZooError> {
         use calorimeter_kernels::cube;
-        // Registered for the forward direction alone. The weight is f32, whatever x is.
+        // Only the forward operators are registered with `cube`. The weight is f32 for every dtype of x.
         cube_pass_mixed(inputs, |client, size, [x, weight], [out]| {
             cube::rms_norm(client, size, x.handle, weight.handle, weight.kind, EPSILON as f32, out)
         })

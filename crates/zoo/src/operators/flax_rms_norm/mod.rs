@@ -1,4 +1,9 @@
-//! Root-mean-square normalization of rows with an f32 weight, computed in f32; and its gradients.
+//! `rmsnorm_fwd`, `inference_rmsnorm` and `rmsnorm_bwd`: RMS normalization as in Flax, with an f32 weight and computed
+//! in f32.
+//!
+//! Forward: y = x * r * weight with r = 1 / √(mean(x²) + 1e-6) per row; x and y are `[m, n]`, the weight is `[1, n]`.
+//! Backward, for the gradient g of y: dx = r * g * weight - x * r³ * mean(x * g * weight), and dweight = Σ over rows of
+//! x * r * g, in f32.
 
 mod burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
@@ -13,22 +18,22 @@ use crate::registry::table::Zoo;
 use crate::{Cost, Fill, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
 use calorimeter_kernels::host::Rowwise;
 
-/// One direction.
+/// RMS normalization operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum FlaxRmsNorm {
-    /// `rmsnorm_fwd`
+    /// `rmsnorm_fwd`: forward pass.
     Forward,
-    /// `rmsnorm_bwd`: the gradients of x and of the weight, given x, the weight and the gradient of the output.
+    /// `rmsnorm_bwd`: gradients of x and of the weight, given x, the weight and the output gradient.
     Backward,
-    /// `inference_rmsnorm`: the forward pass, under the name that it has in inference.
+    /// `inference_rmsnorm`: forward pass, listed under its inference name.
     Inference,
 }
 
-/// flax's.
+/// Epsilon of Flax.
 const EPSILON: f64 = 1e-6;
 
-/// Registers them with the ways to run them.
+/// Registers the RMS normalizations with their implementations.
 pub(super) fn register(zoo: &Zoo) {
     let host = ByRows(Rowwise::RmsNorm { epsilon: EPSILON as f32 });
     zoo.operators([FlaxRmsNorm::Forward]).burn().cube().native().host(host);
@@ -46,7 +51,7 @@ impl Signature for FlaxRmsNorm {
     }
 
     fn about(&self) -> &'static str {
-        "root-mean-square normalization of rows, or its gradients alone"
+        "RMS normalization of rows with an f32 weight, or its gradients"
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -78,8 +83,8 @@ impl Signature for FlaxRmsNorm {
 }
 
 impl Cost for FlaxRmsNorm {
-    // Square and sum, then for each row four operations; two products. Backward: three for the dot product with the
-    // gradient, four of each row, three for x's gradient and three for the weight's.
+    // Forward: square and sum, four operations per row, two multiplications. Backward: three for the dot product with
+    // the output gradient, four per row, three for dx and three for dweight.
     fn flops(&self, spec: &Spec) -> u64 {
         let (m, n) = (spec.axis("m"), spec.axis("n"));
         match self {

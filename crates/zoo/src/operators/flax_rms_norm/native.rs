@@ -1,4 +1,4 @@
-//! By kernels of ours.
+//! CUDA kernels for RMS normalization and its gradients.
 
 use super::{EPSILON, FlaxRmsNorm};
 use crate::native::{NativePass, Set};

@@ -1,4 +1,4 @@
-//! What it computes, in double precision, and how far a kernel may be from that.
+//! Double-precision reference and tolerance of RMS normalization and its gradients.
 
 use super::{EPSILON, FlaxRmsNorm};
 use crate::gate::Tolerance;
@@ -40,7 +40,7 @@ impl Exact for FlaxRmsNorm {
     }
 }
 
-/// One over the root mean square of a row.
+/// 1 / RMS of a row.
 fn inverse_rms(row: &[f32]) -> f64 {
     let mean = row.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / row.len() as f64;
     1.0 / (mean + EPSILON).sqrt()

@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! GEMM by burn's operations: operands are decoded to a float dtype, scales are applied afterwards.
 
 use super::Gemm;
 use crate::operators::minifloat;

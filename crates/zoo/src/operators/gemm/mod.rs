@@ -1,6 +1,6 @@
-//! Matrix products A B of operands that are multiplied as they are given; A is (m, k), B is (k, n), both row-major.
+//! GEMM operators Y = A B without quantization: A is `[m, k]`, B is `[k, n]`, both row-major.
 //!
-//! All of them write bf16, but `gemm_accum` f32, and `gemm_simple_with_dtype` what [`Spec::output`] says, bf16 if nothing.
+//! Outputs are bf16, except for `gemm_accum` (f32) and `gemm_simple_with_dtype` ([`Spec::output`], by default bf16).
 
 mod burn;
 #[cfg(feature = "cuda")]
@@ -13,37 +13,37 @@ use crate::registry::table::Zoo;
 use crate::{Along, Cost, Fill, Implementation, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
 use calorimeter_recipes::{Dtype, Element};
 
-/// A product by what is given and what is done with it.
+/// GEMM operator: dtypes and epilogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Gemm {
-    /// `gemm_multiple_run`: of any type.
+    /// `gemm_multiple_run`: any input dtype.
     MultipleRun,
-    /// `gemm_simple`: of e4m3 or bf16.
+    /// `gemm_simple`: e4m3 or bf16 inputs.
     Simple,
-    /// `gemm_simple_with_dtype`: of any type to any type.
+    /// `gemm_simple_with_dtype`: any input and output dtype, except e2m1.
     SimpleWithDtype,
-    /// `gemm_throttling`: of any type, to be run for long.
+    /// `gemm_throttling`: any input dtype; meant for long runs under load.
     Throttling,
-    /// `gemm`: of e4m3, each row of A and column of B with a scale.
+    /// `gemm`: e4m3 inputs with a scale per row of A and per column of B.
     Scaled,
-    /// `gemm_accum`: the same added to C.
+    /// `gemm_accum`: `gemm` plus an f32 matrix C.
     Accumulated,
 }
 
 impl Gemm {
-    /// Every one.
+    /// All GEMM operators.
     pub const ALL: [Self; 6] =
         [Self::MultipleRun, Self::Simple, Self::SimpleWithDtype, Self::Throttling, Self::Scaled, Self::Accumulated];
 
-    /// What cuBLASLt multiplies.
+    /// Checks that cuBLASLt supports the dtypes and sizes.
     fn natively(&self, spec: &Spec) -> Result<(), String> {
         match (spec.element, self.output(spec)) {
             (Element::E4m3, Element::Float(_)) => in_sixteens(spec),
             (Element::Float(_), Element::Float(_)) => Ok(()),
-            (from, to) => {
-                Err(format!("`native` multiplies floats and e4m3 to floats in this version, not {from} to {to}"))
-            }
+            (from, to) => Err(format!(
+                "`native` multiplies float and e4m3 inputs to float outputs in this version, not {from} to {to}"
+            )),
         }
     }
 
@@ -58,12 +58,12 @@ impl Gemm {
         matches!(self, Self::Scaled | Self::Accumulated)
     }
 
-    /// The type that burn multiplies in. It rounds the product to it, so that is no coarser than the output, and f32 where
-    /// scales follow.
+    /// Dtype that burn multiplies in. burn rounds the product to it, so it is at least as precise as the output, and
+    /// f32 if scales follow.
     fn multiplied(self, spec: &Spec) -> Dtype {
         match (spec.element, self.output(spec)) {
             _ if self.scaled() => Dtype::F32,
-            // Every e4m3 number is one of f16 and of bf16 too.
+            // Every e4m3 value is exact in f16 and in bf16.
             (Element::E4m3, Element::Float(output)) => output,
             (Element::Float(input), Element::Float(output)) if input.unit_roundoff() <= output.unit_roundoff() => input,
             _ => Dtype::F32,
@@ -71,7 +71,7 @@ impl Gemm {
     }
 }
 
-/// Registers them with the ways to run them.
+/// Registers the GEMM operators with their implementations.
 pub(super) fn register(zoo: &Zoo) {
     zoo.operators(Gemm::ALL).burn().native_where(Gemm::natively);
 }
@@ -89,7 +89,7 @@ impl Signature for Gemm {
     }
 
     fn about(&self) -> &'static str {
-        "product of two matrices in a type of one's choice"
+        "GEMM with selectable input and output dtypes"
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -111,7 +111,7 @@ impl Signature for Gemm {
         let (m, k, n) = size(spec);
         let mut inputs = vec![Operand::normal(m, k, spec.element), Operand::normal(k, n, spec.element)];
         if self.scaled() {
-            // Scales of one size: the errors of a row are compared with the whole output's numbers.
+            // Scales of similar size, because errors are compared with the RMS of the whole output.
             let scales = Fill::Uniform(0.5, 1.5);
             inputs.push(Operand::normal(m, 1, F32).filled(scales));
             inputs.push(Operand::normal(1, n, F32).filled(scales));
@@ -132,7 +132,7 @@ impl Cost for Gemm {
     fn flops(&self, spec: &Spec) -> u64 {
         let (m, k, n) = size(spec);
         let after = match self {
-            // The product of both scales, and with it.
+            // Product of both scales, and its product with the accumulator.
             Self::Scaled => 2,
             Self::Accumulated => 3,
             _ => 0,
@@ -167,7 +167,7 @@ impl Operation for Gemm {
         Suite::Gemm
     }
 
-    // A, B, the scales of both, and what is added.
+    // A, B, the scales of both, and C.
     fn moves(&self, spec: &Spec) -> Moves {
         let by_rows = [Along::Rows, Along::Nothing, Along::Rows, Along::Nothing, Along::Rows];
         let by_columns = [Along::Nothing, Along::Columns, Along::Nothing, Along::Columns, Along::Columns];

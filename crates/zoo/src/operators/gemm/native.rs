@@ -1,4 +1,4 @@
-//! By CUDA's libraries and kernels of ours.
+//! GEMM on CUDA by cuBLASLt.
 
 use super::Gemm;
 use crate::native::{NativePass, Set};
@@ -19,7 +19,7 @@ impl NativeOpen for Gemm {
     ) -> Result<Box<dyn Workload>, ZooError> {
         use calorimeter_kernels::native::{Epilogue, Float8Output, Float8Product, LinearForm, WeightLayout};
         let Element::Float(output) = self.output(spec) else {
-            return Err(ZooError::Unsupported(format!("`native` multiplies to floats, not {}", self.output(spec))));
+            return Err(ZooError::Unsupported(format!("`native` writes float outputs, not {}", self.output(spec))));
         };
         let pass = if let Element::Float(dtype) = spec.element {
             let (weight, epilogue) = (WeightLayout::AlongN, Epilogue::Nothing);
@@ -31,7 +31,7 @@ impl NativeOpen for Gemm {
                 Self::Accumulated => Float8Output::Added,
                 _ => Float8Output::Plain(output),
             };
-            // Sums that are not promoted would be off by more than a rounding to bf16 where k is in the thousands.
+            // Without promotion to f32, accumulators would err by more than a rounding to bf16 for k in the thousands.
             let mut product = Float8Product::new(&machine, shape, output)?;
             NativePass::single(product.algorithm(), move |Set { inputs, outputs, .. }| {
                 product.enqueue(&inputs.iter().collect::<Vec<_>>(), &mut outputs[0])

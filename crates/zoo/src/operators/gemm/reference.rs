@@ -1,4 +1,4 @@
-//! What it computes, in double precision, and how far a kernel may be from that.
+//! Double-precision reference, projection and tolerance of the GEMM operators.
 
 use super::Gemm;
 use crate::gate::{Projection, Tolerance};
@@ -31,7 +31,7 @@ impl Exact for Gemm {
     }
 
     fn projection(&self, spec: &Spec, inputs: &[Matrix], _: usize) -> Option<Projection> {
-        // What is too large for e4m3 becomes its largest number.
+        // e4m3 outputs saturate, so that their sums do not follow from the inputs.
         if self.output(spec) == Element::E4m3 {
             return None;
         }
@@ -45,11 +45,11 @@ impl Exact for Gemm {
     fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
         let depth = spec.axis("k");
         match self.output(spec) {
-            // Hopper's tensor cores keep 14 bits of a sum of e4m3 products, and 128 of them go into one: that errs by about
-            // as much as a rounding to f16.
+            // Hopper tensor cores keep 14 bits of an e4m3 accumulator and add 128 products to it, which errs by about
+            // one rounding to f16.
             Element::Float(Dtype::F32) if spec.element == Element::E4m3 => Tolerance::new(Dtype::F16, 1, depth),
             Element::Float(output) => Tolerance::new(output, 1, depth),
-            // e4m3 rounds sixteen times as coarsely as bf16.
+            // e4m3 rounds 16 times as coarsely as bf16.
             _ => Tolerance::new(Dtype::Bf16, 1, depth).of_codes(16.0),
         }
     }

@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! Quantized GEMM by burn's operations: quantize-dequantize, then a float matmul.
 
 use super::{GemmQuantized, Scaling, Shared};
 use crate::operators::absmax::{self, FIXED, magnitudes, powers, quotients, scales};
@@ -32,7 +32,8 @@ impl BurnPass for GemmQuantized {
 }
 
 impl GemmQuantized {
-    /// A quantized operand whose blocks are some dimensions of a shape, and its scales if they are still to be applied.
+    /// Quantizes an operand in blocks that span the dimensions `block` of `shape`. Returns the scales if they are
+    /// applied after the matmul.
     fn quantized<B: Backend, const D: usize>(
         self,
         x: &Tensor<B, 2>,
@@ -41,22 +42,22 @@ impl GemmQuantized {
     ) -> (Tensor<B, 2>, Option<Tensor<B, D>>) {
         let (size, multiplied) = (x.dims(), self.multiplied().burn());
         let x = x.clone().reshape(shape);
-        let (numbers, later) = match self {
+        let (values, output_scales) = match self {
             Self(shared, Scaling::Static) => {
                 let scale = absmax::scale(FIXED, Element::E4m3, self.steps());
-                let numbers = nearest(x.cast(DType::F32).div_scalar(scale));
-                (if shared == Shared::Line { numbers } else { numbers.mul_scalar(scale) }, None)
+                let values = nearest(x.cast(DType::F32).div_scalar(scale));
+                (if shared == Shared::Line { values } else { values.mul_scalar(scale) }, None)
             }
             Self(shared, Scaling::Dynamic) => {
-                let tops = magnitudes(&x, block);
-                let scales = if shared == Shared::Micro { powers(tops) } else { scales(tops, self.steps()) };
-                let numbers = nearest(quotients(x, scales.clone(), self.steps()));
+                let amax = magnitudes(&x, block);
+                let scales = if shared == Shared::Micro { powers(amax) } else { scales(amax, self.steps()) };
+                let values = nearest(quotients(x, scales.clone(), self.steps()));
                 match shared {
-                    Shared::Line | Shared::LineDequantized => (numbers, Some(scales)),
-                    Shared::Block | Shared::Micro => (numbers * scales, None),
+                    Shared::Line | Shared::LineDequantized => (values, Some(scales)),
+                    Shared::Block | Shared::Micro => (values * scales, None),
                 }
             }
         };
-        (numbers.cast(multiplied).reshape(size), later)
+        (values.cast(multiplied).reshape(size), output_scales)
     }
 }

@@ -1,9 +1,11 @@
-//! Matrix products of bf16 operands that are quantized to e4m3 on the way; A is (m, k), B is (k, n), the output bf16.
+//! GEMM of bf16 operands that are quantized to e4m3 at run time: A is `[m, k]`, B is `[k, n]`, Y is `[m, n]` in bf16.
 //!
-//! Quantizing is part of the operator. Rows of A and columns of B are quantized as [`Quantization`] does. The program that
-//! the names come from never ran the two families of blocks; here `b128` means what DeepSeek-V3 does: f32 scales for
-//! 1 x 128 numbers of A along k and for 128 x 128 of B, both dequantized and summed in f32. `mxfp8_b32` is OCP
-//! microscaling: blocks of 32 along k on both sides under powers of two, rounded up.
+//! Quantization is part of the operator. The row-wise operators quantize rows of A and columns of B as [`Quantization`]
+//! does. The suite that the names come from never ran its two block-scaled families; their definition here:
+//!
+//! - `b128` follows DeepSeek-V3: one f32 scale per 1 x 128 elements of A along k and per 128 x 128 of B; both are
+//!   dequantized and accumulated in f32.
+//! - `mxfp8_b32` is OCP microscaling: blocks of 32 along k in both operands, with power-of-two scales rounded up.
 //!
 //! [`Quantization`]: super::quantization::Quantization
 
@@ -18,43 +20,43 @@ use crate::registry::table::Zoo;
 use crate::{Along, Cost, Implementation, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
 use calorimeter_recipes::{Dtype, Element};
 
-/// Which numbers share a scale.
+/// Elements that share a scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Shared {
-    /// A row of A, a column of B; the product is left in units of the scales.
+    /// A row of A, a column of B; the output stays in units of the scales.
     Line,
-    /// The same, and the product is multiplied by the scales.
+    /// A row of A, a column of B; the output is multiplied by both scales.
     LineDequantized,
-    /// 128 of A along k, 128 x 128 of B.
+    /// 128 elements of A along k, 128 x 128 elements of B.
     Block,
-    /// 32 along k.
+    /// 32 elements along k in both operands.
     Micro,
 }
 
-/// Where scales come from.
+/// Origin of the scales.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Scaling {
-    /// From the largest magnitude.
+    /// Amax of the elements that share the scale.
     Dynamic,
-    /// Known before: one half, which takes 224 to the largest number of e4m3.
+    /// Constant 0.5, which maps 224 to 448, the largest e4m3 value.
     Static,
 }
 
-/// A product by how its operands are quantized.
+/// GEMM with quantized operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GemmQuantized(Shared, Scaling);
 
 impl GemmQuantized {
-    /// Those with a scale for each row and column.
+    /// Operators with one scale per row of A and column of B.
     pub const OF_LINES: [Self; 3] = [
         Self(Shared::Line, Scaling::Dynamic),
         Self(Shared::LineDequantized, Scaling::Dynamic),
         Self(Shared::Line, Scaling::Static),
     ];
 
-    /// Those with scales for blocks.
+    /// Operators with scales per block.
     pub const OF_BLOCKS: [Self; 4] = [
         Self(Shared::Block, Scaling::Dynamic),
         Self(Shared::Block, Scaling::Static),
@@ -62,18 +64,18 @@ impl GemmQuantized {
         Self(Shared::Micro, Scaling::Static),
     ];
 
-    /// What cuBLASLt multiplies: scales of blocks come to it in fours.
+    /// Checks the alignment that cuBLASLt requires; block scales come in groups of four rows.
     fn natively(&self, spec: &Spec) -> Result<(), String> {
         match (self.0, size(spec)) {
             (Shared::Line | Shared::LineDequantized, _) => in_sixteens(spec),
             (Shared::Block, (m, ..)) if !m.is_multiple_of(4) => Err(format!(
-                "`native` multiplies e4m3 under scales of blocks by cuBLASLt, which takes m in multiples of 4; m is {m}"
+                "`native` multiplies block-scaled e4m3 by cuBLASLt, which requires m in multiples of 4; m is {m}"
             )),
             (Shared::Block | Shared::Micro, _) => Ok(()),
         }
     }
 
-    /// Numbers along k that share a scale.
+    /// Elements along k that share a scale.
     fn along_k(self, k: u64) -> u64 {
         match self.0 {
             Shared::Line | Shared::LineDequantized => k,
@@ -82,10 +84,10 @@ impl GemmQuantized {
         }
     }
 
-    /// The type that burn multiplies in, and rounds the product to.
+    /// Dtype that burn multiplies in and rounds the product to.
     fn multiplied(self) -> Dtype {
         match self {
-            // e4m3 numbers, also times a power of two, are numbers of bf16.
+            // e4m3 values, also times a power of two, are exact in bf16.
             Self(Shared::Line | Shared::Micro, _) | Self(_, Scaling::Static) => Dtype::Bf16,
             _ => Dtype::F32,
         }
@@ -99,7 +101,7 @@ impl GemmQuantized {
     }
 }
 
-/// Registers them with the ways to run them.
+/// Registers the quantized GEMM operators with their implementations.
 pub(super) fn register(zoo: &Zoo) {
     zoo.operators(GemmQuantized::OF_LINES).burn().native_where(GemmQuantized::natively);
     zoo.operators(GemmQuantized::OF_BLOCKS).burn().native_where(GemmQuantized::natively);
@@ -119,7 +121,7 @@ impl Signature for GemmQuantized {
     }
 
     fn about(&self) -> &'static str {
-        "product of two bf16 matrices that are quantized to e4m3 first"
+        "GEMM of two bf16 matrices that are quantized to e4m3 first"
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -131,10 +133,10 @@ impl Signature for GemmQuantized {
         let (_, k, n) = size(spec);
         let (block, name) = (self.along_k(k), self.name());
         if !k.is_multiple_of(block) {
-            return Err(ZooError::Shape(format!("{name}: k is {k}; it has to be a multiple of {block}")));
+            return Err(ZooError::Shape(format!("{name}: k is {k}; expected a multiple of {block}")));
         }
         if self.0 == Shared::Block && !n.is_multiple_of(block) {
-            return Err(ZooError::Shape(format!("{name}: n is {n}; it has to be a multiple of {block}")));
+            return Err(ZooError::Shape(format!("{name}: n is {n}; expected a multiple of {block}")));
         }
         Ok(())
     }
@@ -151,19 +153,19 @@ impl Signature for GemmQuantized {
 }
 
 impl Cost for GemmQuantized {
-    // To quantize a number: a comparison, a division, a clip, a rounding; and a division for each scale.
+    // Quantization: comparison, division, clip and rounding per element, one division per scale.
     fn flops(&self, spec: &Spec) -> u64 {
         let (m, k, n) = size(spec);
-        let (numbers, blocks) = (m * k + k * n, k / self.along_k(k));
+        let (elements, blocks) = (m * k + k * n, k / self.along_k(k));
         let scales_of_b = if self.0 == Shared::Block { n / 128 } else { n };
         let quantizing = match self.1 {
-            Scaling::Dynamic => 4 * numbers + blocks * (m + scales_of_b),
-            Scaling::Static => 3 * numbers,
+            Scaling::Dynamic => 4 * elements + blocks * (m + scales_of_b),
+            Scaling::Static => 3 * elements,
         };
         let dequantizing = match self.0 {
             Shared::Line => 0,
             Shared::LineDequantized => 2 * m * n,
-            Shared::Block | Shared::Micro => numbers,
+            Shared::Block | Shared::Micro => elements,
         };
         2 * m * k * n + quantizing + dequantizing
     }
@@ -177,7 +179,8 @@ impl Cost for GemmQuantized {
 
     fn factors(&self, _: &Spec, implementation: Implementation) -> Element {
         match implementation {
-            // `native` multiplies the numbers of microscaling, which no tensor core before Blackwell's multiplies as codes.
+            // `native` multiplies MX operands dequantized in bf16: tensor cores before Blackwell have no block-scaled
+            // instructions.
             Implementation::Native if self.0 != Shared::Micro => Element::E4m3,
             _ => Element::Float(self.multiplied()),
         }
@@ -195,7 +198,7 @@ impl Operation for GemmQuantized {
 
     fn moves(&self, spec: &Spec) -> Moves {
         match (self.0, size(spec)) {
-            // Whole blocks of columns.
+            // A single row rotates by whole blocks of columns.
             (Shared::Block, (1, _, n)) => Moves::new(n / 128, &[Along::Nothing, Along::Columns], &[Along::Columns]),
             _ => moves(spec, &[Along::Rows], &[Along::Nothing, Along::Columns]),
         }

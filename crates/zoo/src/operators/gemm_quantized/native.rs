@@ -1,4 +1,4 @@
-//! By CUDA's libraries and kernels of ours.
+//! Quantized GEMM on CUDA: quantization kernels, then cuBLASLt.
 
 use super::{GemmQuantized, Scaling, Shared};
 use crate::native::{NativePass, Set};
@@ -37,7 +37,7 @@ impl GemmQuantized {
         }
     }
 
-    /// Codes of rows and columns.
+    /// Quantizes rows of A and columns of B, then runs the float8 GEMM.
     fn of_lines(self, machine: &Arc<Machine>, spec: &Spec, output: Float8Output) -> Result<NativePass, NativeError> {
         let shape = native_plans::shape(spec);
         let rows = Quantize::rows(machine, self.source(), shape.m, shape.k)?;
@@ -46,7 +46,7 @@ impl GemmQuantized {
         Ok(of_codes(rows, columns, linear, output.inputs()))
     }
 
-    /// Codes of blocks of rows and of squares.
+    /// Quantizes 1 x 128 blocks of A and 128 x 128 blocks of B, then runs the block-scaled float8 GEMM.
     fn of_blocks(self, machine: &Arc<Machine>, spec: &Spec) -> Result<NativePass, NativeError> {
         let shape = native_plans::shape(spec);
         let rows = Quantize::blocks_of_rows(machine, self.source(), shape.m, shape.k)?;
@@ -55,7 +55,7 @@ impl GemmQuantized {
         Ok(of_codes(rows, squares, linear, Float8Output::Scaled(Dtype::Bf16).inputs()))
     }
 
-    /// The numbers that codes stand for, which bf16 holds.
+    /// Quantizes and dequantizes MX blocks, whose values are exact in bf16, then runs a bf16 GEMM.
     fn of_numbers(self, machine: &Arc<Machine>, spec: &Spec) -> Result<NativePass, NativeError> {
         let shape = native_plans::shape(spec);
         let a = MicroNumbers::new(machine, self.source(), MicroBlocks::AlongRows, shape.m, shape.k)?;
@@ -66,25 +66,25 @@ impl GemmQuantized {
             vec![a.algorithm().into(), b.algorithm().into(), linear.algorithm()],
             vec![a.bytes(), b.bytes()],
             move |Set { inputs, between, outputs }| {
-                let [of_a, of_b] = between.as_mut_slice() else { unreachable!("two buffers") };
-                a.enqueue(&inputs[0], of_a)?;
-                b.enqueue(&inputs[1], of_b)?;
-                linear.enqueue(of_a, of_b, &mut outputs[0])
+                let [a_values, b_values] = between.as_mut_slice() else { unreachable!("two buffers") };
+                a.enqueue(&inputs[0], a_values)?;
+                b.enqueue(&inputs[1], b_values)?;
+                linear.enqueue(a_values, b_values, &mut outputs[0])
             },
         ))
     }
 }
 
-/// Both operands as codes, and their product, which takes so many of codes and scales.
-fn of_codes(of_a: Quantize, of_b: Quantize, linear: Float8Linear, taken: usize) -> NativePass {
+/// Quantizes both operands, then runs `linear` on the first `operands` of A, B, scales of A and scales of B.
+fn of_codes(quantize_a: Quantize, quantize_b: Quantize, linear: Float8Linear, operands: usize) -> NativePass {
     NativePass::steps(
-        vec![of_a.algorithm().into(), of_b.algorithm().into(), linear.algorithm()],
-        vec![of_a.codes_bytes(), of_b.codes_bytes(), of_a.scales_bytes(), of_b.scales_bytes()],
+        vec![quantize_a.algorithm().into(), quantize_b.algorithm().into(), linear.algorithm()],
+        vec![quantize_a.codes_bytes(), quantize_b.codes_bytes(), quantize_a.scales_bytes(), quantize_b.scales_bytes()],
         move |Set { inputs, between, outputs }| {
             let [a, b, scales_of_a, scales_of_b] = between.as_mut_slice() else { unreachable!("four buffers") };
-            of_a.enqueue(&inputs[0], a, scales_of_a)?;
-            of_b.enqueue(&inputs[1], b, scales_of_b)?;
-            linear.enqueue(&[&*a, b, scales_of_a, scales_of_b][..taken], &mut outputs[0])
+            quantize_a.enqueue(&inputs[0], a, scales_of_a)?;
+            quantize_b.enqueue(&inputs[1], b, scales_of_b)?;
+            linear.enqueue(&[&*a, b, scales_of_a, scales_of_b][..operands], &mut outputs[0])
         },
     )
 }

@@ -1,4 +1,4 @@
-//! What it computes, in double precision, and how far a kernel may be from that.
+//! Double-precision reference, projection and tolerance of the quantized GEMM operators.
 
 use super::{GemmQuantized, Scaling, Shared};
 use crate::gate::{Projection, Tolerance};
@@ -17,15 +17,15 @@ impl Exact for GemmQuantized {
     }
 
     fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
-        let (a, b, tops) = (&inputs[0], &inputs[1], self.tops(&inputs[1]));
-        products(sample, |row| self.line(a.row(row)), |col| self.column(b, col, &tops))
+        let (a, b, amax) = (&inputs[0], &inputs[1], self.tops(&inputs[1]));
+        products(sample, |row| self.line(a.row(row)), |col| self.column(b, col, &amax))
     }
 
     fn projection(&self, spec: &Spec, inputs: &[Matrix], _: usize) -> Option<Projection> {
-        let (a, b, tops) = (&inputs[0], &inputs[1], self.tops(&inputs[1]));
+        let (a, b, amax) = (&inputs[0], &inputs[1], self.tops(&inputs[1]));
         let exact = |line: Vec<f32>| line.into_iter().map(f64::from).collect();
         let row = |row: usize| exact(self.line(a.row(row)));
-        Some(projected(sides(spec), row, |col| exact(self.column(b, col, &tops))))
+        Some(projected(sides(spec), row, |col| exact(self.column(b, col, &amax))))
     }
 
     fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
@@ -34,12 +34,13 @@ impl Exact for GemmQuantized {
 }
 
 impl GemmQuantized {
-    /// The largest magnitudes of B's blocks, where a block is more than a part of a column.
+    /// Amax of the 128 x 128 blocks of B; empty if blocks are parts of a single column.
     fn tops(self, b: &Matrix) -> Vec<Vec<f32>> {
         if self.0 == Shared::Block { tops(b) } else { Vec::new() }
     }
 
-    /// What a row of A or a column of B is multiplied as.
+    /// Values that a row of A or a column of B is multiplied with: quantized, and times the scale where the operator
+    /// applies it.
     fn line(self, line: &[f32]) -> Vec<f32> {
         match self {
             Self(Shared::Micro, Scaling::Dynamic) => {
@@ -52,7 +53,7 @@ impl GemmQuantized {
         }
     }
 
-    /// What some numbers are multiplied as that share a scale with others, all up to a magnitude.
+    /// Values that the elements of one block are multiplied with, given the amax of the block.
     fn block(self, block: &[f32], magnitude: f32) -> Vec<f32> {
         let magnitude = if self.1 == Scaling::Static { FIXED } else { magnitude };
         let scale = absmax::scale(magnitude, Element::E4m3, self.steps());
@@ -60,23 +61,23 @@ impl GemmQuantized {
         block.iter().map(|&x| unit * code(x, scale, Element::E4m3, self.steps())).collect()
     }
 
-    /// What a column of B is multiplied as; `tops` are the magnitudes of its blocks, row by row.
-    fn column(self, matrix: &Matrix, col: usize, tops: &[Vec<f32>]) -> Vec<f32> {
+    /// Values that a column of B is multiplied with; `amax` holds one row per block row.
+    fn column(self, matrix: &Matrix, col: usize, amax: &[Vec<f32>]) -> Vec<f32> {
         let column = column(matrix, col);
         match self {
             Self(Shared::Block, Scaling::Dynamic) => {
-                let blocks = column.chunks(128).zip(tops);
-                blocks.flat_map(|(block, tops)| self.block(block, tops[col / 128])).collect()
+                let blocks = column.chunks(128).zip(amax);
+                blocks.flat_map(|(block, amax)| self.block(block, amax[col / 128])).collect()
             }
             _ => self.line(&column),
         }
     }
 }
 
-/// The largest magnitudes of blocks of 128 x 128, row by row.
+/// Amax of each 128 x 128 block, by block row.
 fn tops(matrix: &Matrix) -> Vec<Vec<f32>> {
-    let top =
+    let block_amax =
         |rows: &[f32], first: usize| magnitude(rows.chunks(matrix.cols).flat_map(|row| row[first..].iter().take(128)));
     let blocks = matrix.values.par_chunks(128 * matrix.cols);
-    blocks.map(|rows| (0..matrix.cols).step_by(128).map(|first| top(rows, first)).collect()).collect()
+    blocks.map(|rows| (0..matrix.cols).step_by(128).map(|first| block_amax(rows, first)).collect()).collect()
 }

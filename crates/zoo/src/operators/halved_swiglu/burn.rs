@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! SwiGLU of two halves and its gradient by burn's operations, in f32.
 
 use super::HalvedSwiglu;
 use crate::{BurnPass, Pass, Spec, Value};

@@ -1,4 +1,7 @@
-//! SwiGLU: the columns are halved into a and b, and silu(a) b is computed in f32; and its gradient.
+//! `swiglu_fwd` and `swiglu_bwd`: SwiGLU of the two halves of each row, computed in f32.
+//!
+//! x is `[m, n]` with halves a and b along the columns. Forward: y = silu(a) * b, `[m, n / 2]`. Backward, for the
+//! gradient g of y: da = g * b * silu'(a) and db = g * silu(a), next to each other in `[m, n]`.
 
 mod burn;
 #[cfg(feature = "cuda")]
@@ -9,22 +12,22 @@ use crate::operators::number_types::{FLOATS, allow};
 use crate::registry::table::Zoo;
 use crate::{Cost, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
 
-/// One direction. `n` is the width of the input, a and b together.
+/// SwiGLU operator. `n` is the width of x, both halves together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum HalvedSwiglu {
-    /// `swiglu_fwd`
+    /// `swiglu_fwd`: forward pass.
     Forward,
-    /// `swiglu_bwd`: the gradient of x, given x and that of the output.
+    /// `swiglu_bwd`: gradient of x, given x and the output gradient.
     Backward,
 }
 
 impl HalvedSwiglu {
-    /// Both.
+    /// Both operators.
     pub const ALL: [Self; 2] = [Self::Forward, Self::Backward];
 }
 
-/// Registers them with the ways to run them.
+/// Registers the SwiGLU operators with their implementations.
 pub(super) fn register(zoo: &Zoo) {
     zoo.operators(HalvedSwiglu::ALL).burn().native();
 }
@@ -38,7 +41,7 @@ impl Signature for HalvedSwiglu {
     }
 
     fn about(&self) -> &'static str {
-        "SwiGLU of two halves, or its gradient alone"
+        "SwiGLU of the two halves of each row, or its gradient"
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -49,7 +52,7 @@ impl Signature for HalvedSwiglu {
         allow(self.name(), spec, FLOATS, &[])?;
         match spec.axis("n") {
             n if n.is_multiple_of(2) => Ok(()),
-            n => Err(ZooError::Shape(format!("{}: n is {n}; it has to be even, to be halved", self.name()))),
+            n => Err(ZooError::Shape(format!("{}: n is {n}; expected an even number", self.name()))),
         }
     }
 
@@ -72,13 +75,14 @@ impl Signature for HalvedSwiglu {
 }
 
 impl Cost for HalvedSwiglu {
-    // A sigmoid is four operations. Forward two products more; backward silu(a) and its slope, and three products.
+    // A sigmoid is four operations. Forward adds two multiplications; backward adds silu(a), its derivative and three
+    // multiplications.
     fn flops(&self, spec: &Spec) -> u64 {
-        let each = match self {
+        let per_element = match self {
             Self::Forward => 6,
             Self::Backward => 11,
         };
-        each * spec.axis("m") * spec.axis("n") / 2
+        per_element * spec.axis("m") * spec.axis("n") / 2
     }
 
     fn intermediate(&self, spec: &Spec) -> u64 {

@@ -1,4 +1,4 @@
-//! By a kernel of ours.
+//! CUDA kernel for SwiGLU of two halves and its gradient.
 
 use super::HalvedSwiglu;
 use crate::native::{NativePass, Set};

@@ -1,4 +1,4 @@
-//! What it computes, in double precision, and how far a kernel may be from that.
+//! Double-precision reference and tolerance of SwiGLU of two halves and its gradient.
 
 use super::HalvedSwiglu;
 use crate::gate::Tolerance;
@@ -15,12 +15,12 @@ impl Exact for HalvedSwiglu {
         sample.by_elements(|row, col| {
             let x = inputs[0].row(row);
             let (a, b) = (f64::from(x[col % half]), f64::from(x[col % half + half]));
-            let gate = sigmoid(a);
+            let sigmoid_a = sigmoid(a);
             match self {
-                Self::Forward => a * gate * b,
+                Self::Forward => a * sigmoid_a * b,
                 Self::Backward => {
                     let dy = f64::from(inputs[1].row(row)[col % half]);
-                    if col < half { dy * b * gate * (1.0 + a * (1.0 - gate)) } else { dy * a * gate }
+                    if col < half { dy * b * sigmoid_a * (1.0 + a * (1.0 - sigmoid_a)) } else { dy * a * sigmoid_a }
                 }
             }
         })

@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! Copy by burn's operations.
 
 use super::HbmCopy;
 use crate::{BurnPass, Pass, Spec, Value};
@@ -7,7 +7,7 @@ use burn::tensor::backend::Backend;
 impl BurnPass for HbmCopy {
     fn pass<B: Backend>(&self, _: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
         let inputs: Vec<_> = inputs.into_iter().map(Value::float).collect();
-        // burn has no copy: the value is the same, and so is the traffic.
+        // burn has no copy operation; a multiplication by 1 has equal values and traffic.
         Box::new(move || vec![Value::Float(inputs[0].clone().mul_scalar(1.0))])
     }
 }

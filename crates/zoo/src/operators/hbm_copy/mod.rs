@@ -1,4 +1,5 @@
-//! A copy within the device's memory.
+//! `single_device_hbm_copy`: copy of `num_elements` elements within device memory. Traffic: one read and one write per
+//! element.
 
 mod burn;
 #[cfg(feature = "cuda")]
@@ -9,11 +10,11 @@ use crate::operators::number_types::{FLOATS, allow};
 use crate::registry::table::Zoo;
 use crate::{Cost, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
 
-/// `single_device_hbm_copy`.
+/// Operator `single_device_hbm_copy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HbmCopy;
 
-/// Registers it with the ways to run it.
+/// Registers `single_device_hbm_copy` with its implementations.
 pub(super) fn register(zoo: &Zoo) {
     zoo.operators([HbmCopy]).burn().native();
 }
@@ -24,7 +25,7 @@ impl Signature for HbmCopy {
     }
 
     fn about(&self) -> &'static str {
-        "copy of so many elements"
+        "copy of num_elements elements within device memory"
     }
 
     fn axes(&self) -> &'static [&'static str] {

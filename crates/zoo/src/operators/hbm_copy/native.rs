@@ -1,4 +1,4 @@
-//! By CUDA's libraries and kernels of ours.
+//! Copy by the CUDA driver.
 
 use super::HbmCopy;
 use crate::native::{NativePass, Set};
@@ -14,8 +14,8 @@ impl NativeOpen for HbmCopy {
         machine: Arc<Machine>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
-        // What a framework's copy is, too.
+        // Frameworks copy by the driver, too.
         let copy = |set: &mut Set| set.outputs[0].copy_from(&set.inputs[0]);
-        NativePass::single("a copy by the driver".into(), copy).open(self, spec, inputs, machine, sets)
+        NativePass::single("driver copy".into(), copy).open(self, spec, inputs, machine, sets)
     }
 }

@@ -1,4 +1,4 @@
-//! What it computes, in double precision, and how far a kernel may be from that.
+//! Reference and tolerance of the copy.
 
 use super::HbmCopy;
 use crate::gate::Tolerance;
@@ -13,7 +13,7 @@ impl Exact for HbmCopy {
         sample.by_elements(|row, col| f64::from(inputs[0].at(row, col)))
     }
 
-    // Nothing is computed; the width of one rounding is the least that there is.
+    // A copy is exact; one rounding is the smallest tolerance that can be expressed.
     fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
         Tolerance::new(spec.dtype(), 1, 1)
     }

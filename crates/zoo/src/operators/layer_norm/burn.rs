@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! Layer normalization by burn's operations, in f32.
 
 use super::LayerNorm;
 use crate::operators::sequences::floats;
@@ -15,7 +15,7 @@ impl BurnPass for LayerNorm {
     }
 }
 
-/// Normalizes rows of f32.
+/// layer_norm(x) * gain + bias of f32 rows.
 pub fn apply<B: Backend>(x: Tensor<B, 2>, gain: &Tensor<B, 2>, bias: &Tensor<B, 2>) -> Tensor<B, 2> {
     normalize::layer_norm(x) * gain.clone().cast(DType::F32) + bias.clone().cast(DType::F32)
 }

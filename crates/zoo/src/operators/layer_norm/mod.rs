@@ -1,4 +1,7 @@
-//! Layer normalization with gain and bias over rows.
+//! `layer_norm`: y = (x - mean) / √(variance + epsilon) * gain + bias per row.
+//!
+//! x and y are `[batch * sequence, dimension]`; gain and bias are `[1, dimension]`. Traffic: x read once, y written
+//! once, parameters read once.
 
 pub(super) mod burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
@@ -13,17 +16,17 @@ use crate::registry::table::Zoo;
 use crate::{Cost, Fill, Operand, Operation, Signature, Slot, Spec, Suite};
 use calorimeter_kernels::host::Rowwise;
 
-/// `layer_norm`.
+/// Operator `layer_norm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LayerNorm;
 
-/// Gain and bias, one number for each column.
+/// Gain and bias, one element per column each.
 pub(super) fn gain_and_bias(spec: &Spec) -> [Operand; 2] {
     let row = Operand::normal(1, spec.axis("dimension"), spec.element);
     [row.filled(Fill::Uniform(0.5, 1.5)), row]
 }
 
-/// Registers it with the ways to run it.
+/// Registers `layer_norm` with its implementations.
 pub(super) fn register(zoo: &Zoo) {
     zoo.operators([LayerNorm]).burn().cube().native().host(ByRows(Rowwise::LayerNorm));
 }
@@ -34,7 +37,7 @@ impl Signature for LayerNorm {
     }
 
     fn about(&self) -> &'static str {
-        "layer normalization of rows, with gain and bias"
+        "layer normalization of rows with gain and bias"
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -52,7 +55,7 @@ impl Signature for LayerNorm {
 }
 
 impl Cost for LayerNorm {
-    // Sum; difference; square and sum; scale, gain and bias: seven for each number.
+    // Sum; difference; square and sum; scale, gain and bias: seven per element.
     fn flops(&self, spec: &Spec) -> u64 {
         7 * count(spec)
     }

@@ -1,4 +1,4 @@
-//! By a kernel of ours.
+//! CUDA layer normalization kernel.
 
 use super::LayerNorm;
 use crate::operators::native_plans;

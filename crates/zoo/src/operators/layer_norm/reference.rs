@@ -1,4 +1,4 @@
-//! What it computes, in double precision, and how far a kernel may be from that.
+//! Double-precision reference and tolerance of `layer_norm`.
 
 use super::LayerNorm;
 use crate::gate::Tolerance;
@@ -18,14 +18,14 @@ impl Exact for LayerNorm {
     }
 }
 
-/// Normalizes a row in double precision.
+/// layer_norm(x) * gain + bias of one row in double precision.
 pub fn exact(x: &[f64], gain: &Matrix, bias: &Matrix) -> Vec<f64> {
     let affine = gain.row(0).iter().zip(bias.row(0)).map(|(&gain, &bias)| (f64::from(gain), f64::from(bias)));
     normalize::layer_norm_exact(x).into_iter().zip(affine).map(|(x, (gain, bias))| x * gain + bias).collect()
 }
 
 pub fn tolerance(spec: &Spec) -> Tolerance {
-    // The numbers of a short row may lie close together, which magnifies the rounding of their mean.
+    // Elements of a short row may be close to each other, which amplifies the rounding error of the mean.
     let depth = match spec.axis("dimension") {
         ..8 => 8192,
         dimension => dimension.max(64),

@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! Linear layer with bias and activation by burn's operations.
 
 use super::LinearBias;
 use crate::{Activate, BurnPass, Pass, Spec, Value};

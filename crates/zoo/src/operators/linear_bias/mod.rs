@@ -1,4 +1,6 @@
-//! A linear layer with bias, alone or with an activation behind it.
+//! `linear_bias` and `linear_bias_<activation>`: y = act(x Wᵀ + bias).
+//!
+//! x is `[m, k]`, W is `[n, k]`, bias is `[1, n]`, y is `[m, n]`.
 
 mod burn;
 #[cfg(feature = "cuda")]
@@ -12,25 +14,25 @@ use crate::registry::table::Zoo;
 use crate::{Activation, Along, Cost, Fill, FusionModel, Moves, Operand, Operation, Signature, Slot, Spec, Suite};
 use calorimeter_shapes::Axes;
 
-/// What follows the bias.
+/// Activation behind the bias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum LinearBias {
-    /// Nothing.
+    /// No activation.
     Plain,
-    /// A ReLU.
+    /// ReLU.
     Relu,
-    /// A GELU.
+    /// GELU with the error function.
     Gelu,
-    /// A SiLU.
+    /// SiLU.
     Silu,
 }
 
-/// Operations for one number: negation, exponential, sum, quotient.
+/// Operations of SiLU per element: negation, exponential, addition, division.
 pub(super) const SILU_FLOPS: u64 = 4;
 
 impl LinearBias {
-    /// Every one.
+    /// All variants.
     pub const ALL: [Self; 4] = [Self::Plain, Self::Relu, Self::Gelu, Self::Silu];
 
     fn activation(self) -> Option<Activation> {
@@ -43,7 +45,7 @@ impl LinearBias {
     }
 }
 
-/// Registers them with the ways to run them.
+/// Registers the linear layers with their implementations.
 pub(super) fn register(zoo: &Zoo) {
     zoo.operators(LinearBias::ALL).burn().native();
 }
@@ -59,7 +61,7 @@ impl Signature for LinearBias {
     }
 
     fn about(&self) -> &'static str {
-        "linear layer with bias, weights [n, k], then an activation or none"
+        "linear layer with bias and optional activation, weights [n, k]"
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -79,19 +81,19 @@ impl Signature for LinearBias {
 }
 
 impl Cost for LinearBias {
-    // Products and sums, the bias, and the activation: a GELU scales, takes the error function, adds, multiplies, halves.
+    // Multiply-adds, the bias, and the activation. GELU: scale, erf, add, multiply, halve.
     fn flops(&self, spec: &Spec) -> u64 {
         let (m, k, n) = size(spec);
-        let each = match self {
+        let per_output = match self {
             Self::Plain => 0,
             Self::Relu => 1,
             Self::Gelu => 5,
             Self::Silu => SILU_FLOPS,
         };
-        m * n * (2 * k + 1 + each)
+        m * n * (2 * k + 1 + per_output)
     }
 
-    // The product; with an activation, the sum and one of burn's steps beside it.
+    // The matmul output; with an activation also the biased sum and one intermediate of burn's activation.
     fn intermediate(&self, spec: &Spec) -> u64 {
         let (m, _, n) = size(spec);
         let tensors = if *self == Self::Plain { 1 } else { 3 };

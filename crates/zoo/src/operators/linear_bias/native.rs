@@ -1,4 +1,4 @@
-//! By CUDA's libraries and kernels of ours.
+//! Linear layer on CUDA: cuBLASLt with a bias epilogue, then an activation kernel if the epilogue has none.
 
 use super::LinearBias;
 use crate::native::{NativePass, Set};
@@ -17,22 +17,22 @@ impl NativeOpen for LinearBias {
     ) -> Result<Box<dyn Workload>, ZooError> {
         use calorimeter_kernels::native::{Activation, Epilogue, Linear, LinearForm, LinearShape};
         let (kind, shape) = (spec.dtype(), native_plans::shape(spec));
-        // cuBLASLt has a GELU too, but one by tanh.
-        let (epilogue, after) = match self {
+        // cuBLASLt has a GELU epilogue, but only the tanh approximation.
+        let (epilogue, activation) = match self {
             Self::Plain => (Epilogue::Bias, None),
             Self::Relu => (Epilogue::BiasRelu, None),
             Self::Gelu | Self::Silu => (Epilogue::Bias, self.activation()),
         };
         let linear = Linear::of(&machine, LinearForm { epilogue, ..LinearForm::plain(kind) }, shape)?;
         let LinearShape { m, n, .. } = shape;
-        let after = after.map(|after| Activation::new(&machine, kind, after, m * n)).transpose()?;
-        let algorithms = after.iter().map(|after| after.algorithm().to_owned());
+        let activation = activation.map(|activation| Activation::new(&machine, kind, activation, m * n)).transpose()?;
+        let algorithms = activation.iter().map(|activation| activation.algorithm().to_owned());
         let pass = NativePass::steps(
             [linear.algorithm()].into_iter().chain(algorithms).collect(),
             Vec::new(),
             move |Set { inputs, outputs, .. }| {
                 linear.enqueue_with_bias(&inputs[0], &inputs[1], &inputs[2], &mut outputs[0])?;
-                after.iter().try_for_each(|after| after.enqueue_in_place(&mut outputs[0]))
+                activation.iter().try_for_each(|activation| activation.enqueue_in_place(&mut outputs[0]))
             },
         );
         pass.open(self, spec, inputs, machine, sets)

@@ -1,4 +1,4 @@
-//! What it computes, in double precision, and how far a kernel may be from that.
+//! Double-precision reference, projection and tolerance of the linear layers.
 
 use super::LinearBias;
 use crate::gate::{Projection, Tolerance};
@@ -25,7 +25,7 @@ impl Exact for LinearBias {
         (*self == Self::Plain).then(|| product().plus_row(inputs[2].row(0)))
     }
 
-    // The product, the sum, and burn's steps of the activation, each of which it rounds.
+    // The matmul, the bias, and the steps of burn's activation, each of which rounds.
     fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
         let steps = match self {
             Self::Plain | Self::Relu => 0,

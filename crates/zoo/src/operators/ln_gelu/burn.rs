@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! `ln_gelu` by burn's operations, in f32.
 
 use super::LnGelu;
 use crate::operators::layer_norm;

@@ -1,4 +1,4 @@
-//! By a kernel of ours, through CubeCL.
+//! CubeCL layer normalization kernel with a GELU epilogue.
 
 use super::LnGelu;
 use crate::{CubeOf, CubePass, Pass, Spec, Value, ZooError, cube_pass};

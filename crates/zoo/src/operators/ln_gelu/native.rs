@@ -1,4 +1,4 @@
-//! By a kernel of ours.
+//! CUDA layer normalization kernel with a GELU epilogue.
 
 use super::LnGelu;
 use crate::operators::native_plans;

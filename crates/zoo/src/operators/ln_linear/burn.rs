@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! `ln_linear` by burn's operations.
 
 use super::{LnLinear, first};
 use crate::operators::layer_norm::LayerNorm;

@@ -1,4 +1,6 @@
-//! A layer normalization, then a linear layer.
+//! `ln_linear`: y = (layer_norm(x) * gain + bias) Wᵀ.
+//!
+//! x is `[m, k]`, gain and bias are `[1, k]`, W is `[n, k]`, y is `[m, n]`.
 
 mod burn;
 #[cfg(feature = "cuda")]
@@ -13,18 +15,18 @@ use crate::registry::table::Zoo;
 use crate::{Along, Cost, FusionModel, Moves, Operand, Operation, Signature, Slot, Spec, Suite};
 use calorimeter_shapes::Axes;
 
-/// `ln_linear`.
+/// Operator `ln_linear`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LnLinear;
 
-/// The normalization alone, at this size.
+/// Spec of the layer normalization: m rows of k elements.
 fn first(spec: &Spec) -> Spec {
     let (m, k, _) = size(spec);
-    let axes = Axes::new([("batch", 1), ("sequence", m), ("dimension", k)]).expect("three different names");
+    let axes = Axes::new([("batch", 1), ("sequence", m), ("dimension", k)]).expect("axis names are distinct");
     Spec { axes, ..spec.clone() }
 }
 
-/// Registers it with the ways to run it.
+/// Registers `ln_linear` with its implementations.
 pub(super) fn register(zoo: &Zoo) {
     zoo.operators([LnLinear]).burn().native();
 }
@@ -35,7 +37,7 @@ impl Signature for LnLinear {
     }
 
     fn about(&self) -> &'static str {
-        "layer normalization with gain and bias, then a linear layer without, weights [n, k]"
+        "layer normalization with gain and bias, then a linear layer without bias, weights [n, k]"
     }
 
     fn axes(&self) -> &'static [&'static str] {

@@ -1,4 +1,4 @@
-//! By a kernel of ours, then one of CUDA's libraries.
+//! `ln_linear` on CUDA: layer normalization kernel, then cuBLASLt.
 
 use super::LnLinear;
 use crate::native::{NativePass, Set};
@@ -24,7 +24,7 @@ impl NativeOpen for LnLinear {
             vec![norm.algorithm().to_owned(), linear.algorithm()],
             vec![m * k * kind.width()],
             move |Set { inputs, between, outputs }| {
-                let [.., weight] = &inputs[..] else { unreachable!("its weight is declared") };
+                let [.., weight] = &inputs[..] else { unreachable!("four inputs are declared") };
                 norm.enqueue(&inputs[..3], slice::from_mut(&mut between[0]))?;
                 linear.enqueue(&between[0], weight, &mut outputs[0])
             },

@@ -1,4 +1,4 @@
-//! What it computes, in double precision, and how far a kernel may be from that.
+//! Double-precision reference, projection and tolerance of `ln_linear`.
 
 use super::LnLinear;
 use crate::gate::{Projection, Tolerance};
@@ -24,13 +24,13 @@ impl Exact for LnLinear {
         Some(projected(sides(spec), |row| normalized(inputs, row), |col| inputs[3].exact_row(col)))
     }
 
-    // The normalized number and the product.
+    // The normalized rows and the matmul are rounded.
     fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
         Tolerance::new(spec.dtype(), 2, 2 * spec.axis("k"))
     }
 }
 
-/// A row of the input with mean, variance, gain and bias.
+/// Row of x after layer normalization, gain and bias.
 fn normalized(inputs: &[Matrix], row: usize) -> Vec<f64> {
     exact(&inputs[0].exact_row(row), &inputs[1], &inputs[2])
 }

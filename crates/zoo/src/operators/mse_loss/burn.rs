@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! Mean squared error by burn's operations, in f32.
 
 use super::MseLoss;
 use crate::operators::loss;

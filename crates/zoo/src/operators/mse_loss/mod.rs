@@ -1,4 +1,6 @@
-//! The mean of squared differences.
+//! `mse_loss`: mean of (x - y)² over all elements.
+//!
+//! x and y are `[batch * sequence, dimension]`, the loss is one f32. Traffic: both inputs read once.
 
 mod burn;
 #[cfg(feature = "cuda")]
@@ -12,11 +14,11 @@ use crate::registry::table::Zoo;
 use crate::{Cost, Fill, Operand, Operation, Signature, Slot, Spec, Suite};
 use calorimeter_kernels::host::Rowwise;
 
-/// `mse_loss`.
+/// Operator `mse_loss`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MseLoss;
 
-/// Registers it with the ways to run it.
+/// Registers `mse_loss` with its implementations.
 pub(super) fn register(zoo: &Zoo) {
     zoo.operators([MseLoss]).burn().native().host(ByRows(Rowwise::SquaredError));
 }
@@ -27,7 +29,7 @@ impl Signature for MseLoss {
     }
 
     fn about(&self) -> &'static str {
-        "the mean of the squared differences of two inputs, in f32"
+        "mean squared error of two inputs, in f32"
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -35,7 +37,7 @@ impl Signature for MseLoss {
     }
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
-        // With both around zero, a sum of squares would have the same mean as a squared difference.
+        // Nonzero row means: with zero means, mean(x² + y²) would equal mean((x - y)²), and that bug would pass.
         vec![input(spec).filled(Fill::Offset); 2]
     }
 
@@ -45,7 +47,7 @@ impl Signature for MseLoss {
 }
 
 impl Cost for MseLoss {
-    // Difference, square, sum: three for each number; and the mean.
+    // Difference, square and sum per element; one division for the mean.
     fn flops(&self, spec: &Spec) -> u64 {
         3 * count(spec) + 1
     }

@@ -1,4 +1,4 @@
-//! By a kernel of ours.
+//! CUDA pair reduction kernel.
 
 use super::MseLoss;
 use crate::operators::native_plans;

@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! Quantization by burn's operations.
 
 use super::Quantization;
 use crate::operators::absmax::{self, FIXED, magnitudes, quotients, scales};
@@ -16,7 +16,7 @@ impl BurnPass for Quantization {
         Box::new(move || {
             let mut x = x.clone();
             if quantization.is_transposed() {
-                // A transposed tensor is a view; the reshape writes it out.
+                // A transposed tensor is a view; the reshape copies it.
                 x = x.transpose().reshape([n * m]).reshape([n, m]);
             }
             let (quotients, scales) = if quantization.is_static() {

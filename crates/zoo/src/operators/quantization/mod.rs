@@ -1,7 +1,7 @@
-//! Quantizing bf16 matrices: codes of e4m3, or of e2m1 where [`Spec::output`] says so, and f32 scales that numbers are divided
-//! by. Codes times scales are about the numbers.
+//! Quantization of bf16 matrices to e4m3 (or e2m1 if [`Spec::output`] says so), with f32 scales.
 //!
-//! Scales and quotients are rounded to bf16. burn has no tensors of e2m1.
+//! x is `[m, n]`; quantized values q are `[m, n]`, or `[n, m]` for the transposing operators; scales s are one per row
+//! of q, or a single one. x ≈ q * s. Scales and quotients are rounded to bf16. burn has no e2m1 tensors.
 
 mod burn;
 #[cfg(feature = "cuda")]
@@ -14,33 +14,33 @@ use crate::registry::table::Zoo;
 use crate::{Along, Cost, Fill, Matrix, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
 use calorimeter_recipes::Element;
 
-/// A quantization by where its scales come from, and whether the matrix is transposed first.
+/// Quantization operator: origin of the scales, with or without a transpose first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Quantization {
-    /// `quantization`: a scale for each row.
+    /// `quantization`: one scale per row, from its amax.
     Rows,
-    /// `quantization_static_scaling`: one scale, which takes 224 to the format's largest number.
+    /// `quantization_static_scaling`: one scale, which maps 224 to the largest value of the format.
     Static,
-    /// `transpose_quantization`: columns become rows, and each has a scale.
+    /// `transpose_quantization`: transposes x; one scale per row of the result.
     Transposed,
-    /// `transpose_quantization_static_scaling`
+    /// `transpose_quantization_static_scaling`: transposes x; one static scale.
     TransposedStatic,
 }
 
-/// Of the codes, how many a correct kernel may have one step off: one that does not round the quotient has three in a
-/// hundred.
+/// Largest share of quantized values that may be one step off in a correct kernel. A kernel that does not round the
+/// quotient to bf16 has 3 %.
 const CROSSED: f64 = 1.0 / 32.0;
 
 impl Quantization {
-    /// Every one.
+    /// All quantization operators.
     pub const ALL: [Self; 4] = [Self::Rows, Self::Static, Self::Transposed, Self::TransposedStatic];
 
-    /// Which codes the kernels write.
+    /// Checks that the CUDA kernels write the output dtype.
     fn natively(&self, spec: &Spec) -> Result<(), String> {
         match self.output(spec) {
             Element::E4m3 => Ok(()),
-            other => Err(format!("`native` writes codes of e4m3 in this version, not {other}")),
+            other => Err(format!("`native` writes e4m3 in this version, not {other}")),
         }
     }
 
@@ -56,19 +56,19 @@ impl Quantization {
         spec.output.unwrap_or(Element::E4m3)
     }
 
-    /// Rows and columns of the codes.
+    /// Rows and columns of the quantized matrix.
     fn size(self, spec: &Spec) -> (u64, u64) {
         let (m, n) = (spec.axis("m"), spec.axis("n"));
         if self.is_transposed() { (n, m) } else { (m, n) }
     }
 
-    /// The numbers of a row of codes.
+    /// Elements of x that one row of the quantized matrix is computed from.
     fn row(self, matrix: &Matrix, row: usize) -> Vec<f32> {
         if self.is_transposed() { column(matrix, row) } else { matrix.row(row).to_vec() }
     }
 }
 
-/// Registers them with the ways to run them.
+/// Registers the quantization operators with their implementations.
 pub(super) fn register(zoo: &Zoo) {
     zoo.operators(Quantization::ALL).burn().native_where(Quantization::natively);
 }
@@ -84,7 +84,7 @@ impl Signature for Quantization {
     }
 
     fn about(&self) -> &'static str {
-        "codes and scales of a bf16 matrix"
+        "quantized values and scales of a bf16 matrix"
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -97,7 +97,7 @@ impl Signature for Quantization {
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
         let input = Operand::normal(spec.axis("m"), spec.axis("n"), BF16);
-        // Some numbers are beyond what a fixed scale is made for.
+        // With a static scale some elements exceed its range, to test saturation.
         vec![if self.is_static() { input.filled(Fill::Uniform(-256.0, 256.0)) } else { input }]
     }
 
@@ -109,7 +109,7 @@ impl Signature for Quantization {
 }
 
 impl Cost for Quantization {
-    // A comparison, a division, a clip and a rounding for each number; a division for each scale.
+    // Comparison, division, clip and rounding per element; one division per scale.
     fn flops(&self, spec: &Spec) -> u64 {
         let (rows, cols) = self.size(spec);
         if self.is_static() { 3 * rows * cols } else { 4 * rows * cols + rows }
@@ -126,7 +126,7 @@ impl Operation for Quantization {
         Suite::Gemm
     }
 
-    // Codes and, where each row of codes has its own, scales.
+    // Quantized values, and scales if there is one per row.
     fn moves(&self, spec: &Spec) -> Moves {
         let input = if self.is_transposed() { Along::Columns } else { Along::Rows };
         let scales = if self.is_static() { Along::Nothing } else { Along::Rows };

@@ -1,4 +1,4 @@
-//! By CUDA's libraries and kernels of ours.
+//! CUDA quantization kernels by rows and by columns.
 
 use super::Quantization;
 use crate::native::{NativePass, Set};

@@ -1,4 +1,4 @@
-//! What it computes, in double precision, and how far a kernel may be from that.
+//! Reference of the quantized values and scales in the arithmetic of the format, and tolerance.
 
 use super::{CROSSED, Quantization};
 use crate::gate::Tolerance;
@@ -33,7 +33,7 @@ impl Exact for Quantization {
             return Tolerance::new(Dtype::F32, 1, 1);
         }
         let (rows, cols) = self.size(spec);
-        // The widest step, relative to the number below it; a matrix of few codes may have a single one off.
+        // Widest step of the format relative to the value below it. In a small matrix a single value may be off.
         let step = if self.output(spec) == Element::E4m3 { 1.0 / 8.0 } else { 1.0 / 2.0 };
         let crossed = CROSSED.sqrt() + 1.0 / ((rows * cols) as f64).sqrt();
         Tolerance { rel_l2: step * crossed, element: 1.01 * step, ..Tolerance::default() }

@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! RMS normalization by burn's operations, in f32.
 
 use super::RmsNorm;
 use crate::operators::sequences::floats;

@@ -1,4 +1,4 @@
-//! By a kernel of ours, through CubeCL.
+//! CubeCL RMS normalization kernel.
 
 use super::RmsNorm;
 use crate::{CubeOf, CubePass, Pass, Spec, Value, ZooError, cube_pass, normalize};

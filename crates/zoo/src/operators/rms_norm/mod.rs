@@ -1,4 +1,7 @@
-//! Normalization of rows by their root mean square, with gain.
+//! `rms_norm`: y = x / √(mean(x²) + epsilon) * gain per row.
+//!
+//! x and y are `[batch * sequence, dimension]`, gain is `[1, dimension]`. Traffic: x read once, y written once, gain
+//! read once.
 
 mod burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
@@ -14,11 +17,11 @@ use crate::registry::table::Zoo;
 use crate::{Cost, Fill, Operand, Operation, Signature, Slot, Spec, Suite};
 use calorimeter_kernels::host::Rowwise;
 
-/// `rms_norm`.
+/// Operator `rms_norm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RmsNorm;
 
-/// Registers it with the ways to run it.
+/// Registers `rms_norm` with its implementations.
 pub(super) fn register(zoo: &Zoo) {
     let host = ByRows(Rowwise::RmsNorm { epsilon: normalize::EPSILON as f32 });
     zoo.operators([RmsNorm]).burn().cube().native().host(host);
@@ -30,7 +33,7 @@ impl Signature for RmsNorm {
     }
 
     fn about(&self) -> &'static str {
-        "normalization of rows by their root mean square, with gain"
+        "RMS normalization of rows with gain"
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -48,7 +51,7 @@ impl Signature for RmsNorm {
 }
 
 impl Cost for RmsNorm {
-    // Square and sum; scale and gain: four for each number.
+    // Square and sum; scale and gain: four per element.
     fn flops(&self, spec: &Spec) -> u64 {
         4 * count(spec)
     }

@@ -1,4 +1,4 @@
-//! By a kernel of ours.
+//! CUDA RMS normalization kernel.
 
 use super::RmsNorm;
 use crate::normalize;

@@ -1,4 +1,4 @@
-//! What it computes, in double precision, and how far a kernel may be from that.
+//! Double-precision reference and tolerance of `rms_norm`.
 
 use super::RmsNorm;
 use crate::gate::Tolerance;

@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! Softmax by burn's operations, in f32.
 
 use super::Softmax;
 use crate::operators::sequences::floats;

@@ -1,4 +1,4 @@
-//! By a kernel of ours, through CubeCL.
+//! CubeCL softmax kernel.
 
 use super::Softmax;
 use crate::{CubeOf, CubePass, Pass, Spec, Value, ZooError, cube_pass};

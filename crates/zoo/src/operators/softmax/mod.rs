@@ -1,4 +1,6 @@
-//! Softmax over rows.
+//! `softmax`: y = exp(x - max(x)) / Σ exp(x - max(x)) per row.
+//!
+//! x and y are `[batch * sequence, dimension]`. Traffic: x read once, y written once.
 
 mod burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
@@ -13,11 +15,11 @@ use crate::registry::table::Zoo;
 use crate::{Cost, Fill, Operand, Operation, Signature, Slot, Spec, Suite};
 use calorimeter_kernels::host::Rowwise;
 
-/// `softmax`.
+/// Operator `softmax`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Softmax;
 
-/// Registers it with the ways to run it.
+/// Registers `softmax` with its implementations.
 pub(super) fn register(zoo: &Zoo) {
     zoo.operators([Softmax]).burn().cube().native().host(ByRows(Rowwise::Softmax));
 }
@@ -28,7 +30,7 @@ impl Signature for Softmax {
     }
 
     fn about(&self) -> &'static str {
-        "softmax of rows"
+        "row-wise softmax"
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -45,7 +47,7 @@ impl Signature for Softmax {
 }
 
 impl Cost for Softmax {
-    // Maximum, difference, exp, sum, quotient: five for each number.
+    // Maximum, difference, exp, sum and quotient: five per element.
     fn flops(&self, spec: &Spec) -> u64 {
         5 * count(spec)
     }

@@ -1,4 +1,4 @@
-//! By a kernel of ours.
+//! CUDA softmax kernel.
 
 use super::Softmax;
 use crate::native::{NativePass, Set};

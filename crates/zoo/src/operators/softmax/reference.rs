@@ -1,4 +1,4 @@
-//! What it computes, in double precision, and how far a kernel may be from that.
+//! Double-precision reference and tolerance of `softmax`.
 
 use super::Softmax;
 use crate::gate::Tolerance;
@@ -20,7 +20,7 @@ impl Exact for Softmax {
     fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
         let dimension = spec.axis("dimension");
         let rounded = Tolerance::new(spec.dtype(), 1, dimension.max(16));
-        // The numbers of a long row are so small that f16 rounds them in fixed steps of 2^-24.
+        // Outputs of long rows are so small that f16 rounds them in fixed steps of 2^-24 (subnormals).
         let step = if spec.dtype() == Dtype::F16 { 2f64.powi(-24) * dimension as f64 } else { 0.0 };
         Tolerance {
             rel_l2: rounded.rel_l2 + 0.3 * step,
@@ -31,7 +31,7 @@ impl Exact for Softmax {
     }
 }
 
-/// A row of logits in double precision: the exponentials of their distance to the largest, and the sum of those.
+/// exp(x - max(x)) of a row of logits in double precision, and their sum.
 pub fn exponentials(logits: &[f32]) -> (Vec<f64>, f64) {
     let largest = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
     let exponentials: Vec<f64> = logits.iter().map(|&x| (f64::from(x) - largest).exp()).collect();

@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! STREAM kernels by burn's operations.
 
 use super::{FACTOR, Stream};
 use crate::{BurnPass, Pass, Spec, Value};
@@ -12,7 +12,7 @@ impl BurnPass for Stream {
             let first = inputs[0].clone();
             let second = || inputs[1].clone();
             vec![Value::Float(match kernel {
-                // burn has no copy: the value is the same, and so is the traffic.
+                // burn has no copy operation; a multiplication by 1 has equal values and traffic.
                 Stream::Copy => first.mul_scalar(1.0),
                 Stream::Scale => first.mul_scalar(FACTOR),
                 Stream::Add => first.add(second()),

@@ -1,4 +1,5 @@
-//! By plain Rust on the processor, in memory that is kept: what burn allocates for each output costs more than moving it.
+//! STREAM kernels on the CPU in plain Rust, into preallocated memory: burn allocates each output, which costs more than
+//! the copy.
 
 use super::{FACTOR, Stream};
 use crate::host::arrays::{self, HostKernel};
@@ -6,7 +7,7 @@ use crate::{Opener, Opening, Task, Workload, ZooError};
 use calorimeter_kernels::host::{Numbers, share_out};
 use calorimeter_recipes::{Dtype, Element, Treatment};
 
-/// One of the four.
+/// Opens a STREAM kernel on the CPU.
 #[derive(Debug, Clone, Copy)]
 pub struct OnTheHost(Stream);
 
@@ -14,7 +15,7 @@ impl Opener for OnTheHost {
     fn accepts(&self, task: &Task, _: &Treatment) -> Result<(), String> {
         match task {
             Task::Operator(problem) if problem.spec.element != Element::Float(Dtype::F32) => {
-                Err(format!("{} has a `native` kernel on the CPU in f32 alone", problem.operator.info().name))
+                Err(format!("{} has a `native` kernel on the CPU in f32 only", problem.operator.info().name))
             }
             _ => Ok(()),
         }
@@ -29,33 +30,33 @@ impl Opener for OnTheHost {
     }
 }
 
-/// Numbers for each thread, in one piece, because libraries copy large pieces past the caches; no page belongs to two, and
-/// fewer are moved sooner than a thread wakes.
-fn share(numbers: usize) -> usize {
+/// Elements per thread, in one chunk, because memcpy writes large chunks with non-temporal stores. Chunks are whole
+/// pages, so that no two threads share one. Below the minimum, copying is faster than waking a thread.
+fn share(elements: usize) -> usize {
     const NUMBERS_IN_A_PAGE: usize = 1024;
     const LEAST: usize = 1 << 16;
-    numbers.div_ceil(rayon::current_num_threads()).next_multiple_of(NUMBERS_IN_A_PAGE).max(LEAST)
+    elements.div_ceil(rayon::current_num_threads()).next_multiple_of(NUMBERS_IN_A_PAGE).max(LEAST)
 }
 
-fn floats(numbers: &Numbers) -> &[f32] {
-    match numbers {
-        Numbers::F32(numbers) => numbers,
-        Numbers::Bf16(_) => unreachable!("nothing but f32 is accepted"),
+fn floats(array: &Numbers) -> &[f32] {
+    match array {
+        Numbers::F32(values) => values,
+        Numbers::Bf16(_) => unreachable!("only f32 is accepted"),
     }
 }
 
 impl Stream {
-    /// What opens it on the processor.
+    /// Opener of the CPU implementation.
     pub fn on_the_host(self) -> OnTheHost {
         OnTheHost(self)
     }
 
     fn run(self, inputs: &[Numbers], outputs: &mut [Numbers]) {
         let (first, second) = (floats(&inputs[0]), floats(inputs.get(1).unwrap_or(&inputs[0])));
-        let Numbers::F32(output) = &mut outputs[0] else { unreachable!("nothing but f32 is accepted") };
-        let share = share(output.len());
-        let pieces = output.chunks_mut(share).zip(first.chunks(share).zip(second.chunks(share)));
-        share_out(pieces.collect(), |(to, (a, b))| match self {
+        let Numbers::F32(output) = &mut outputs[0] else { unreachable!("only f32 is accepted") };
+        let chunk = share(output.len());
+        let chunks = output.chunks_mut(chunk).zip(first.chunks(chunk).zip(second.chunks(chunk)));
+        share_out(chunks.collect(), |(to, (a, b))| match self {
             Self::Copy => to.copy_from_slice(a),
             Self::Scale => to.iter_mut().zip(a).for_each(|(to, a)| *to = FACTOR * a),
             Self::Add => to.iter_mut().zip(a).zip(b).for_each(|((to, a), b)| *to = a + b),

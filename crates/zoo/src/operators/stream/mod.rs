@@ -1,4 +1,7 @@
-//! The four kernels of STREAM: traffic with next to no arithmetic.
+//! The four STREAM kernels: memory traffic with almost no arithmetic.
+//!
+//! Vectors are `[1, elements]`. `stream_copy` and `stream_scale` move 2 elements of traffic per output element,
+//! `stream_add` and `stream_triad` move 3.
 
 mod burn;
 mod host;
@@ -9,7 +12,7 @@ mod reference;
 use crate::registry::table::Zoo;
 use crate::{Cost, Operand, Operation, Signature, Slot, Spec, Suite};
 
-/// One of the four.
+/// STREAM kernel, in the notation of the benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Stream {
@@ -26,11 +29,11 @@ pub enum Stream {
 const FACTOR: f32 = std::f32::consts::PI;
 
 impl Stream {
-    /// Every one.
+    /// All STREAM kernels.
     pub const ALL: [Self; 4] = [Self::Copy, Self::Scale, Self::Add, Self::Triad];
 }
 
-/// Registers them with the ways to run them.
+/// Registers the STREAM kernels with their implementations.
 pub(super) fn register(zoo: &Zoo) {
     for stream in Stream::ALL {
         zoo.operators([stream]).burn().native().host(stream.on_the_host());
@@ -48,7 +51,7 @@ impl Signature for Stream {
     }
 
     fn about(&self) -> &'static str {
-        "a kernel of STREAM over so many elements"
+        "STREAM kernel over a vector"
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -56,10 +59,10 @@ impl Signature for Stream {
     }
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
-        let one = Operand::normal(1, spec.axis("elements"), spec.element);
+        let vector = Operand::normal(1, spec.axis("elements"), spec.element);
         match self {
-            Self::Copy | Self::Scale => vec![one],
-            Self::Add | Self::Triad => vec![one, one],
+            Self::Copy | Self::Scale => vec![vector],
+            Self::Add | Self::Triad => vec![vector, vector],
         }
     }
 
@@ -70,12 +73,12 @@ impl Signature for Stream {
 
 impl Cost for Stream {
     fn flops(&self, spec: &Spec) -> u64 {
-        let each = match self {
+        let per_element = match self {
             Self::Copy => 0,
             Self::Scale | Self::Add => 1,
             Self::Triad => 2,
         };
-        each * spec.axis("elements")
+        per_element * spec.axis("elements")
     }
 }
 
@@ -84,7 +87,7 @@ impl Operation for Stream {
         Suite::Calibration
     }
 
-    // The GEMM suite shows what memory gives, too.
+    // The GEMM suite also lists memory bandwidth.
     fn is_listed_in(&self, suite: Suite) -> bool {
         [Suite::Calibration, Suite::Gemm].contains(&suite)
     }

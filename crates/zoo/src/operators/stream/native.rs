@@ -1,4 +1,4 @@
-//! By CUDA's libraries and kernels of ours.
+//! STREAM on CUDA by the elementwise kernel.
 
 use super::{FACTOR, Stream};
 use crate::operators::native_plans;

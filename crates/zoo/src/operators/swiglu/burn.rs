@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! `swiglu` by burn's operations, in f32.
 
 use super::Swiglu;
 use crate::operators::sequences::floats;

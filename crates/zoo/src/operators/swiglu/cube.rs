@@ -1,4 +1,4 @@
-//! By a kernel of ours, through CubeCL.
+//! CubeCL kernel for silu(gate) * up.
 
 use super::Swiglu;
 use crate::{CubeOf, CubePass, Pass, Spec, Value, ZooError, cube_pass};

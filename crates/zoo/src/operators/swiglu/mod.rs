@@ -1,4 +1,7 @@
-//! The gated activation of a transformer's MLP: silu(gate) * up.
+//! `swiglu`: y = silu(gate) * up, the gated activation of a transformer MLP.
+//!
+//! All matrices are `[batch * sequence, dimension]`. Traffic of the fused kernel: two reads and one write per element,
+//! instead of three reads and two writes.
 
 mod burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
@@ -13,11 +16,11 @@ use crate::registry::table::Zoo;
 use crate::{Cost, Fill, FusionModel, Operand, Operation, Signature, Slot, Spec, Suite};
 use calorimeter_kernels::host::Rowwise;
 
-/// `swiglu`.
+/// Operator `swiglu`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Swiglu;
 
-/// Registers it with the ways to run it.
+/// Registers `swiglu` with its implementations.
 pub(super) fn register(zoo: &Zoo) {
     zoo.operators([Swiglu]).burn().cube().native().host(ByRows(Rowwise::SiluMul));
 }
@@ -28,7 +31,7 @@ impl Signature for Swiglu {
     }
 
     fn about(&self) -> &'static str {
-        "silu of a gate, times another input"
+        "gated activation silu(gate) * up"
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -45,7 +48,7 @@ impl Signature for Swiglu {
 }
 
 impl Cost for Swiglu {
-    // Negate, exp, add, divide, multiply: five for each number.
+    // Negate, exp, add, divide and multiply: five per element.
     fn flops(&self, spec: &Spec) -> u64 {
         5 * count(spec)
     }

@@ -1,4 +1,4 @@
-//! By a kernel of ours.
+//! CUDA elementwise kernel for silu(gate) * up.
 
 use super::Swiglu;
 use crate::operators::native_plans;

@@ -1,4 +1,4 @@
-//! What it computes, in double precision, and how far a kernel may be from that.
+//! Double-precision reference and tolerance of `swiglu`.
 
 use super::Swiglu;
 use crate::gate::Tolerance;

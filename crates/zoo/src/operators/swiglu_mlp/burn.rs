@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! Gated MLP by burn's operations: three matmuls, SiLU and a multiplication.
 
 use super::SwigluMlp;
 use crate::{Activate, Activation, BurnPass, Pass, Spec, Value};

@@ -1,4 +1,7 @@
-//! The gated MLP of large models: silu(x Wg) * (x Wu), then Wd.
+//! `swiglu_mlp`: the gated MLP of large language models, y = (silu(x Wgᵀ) * (x Wuᵀ)) Wdᵀ.
+//!
+//! x and y are `[m, k]`, the hidden layer is `[m, n]`. Gate weights Wg and up weights Wu are `[n, k]`, down weights Wd
+//! are `[k, n]`.
 
 mod burn;
 #[cfg(feature = "cuda")]
@@ -13,11 +16,11 @@ use crate::registry::table::Zoo;
 use crate::{Along, Cost, FusionModel, Moves, Operand, Operation, Signature, Slot, Spec, Suite};
 use calorimeter_shapes::Axes;
 
-/// `swiglu_mlp`: m rows, k numbers wide outside and n inside.
+/// Operator `swiglu_mlp` for m rows of width k with a hidden layer of width n.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SwigluMlp;
 
-/// Registers it with the ways to run it.
+/// Registers `swiglu_mlp` with its implementations.
 pub(super) fn register(zoo: &Zoo) {
     zoo.operators([SwigluMlp]).burn().native();
 }
@@ -28,7 +31,7 @@ impl Signature for SwigluMlp {
     }
 
     fn about(&self) -> &'static str {
-        "gated MLP: k wide, n hidden, gate and up weights [n, k], down weights [k, n]"
+        "gated MLP: width k, hidden size n, gate and up weights [n, k], down weights [k, n]"
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -52,13 +55,13 @@ impl Cost for SwigluMlp {
         2
     }
 
-    // Three products, a SiLU and the gating.
+    // Three matmuls, a SiLU and the multiplication with up.
     fn flops(&self, spec: &Spec) -> u64 {
         let (m, k, n) = size(spec);
         6 * m * k * n + (SILU_FLOPS + 1) * m * n
     }
 
-    // Gate, up, and one of the SiLU's steps.
+    // Gate, up, and one intermediate of the SiLU.
     fn intermediate(&self, spec: &Spec) -> u64 {
         let (m, _, n) = size(spec);
         3 * m * n * traffic::number_bytes(spec)
@@ -78,7 +81,7 @@ impl Operation for SwigluMlp {
         Suite::Fusion
     }
 
-    // A single row goes round in its k columns, with the weights that lead there.
+    // A single row rotates along its k columns, with the rows of the down weights.
     fn moves(&self, spec: &Spec) -> Moves {
         match size(spec) {
             (1, k, _) => {

@@ -1,4 +1,4 @@
-//! What it computes, in double precision, and how far a kernel may be from that.
+//! Double-precision reference and tolerance of `swiglu_mlp`.
 
 use super::SwigluMlp;
 use crate::gate::Tolerance;
@@ -7,14 +7,14 @@ use crate::reference::dot;
 use crate::{Activate, Activation, Exact, Matrix, Sample, Spec};
 
 impl Exact for SwigluMlp {
-    // The hidden layer of a row is computed whole, whatever is sampled of its output.
+    // The complete hidden layer of a row is computed, even if few of its outputs are sampled.
     fn depth(&self, spec: &Spec, _: usize) -> u64 {
         let (_, k, n) = size(spec);
         Sample::depth_of_rows(k, 3 * k * n)
     }
 
     fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
-        let [x, gate, up, down] = inputs else { unreachable!("the operator has four inputs") };
+        let [x, gate, up, down] = inputs else { unreachable!("four inputs are declared") };
         sample.by_rows(|row| {
             let x = x.exact_row(row);
             let hidden: Vec<f64> =
@@ -23,7 +23,7 @@ impl Exact for SwigluMlp {
         })
     }
 
-    // Gate, its SiLU (two), up, their product, the output.
+    // Gate, SiLU (two), up, their product, the output.
     fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
         let (_, k, n) = size(spec);
         Tolerance::new(spec.dtype(), 6, 2 * k + n).of_computed(n)

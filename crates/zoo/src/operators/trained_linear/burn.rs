@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! Training passes of a linear layer by burn's operations.
 
 use super::optimizers::{self, Update};
 use super::{Given, Made, TrainedLinear};
@@ -13,7 +13,7 @@ impl BurnPass for TrainedLinear {
     }
 }
 
-/// A pass whose operands are cast as a training says, and whose weights follow their gradient by an update.
+/// Pass with matmul operands cast as `training` says and an optimizer given by `update`.
 pub fn by_burn<B: QuantBackend + Float8Backend>(
     pass: TrainedLinear,
     training: Option<Float8Training>,
@@ -22,35 +22,35 @@ pub fn by_burn<B: QuantBackend + Float8Backend>(
 ) -> Pass<B> {
     let inputs: Vec<Tensor<B, 2>> = inputs.into_iter().map(Value::float).collect();
     Box::new(move || {
-        let given = |wanted: Given| {
-            let at = pass.given().iter().position(|given| *given == wanted);
-            at.map(|at| inputs[at].clone())
+        let find = |input: Given| {
+            let index = pass.given().iter().position(|other| *other == input);
+            index.map(|index| inputs[index].clone())
         };
         let begin = |part| parts::begin_on(part, &inputs[0]);
-        results(pass, given, begin, training, update).into_iter().map(Value::Float).collect()
+        results(pass, find, begin, training, update).into_iter().map(Value::Float).collect()
     })
 }
 
-/// What a pass computes of what it is given.
+/// Computes the outputs of a pass from its inputs, which `find` returns.
 fn results<B: QuantBackend + Float8Backend>(
     pass: TrainedLinear,
-    given: impl Fn(Given) -> Option<Tensor<B, 2>>,
+    find: impl Fn(Given) -> Option<Tensor<B, 2>>,
     begin: impl Fn(&'static str),
     training: Option<Float8Training>,
     update: Update<B>,
 ) -> Vec<Tensor<B, 2>> {
-    let get = |wanted| given(wanted).expect("a pass is given what it needs");
+    let get = |input| find(input).expect("the pass has this input");
     let training = training.unwrap_or(Float8Training::none());
     let gradient = || training::grad_weight(get(Given::GradOutput), get(Given::Input), training).transpose();
     let step = || {
-        let moments = given(Given::Moment(0)).zip(given(Given::Moment(1)));
-        let gradient = given(Given::GradWeight).unwrap_or_else(gradient);
+        let moments = find(Given::Moment(0)).zip(find(Given::Moment(1)));
+        let gradient = find(Given::GradWeight).unwrap_or_else(gradient);
         begin(parts::OPTIMIZER);
         update(get(Given::Weight), gradient, moments.map(Into::into))
     };
     let mut updated: Option<Vec<Tensor<B, 2>>> = None;
-    let mut after = |at: usize| updated.get_or_insert_with(step)[at].clone();
-    let each = pass.results().iter().map(|result| match result {
+    let mut update_output = |index: usize| updated.get_or_insert_with(step)[index].clone();
+    let outputs = pass.results().iter().map(|result| match result {
         Made::Output => {
             begin(parts::FORWARD);
             training::output(get(Given::Input), get(Given::Weight).transpose(), training)
@@ -60,8 +60,8 @@ fn results<B: QuantBackend + Float8Backend>(
             training::grad_input(get(Given::GradOutput), get(Given::Weight).transpose(), training)
         }
         Made::GradWeight => gradient(),
-        Made::Weight => after(0),
-        Made::Moment(of) => after(1 + of),
+        Made::Weight => update_output(0),
+        Made::Moment(moment) => update_output(1 + moment),
     });
-    each.collect()
+    outputs.collect()
 }

@@ -1,5 +1,5 @@
-//! By kernels of ours, through CubeCL: operands cast to float8 in one reading each, and the optimizer's step in another; the
-//! products are burn's.
+//! Training passes with CubeCL kernels: one casts each operand to float8 in a single read, one runs the optimizer step.
+//! Matmuls are burn's.
 
 use super::burn::by_burn;
 use super::{Given, TrainedLinear, cube_optimizers};
@@ -10,10 +10,10 @@ use calorimeter_recipes::training::Casting;
 impl CubePass for TrainedLinear {
     fn pass<R: CubeRuntime>(&self, spec: &Spec, inputs: Vec<Value<CubeOf<R>>>) -> Result<Pass<CubeOf<R>>, ZooError> {
         if self.updated().is_some() {
-            let find = |wanted: Given| self.given().iter().position(|given| *given == wanted);
-            let float = |at: usize| inputs[at].clone().float();
+            let find = |input: Given| self.given().iter().position(|other| *other == input);
+            let float = |index: usize| inputs[index].clone().float();
             let moments = find(Given::Moment(0)).zip(find(Given::Moment(1)));
-            let weight = float(find(Given::Weight).expect("an optimizer is given weights"));
+            let weight = float(find(Given::Weight).expect("an optimizer has weights"));
             cube_optimizers::check(&weight, moments.map(|(mean, square)| [mean, square].map(float)))?;
         }
         let training = spec.training.map(|recipe| recipe.training().with_casting(Casting::AtOnce));

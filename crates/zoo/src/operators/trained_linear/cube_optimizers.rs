@@ -1,4 +1,4 @@
-//! A step of an optimizer by one kernel of ours, through CubeCL.
+//! Optimizer step in one CubeCL kernel.
 
 use super::optimizers::{LEARNING_RATE, settings};
 use crate::cube_pass::{kind, like};
@@ -9,17 +9,18 @@ use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 use calorimeter_kernels::cube::{self, Matrix, Weights};
 
-/// Weights after a step, and their moments where there are some.
+/// Weights after a step, and the moments of AdamW.
 pub fn update<R: CubeRuntime>(
     weight: Tensor<CubeOf<R>, 2>,
     gradient: Tensor<CubeOf<R>, 2>,
     moments: Option<[Tensor<CubeOf<R>, 2>; 2]>,
 ) -> Vec<Tensor<CubeOf<R>, 2>> {
-    // What a kernel refuses depends on sizes and types alone, and with the same ones it has run in `check`.
-    step(weight, gradient, moments).unwrap_or_else(|error| panic!("a kernel refuses what it has taken before: {error}"))
+    // Kernel errors depend on sizes and dtypes only, and `check_kernels` has run with the actual ones.
+    step(weight, gradient, moments)
+        .unwrap_or_else(|error| panic!("the kernel ran before with equal sizes and dtypes: {error}"))
 }
 
-/// Takes a step of weights along themselves, so that what the kernels cannot take is an error here.
+/// Runs a step with the weights as gradient, so that unsupported sizes and dtypes are reported here.
 pub fn check<R: CubeRuntime>(
     weight: &Tensor<CubeOf<R>, 2>,
     moments: Option<[Tensor<CubeOf<R>, 2>; 2]>,
@@ -33,20 +34,20 @@ fn step<R: CubeRuntime>(
     moments: Option<[Tensor<CubeOf<R>, 2>; 2]>,
 ) -> Result<Vec<Tensor<CubeOf<R>, 2>>, ZooError> {
     let [weight, gradient] = [weight, gradient].map(contiguous);
-    let (client, after) = (&weight.client, like(&weight));
+    let (client, new_weight) = (&weight.client, like(&weight));
     let size = Matrix { rows: weight.meta.shape()[0], cols: weight.meta.shape()[1], kind: kind(weight.dtype)? };
     let Some(moments) = moments else {
-        cube::descent(client, size, LEARNING_RATE, &weight.handle, &gradient.handle, &after.handle)?;
-        return Ok(vec![tensor(after)]);
+        cube::descent(client, size, LEARNING_RATE, &weight.handle, &gradient.handle, &new_weight.handle)?;
+        return Ok(vec![tensor(new_weight)]);
     };
     let moments = moments.map(contiguous);
-    let moments_after = moments.each_ref().map(like);
+    let new_moments = moments.each_ref().map(like);
     let settings = settings();
-    let before = Weights { weights: &weight.handle, moments: moments.each_ref().map(|moment| &moment.handle) };
-    let written = Weights { weights: &after.handle, moments: moments_after.each_ref().map(|moment| &moment.handle) };
-    cube::adamw(client, size, settings, before, &gradient.handle, written)?;
-    let [mean, square] = moments_after;
-    Ok([after, mean, square].map(tensor).into())
+    let old = Weights { weights: &weight.handle, moments: moments.each_ref().map(|moment| &moment.handle) };
+    let new = Weights { weights: &new_weight.handle, moments: new_moments.each_ref().map(|moment| &moment.handle) };
+    cube::adamw(client, size, settings, old, &gradient.handle, new)?;
+    let [mean, square] = new_moments;
+    Ok([new_weight, mean, square].map(tensor).into())
 }
 
 fn contiguous<R: CubeRuntime>(tensor: Tensor<CubeOf<R>, 2>) -> CubeTensor<R> {

@@ -1,7 +1,8 @@
-//! The passes of a linear layer that is trained: y = x wᵀ, what comes back of the gradient g of y, and what an optimizer makes of
-//! the weight. A recipe says which of the products are in float8.
+//! Training passes of a linear layer: forward y = x wᵀ, backward dx = g w and dw = gᵀ x for the gradient g of y, and
+//! the optimizer step of w.
 //!
-//! Weights are [n, k]. The optimizer's moments are in f32, whatever the type of the weight.
+//! x is `[m, k]`, w is `[n, k]`, y and g are `[m, n]`. The training recipe selects the matmuls that run in float8.
+//! Moments of the optimizer are f32 for every dtype of the weights.
 
 mod burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
@@ -23,38 +24,38 @@ use crate::registry::table::Zoo;
 use crate::{Along, Cost, Fill, Implementation, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
 use calorimeter_recipes::Element;
 
-/// A pass.
+/// Training pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum TrainedLinear {
-    /// The output.
+    /// Forward.
     Forward,
-    /// The gradients of the input and of the weight.
+    /// Gradients of the input and of the weights.
     Backward,
-    /// Both.
+    /// Forward and backward.
     ForwardBackward,
-    /// AdamW: the weight and its moments after a step.
+    /// AdamW: weights and moments after a step.
     Adamw,
-    /// Plain descent: the weight after a step.
+    /// SGD without momentum: weights after a step.
     Sgd,
-    /// Output, gradients and AdamW.
+    /// Forward, backward and AdamW.
     AdamwStep,
-    /// Output, gradients and plain descent.
+    /// Forward, backward and SGD.
     SgdStep,
 }
 
-/// What a pass computes.
+/// Output of a training pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Made {
     Output,
     GradInput,
     GradWeight,
     Weight,
-    /// The mean of the gradients, and of their squares.
+    /// First (0) or second (1) moment: running mean of the gradients or of their squares.
     Moment(usize),
 }
 
-/// What a pass is given.
+/// Input of a training pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Given {
     Input,
@@ -65,7 +66,7 @@ pub(super) enum Given {
 }
 
 impl TrainedLinear {
-    /// Every one.
+    /// All training passes.
     pub const ALL: [Self; 7] =
         [Self::Forward, Self::Backward, Self::ForwardBackward, Self::Adamw, Self::Sgd, Self::AdamwStep, Self::SgdStep];
 
@@ -94,7 +95,7 @@ impl TrainedLinear {
         }
     }
 
-    /// Matrix products.
+    /// Number of matmuls.
     pub(super) fn multiplied(self) -> u64 {
         match self {
             Self::Forward => 1,
@@ -104,7 +105,7 @@ impl TrainedLinear {
         }
     }
 
-    /// Operations on one weight, of those that change it.
+    /// Optimizer operations per weight; `None` for passes without an optimizer.
     pub(super) fn updated(self) -> Option<u64> {
         match self {
             Self::Adamw | Self::AdamwStep => Some(optimizers::ADAMW_FLOPS),
@@ -113,29 +114,29 @@ impl TrainedLinear {
         }
     }
 
-    /// The name of the same pass of a model.
+    /// Name of this pass for a model.
     pub fn of_model(self, model: &str) -> String {
         format!("{model}{}", self.name().trim_start_matches("linear"))
     }
 
-    /// Whether kernels of ours have a part in it on every GPU: casts to float8, or an optimizer's step.
+    /// Checks that a CubeCL kernel takes part in the pass: a float8 cast or an optimizer step.
     pub(super) fn has_cube(self, name: &str, spec: &Spec) -> Result<(), String> {
         if spec.training.is_some() || self.updated().is_some() {
             return Ok(());
         }
         Err(format!(
-            "{name} has no `cube` kernel without a recipe: CubeCL kernels of ours cast operands to float8 and take the steps of \
-             optimizers; `eager` and `fused` run it"
+            "{name} has no `cube` kernel without a recipe: the CubeCL kernels cast operands to float8 and run \
+             optimizer steps; use `eager` or `fused`"
         ))
     }
 
-    /// Whether it is an optimizer alone, which multiplies nothing: it is the same under every recipe.
+    /// True for optimizer steps without a matmul, on which the training recipe has no effect.
     pub fn is_optimizer(self) -> bool {
         self.multiplied() == 0
     }
 }
 
-/// Registers them with the ways to run them.
+/// Registers the training passes with their implementations.
 pub(super) fn register(zoo: &Zoo) {
     zoo.operators(TrainedLinear::ALL).burn().cube_where(|pass, spec| pass.has_cube(pass.name(), spec)).native();
 }
@@ -155,13 +156,13 @@ impl Signature for TrainedLinear {
 
     fn about(&self) -> &'static str {
         match self {
-            Self::Forward => "the output of a linear layer that is trained",
-            Self::Backward => "the gradients of a linear layer: of its input and of its weight",
-            Self::ForwardBackward => "the output of a linear layer and its gradients",
-            Self::Adamw => "AdamW on the weight of a linear layer, its moments in f32",
-            Self::Sgd => "plain descent of the weight of a linear layer",
-            Self::AdamwStep => "output, gradients and AdamW of a linear layer",
-            Self::SgdStep => "output, gradients and plain descent of a linear layer",
+            Self::Forward => "forward pass of a linear layer",
+            Self::Backward => "input and weight gradients of a linear layer",
+            Self::ForwardBackward => "forward and backward pass of a linear layer",
+            Self::Adamw => "AdamW step of a linear layer, moments in f32",
+            Self::Sgd => "SGD step of a linear layer",
+            Self::AdamwStep => "forward, backward and AdamW step of a linear layer",
+            Self::SgdStep => "forward, backward and SGD step of a linear layer",
         }
     }
 
@@ -169,20 +170,20 @@ impl Signature for TrainedLinear {
         AXES
     }
 
-    // Gradients in f16 need a loss that is scaled.
+    // f16 is not supported, because its gradients need loss scaling.
     fn check(&self, spec: &Spec) -> Result<(), ZooError> {
         allow(self.name(), spec, &[F32, BF16], &[])
     }
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
         let (m, k, n) = size(spec);
-        let operand = |given: &Given| match given {
+        let operand = |input: &Given| match input {
             Given::Input => Operand::normal(m, k, spec.element),
             Given::Weight => weight(n, k, k, spec),
             Given::GradOutput => weight(m, n, m.max(n), spec),
             Given::GradWeight => Operand::normal(n, k, spec.element),
             Given::Moment(0) => Operand::normal(n, k, F32),
-            // A mean of squares.
+            // The second moment is a mean of squares, hence positive.
             Given::Moment(_) => Operand::normal(n, k, F32).filled(Fill::Uniform(0.5, 1.5)),
         };
         self.given().iter().map(operand).collect()
@@ -190,7 +191,7 @@ impl Signature for TrainedLinear {
 
     fn outputs(&self, spec: &Spec) -> Vec<Slot> {
         let (m, k, n) = size(spec);
-        let slot = |result: &Made| match result {
+        let slot = |output: &Made| match output {
             Made::Output => Slot::new(m, n, spec.element),
             Made::GradInput => Slot::new(m, k, spec.element),
             Made::GradWeight | Made::Weight => Slot::new(n, k, spec.element),
@@ -206,7 +207,8 @@ impl Cost for TrainedLinear {
         2 * self.multiplied() * m * k * n + self.updated().unwrap_or(0) * n * k
     }
 
-    // Of the widest product both operands in codes and in f32, and the product in f32; steps of the optimizer in f32.
+    // In float8: quantized and f32 copies of the operands and f32 results, at most 9 bytes per element of x, w and y.
+    // Optimizer: the gradient and f32 intermediates.
     fn intermediate(&self, spec: &Spec) -> u64 {
         let (m, k, n) = size(spec);
         let all = m * k + n * k + m * n;
@@ -223,7 +225,7 @@ impl Cost for TrainedLinear {
         u32::from(!self.is_optimizer())
     }
 
-    // Codes are exact in f32, and burn has products of floats alone.
+    // burn multiplies floats only; e4m3 values are exact in f32.
     fn factors(&self, spec: &Spec, implementation: Implementation) -> Element {
         match (spec.training, implementation) {
             (None, _) => spec.element,
@@ -252,7 +254,7 @@ impl Operation for TrainedLinear {
         }
     }
 
-    // A scale may be that of 32 numbers along any side: whole groups of them move.
+    // A scale may cover 32 elements along any dimension, so buffer sets rotate by groups of 32.
     fn moves(&self, spec: &Spec) -> Moves {
         use Along::{Columns, Nothing, Rows};
         const GROUP: u64 = 32;
@@ -261,20 +263,22 @@ impl Operation for TrainedLinear {
             return Moves::by_size(&self.inputs(spec), &self.outputs(spec));
         }
         let groups = |side: u64| Some(side / GROUP).filter(|groups| side.is_multiple_of(GROUP) && *groups > 1);
-        let given = |along: fn(&Given) -> Along| self.given().iter().map(along).collect::<Vec<_>>();
-        let results = |along: fn(&Made) -> Along| self.results().iter().map(along).collect::<Vec<_>>();
+        let input_axes = |along: fn(&Given) -> Along| self.given().iter().map(along).collect::<Vec<_>>();
+        let output_axes = |along: fn(&Made) -> Along| self.results().iter().map(along).collect::<Vec<_>>();
         if let Some(parts) = groups(m) {
-            let inputs = given(|given| if matches!(given, Given::Input | Given::GradOutput) { Rows } else { Nothing });
-            let outputs = results(|of| if matches!(of, Made::Output | Made::GradInput) { Rows } else { Nothing });
+            let inputs =
+                input_axes(|input| if matches!(input, Given::Input | Given::GradOutput) { Rows } else { Nothing });
+            let outputs =
+                output_axes(|output| if matches!(output, Made::Output | Made::GradInput) { Rows } else { Nothing });
             return Moves::new(parts, &inputs, &outputs);
         }
         if let Some(parts) = groups(n) {
-            let inputs = given(|given| match given {
+            let inputs = input_axes(|input| match input {
                 Given::Input => Nothing,
                 Given::GradOutput => Columns,
                 _ => Rows,
             });
-            let outputs = results(|of| match of {
+            let outputs = output_axes(|output| match output {
                 Made::Output => Columns,
                 Made::GradInput => Nothing,
                 _ => Rows,
@@ -283,8 +287,8 @@ impl Operation for TrainedLinear {
         }
         match groups(k) {
             Some(parts) => {
-                let inputs = given(|given| if *given == Given::GradOutput { Nothing } else { Columns });
-                let outputs = results(|of| if *of == Made::Output { Nothing } else { Columns });
+                let inputs = input_axes(|input| if *input == Given::GradOutput { Nothing } else { Columns });
+                let outputs = output_axes(|output| if *output == Made::Output { Nothing } else { Columns });
                 Moves::new(parts, &inputs, &outputs)
             }
             None => Moves::none(),

@@ -1,4 +1,5 @@
-//! By CUDA's libraries and kernels of ours: in bf16 under recipes, whose operands are made codes of before they are multiplied.
+//! Training passes on CUDA: float8 kernels for bf16 under a training recipe, otherwise cuBLASLt; and the optimizer
+//! kernel.
 
 use super::native_layer::{Back, NativeLayer};
 use super::{Given, Made, TrainedLinear, optimizers};
@@ -20,19 +21,19 @@ impl NativeOpen for TrainedLinear {
     ) -> Result<Box<dyn Workload>, ZooError> {
         let (pass, shape) = (*self, native_plans::shape(spec));
         let LinearShape { k, n, .. } = shape;
-        let wanted = pass.products();
-        let mut layer = if wanted.is_empty() { None } else { Some(NativeLayer::new(&machine, spec, shape, wanted)?) };
+        let matmuls = pass.products();
+        let mut layer = if matmuls.is_empty() { None } else { Some(NativeLayer::new(&machine, spec, shape, matmuls)?) };
         let update = pass.update(spec, &machine, n * k)?;
         let kernels = [layer.as_ref().map(NativeLayer::algorithm), update.as_ref().map(|it| it.algorithm().to_owned())];
-        // The gradient of the weight, where a step makes it for itself.
-        let makes_it = layer.is_some() && update.is_some();
-        let between = if makes_it { vec![n * k * spec.dtype().width()] } else { Vec::new() };
+        // Weight gradient of a whole step: an intermediate, not an output.
+        let has_intermediate = layer.is_some() && update.is_some();
+        let between = if has_intermediate { vec![n * k * spec.dtype().width()] } else { Vec::new() };
         let kernels = kernels.into_iter().flatten().collect();
         let device = machine.clone();
         let begin = move |part| parts::begin(part, || Ok(device.synchronize()?));
         let enqueue = move |Set { inputs, between, outputs }: &mut Set| {
-            let at = |wanted: Given| pass.given().iter().position(|given| *given == wanted).map(|at| &inputs[at]);
-            let get = |wanted| at(wanted).expect("a pass is given what it needs");
+            let find = |input: Given| pass.given().iter().position(|other| *other == input).map(|index| &inputs[index]);
+            let get = |input| find(input).expect("the pass has this input");
             let mut outputs = outputs.iter_mut();
             if let Some(layer) = &mut layer {
                 let (input, weight) = (get(Given::Input), get(Given::Weight));
@@ -40,17 +41,17 @@ impl NativeOpen for TrainedLinear {
                     begin(parts::FORWARD);
                     layer.output(input, weight, None, outputs.next().expect(DECLARED))?;
                 }
-                if let Some(gradient) = at(Given::GradOutput) {
-                    let of_input = outputs.next().expect(DECLARED);
-                    let of_weight = between.first_mut().or_else(|| outputs.next()).expect(DECLARED);
+                if let Some(gradient) = find(Given::GradOutput) {
+                    let grad_input = outputs.next().expect(DECLARED);
+                    let grad_weight = between.first_mut().or_else(|| outputs.next()).expect(DECLARED);
                     begin(parts::BACKWARD);
-                    layer.back(gradient, input, weight, Back { input: (of_input, None), weight: of_weight })?;
+                    layer.back(gradient, input, weight, Back { input: (grad_input, None), weight: grad_weight })?;
                 }
             }
             let Some(update) = &update else { return Ok(()) };
             begin(parts::OPTIMIZER);
-            let gradient = at(Given::GradWeight).or(between.first());
-            let read = [at(Given::Weight), gradient, at(Given::Moment(0)), at(Given::Moment(1))];
+            let gradient = find(Given::GradWeight).or(between.first());
+            let read = [find(Given::Weight), gradient, find(Given::Moment(0)), find(Given::Moment(1))];
             let read: Vec<&Buffer> = read.into_iter().flatten().collect();
             update.enqueue(&read, &mut outputs.collect::<Vec<_>>())
         };
@@ -58,10 +59,10 @@ impl NativeOpen for TrainedLinear {
     }
 }
 
-const DECLARED: &str = "every result of a pass is declared";
+const DECLARED: &str = "every output of the pass is declared";
 
 impl TrainedLinear {
-    /// What changes so many weights, if something does.
+    /// Plans the optimizer step for `weights` weights; `None` for passes without an optimizer.
     pub fn update(
         self,
         spec: &Spec,
@@ -77,7 +78,7 @@ impl TrainedLinear {
         OptimizerStep::new(machine, spec.dtype(), rule, weights).map(Some)
     }
 
-    /// What a layer multiplies in it.
+    /// Matmuls of the pass.
     pub fn products(self) -> &'static [TrainedProduct] {
         use TrainedProduct::{GradInput, GradWeight, Output};
         match self {

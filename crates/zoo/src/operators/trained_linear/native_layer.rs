@@ -1,4 +1,4 @@
-//! The products of one linear layer that is trained, by CUDA's libraries: in its own type, or of codes under a recipe.
+//! Matmuls of one trained linear layer on CUDA: cuBLASLt in the dtype of the model, or float8 under a training recipe.
 
 use crate::{Spec, ZooError};
 use calorimeter_kernels::SharedScale;
@@ -9,44 +9,46 @@ use calorimeter_kernels::native::{
 use calorimeter_recipes::{Dtype, Element, TrainingRecipe};
 use std::sync::Arc;
 
-/// A layer y = x wᵀ, and what comes back of the gradient of y.
+/// Forward and backward matmuls of a layer y = x wᵀ.
 pub struct NativeLayer {
-    /// The products in the model's own type.
+    /// Matmuls in the dtype of the model.
     plain: Vec<(TrainedProduct, Linear)>,
-    /// Those of codes.
+    /// Float8 matmuls.
     coded: Option<Box<TrainedProducts>>,
-    /// Whether the way there makes the codes that the way back reads.
+    /// True if the forward pass runs first and quantizes the operands that the backward pass reads.
     goes_there: bool,
 }
 
-/// What comes back of a layer.
+/// Destinations of the gradients of a layer.
 pub struct Back<'a> {
-    /// The gradient of the input, and what is added to it.
+    /// Input gradient, and an optional addend (the gradient that bypasses the layer).
     pub input: (&'a mut Buffer, Option<&'a Buffer>),
-    /// That of the weight.
+    /// Weight gradient.
     pub weight: &'a mut Buffer,
 }
 
 impl NativeLayer {
-    /// Plans those products of a layer that are wanted.
+    /// Plans the requested matmuls of a layer.
     pub fn new(
         machine: &Arc<Machine>,
         spec: &Spec,
         shape: LinearShape,
-        wanted: &[TrainedProduct],
+        matmuls: &[TrainedProduct],
     ) -> Result<Self, ZooError> {
         let recipe = spec.training.map(|recipe| form(recipe, spec.element, shape)).transpose();
         let recipe = recipe.map_err(ZooError::Unsupported)?;
-        let is_coded = |product: &TrainedProduct| recipe.as_ref().is_some_and(|(_, coded)| coded.contains(product));
-        let (coded, plainly): (Vec<_>, Vec<_>) = wanted.iter().copied().partition(is_coded);
-        let form = recipe.map(|(form, _)| form).filter(|_| !coded.is_empty());
-        let coded = form.map(|form| TrainedProducts::new(machine, form, shape, &coded).map(Box::new)).transpose()?;
-        let plain = |product| Ok((product, plain(machine, spec.dtype(), product, shape)?));
-        let plain = plainly.into_iter().map(plain).collect::<Result<_, NativeError>>()?;
-        Ok(Self { plain, coded, goes_there: wanted.contains(&TrainedProduct::Output) })
+        let is_quantized =
+            |product: &TrainedProduct| recipe.as_ref().is_some_and(|(_, float8)| float8.contains(product));
+        let (quantized, rest): (Vec<_>, Vec<_>) = matmuls.iter().copied().partition(is_quantized);
+        let form = recipe.map(|(form, _)| form).filter(|_| !quantized.is_empty());
+        let quantized =
+            form.map(|form| TrainedProducts::new(machine, form, shape, &quantized).map(Box::new)).transpose()?;
+        let plan = |product| Ok((product, plain(machine, spec.dtype(), product, shape)?));
+        let unquantized = rest.into_iter().map(plan).collect::<Result<_, NativeError>>()?;
+        Ok(Self { plain: unquantized, coded: quantized, goes_there: matmuls.contains(&TrainedProduct::Output) })
     }
 
-    /// Enqueues the way there, with a matrix like the output added to it.
+    /// Enqueues y = x wᵀ, plus `added` if given.
     pub fn output(
         &mut self,
         input: &Buffer,
@@ -60,7 +62,7 @@ impl NativeLayer {
         self.multiply(TrainedProduct::Output, [input, weight], added, output)
     }
 
-    /// Enqueues the way back, of the gradient of the output, and the same input and weight.
+    /// Enqueues both gradients, given the output gradient and the input and weights of the forward pass.
     pub fn back(
         &mut self,
         gradient: &Buffer,
@@ -74,8 +76,8 @@ impl NativeLayer {
             }
             products.code_gradient(gradient)?;
         }
-        let (of_input, added) = back.input;
-        self.multiply(TrainedProduct::GradInput, [gradient, weight], added, of_input)?;
+        let (grad_input, added) = back.input;
+        self.multiply(TrainedProduct::GradInput, [gradient, weight], added, grad_input)?;
         self.multiply(TrainedProduct::GradWeight, [gradient, input], None, back.weight)
     }
 
@@ -91,18 +93,18 @@ impl NativeLayer {
             (Some((_, plan)), _, Some(added)) => plan.enqueue_with_added(left, right, added, output),
             (Some((_, plan)), _, None) => plan.enqueue(left, right, output),
             (None, Some(products), added) => products.multiply(product, added, output),
-            (None, None, _) => unreachable!("a product was wanted when the layer was planned"),
+            (None, None, _) => unreachable!("only planned matmuls are enqueued"),
         }
     }
 
-    /// Which kernels run, and what cuBLASLt chose.
+    /// Names of the kernels and of the algorithms that cuBLASLt selected.
     pub fn algorithm(&self) -> String {
-        let coded = self.coded.iter().map(|products| products.algorithm());
-        coded.chain(self.plain.iter().map(|(_, product)| product.algorithm())).collect::<Vec<_>>().join("; then ")
+        let quantized = self.coded.iter().map(|products| products.algorithm());
+        quantized.chain(self.plain.iter().map(|(_, product)| product.algorithm())).collect::<Vec<_>>().join("; then ")
     }
 }
 
-/// A product in the model's own type: each operand is read as it lies.
+/// Plans a matmul in the dtype of the model; operands are read in their stored layout, without a transpose.
 fn plain(
     machine: &Arc<Machine>,
     kind: Dtype,
@@ -121,7 +123,8 @@ fn plain(
     Linear::of(machine, form, shape)
 }
 
-/// How a recipe stores operands, and of which products; the error says which have kernels.
+/// Float8 format of the operands under a recipe, and the matmuls that use it. The error names the supported sizes and
+/// recipes.
 fn form(
     recipe: TrainingRecipe,
     element: Element,
@@ -129,8 +132,8 @@ fn form(
 ) -> Result<(TrainedForm, &'static [TrainedProduct]), String> {
     use TrainedProduct::{GradInput, GradWeight, Output};
     if element != Element::Float(Dtype::Bf16) || [m, k, n].iter().any(|side| !side.is_multiple_of(16)) {
-        let what = "`native` multiplies codes of training in bf16, for sizes that are multiples of 16";
-        return Err(format!("{what}, not {element} of m = {m}, k = {k}, n = {n}; `eager` runs it"));
+        let supported = "`native` trains in float8 from bf16, with m, k and n in multiples of 16";
+        return Err(format!("{supported}, not {element} with m = {m}, k = {k}, n = {n}; use `eager`"));
     }
     let by_rows = TrainedForm {
         shared: SharedScale::Row,
@@ -148,10 +151,10 @@ fn form(
         TrainingRecipe::ROWWISE_WITH_GW_HP => {
             Ok((TrainedForm { whole_weight_back: true, ..by_rows }, &[Output, GradInput]))
         }
-        _ => Err(
-            "`native` trains by the baseline, tensorwise, rowwise and rowwise_with_gw_hp in this version; `eager` by \
-                  all"
-            .into(),
-        ),
+        _ => {
+            Err("`native` supports the training recipes baseline, tensorwise, rowwise and rowwise_with_gw_hp in this \
+             version; `eager` supports all"
+                .into())
+        }
     }
 }

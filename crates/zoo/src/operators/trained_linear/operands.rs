@@ -1,4 +1,4 @@
-//! The operands of a layer's products, as a recipe stores them.
+//! Matmul operands of a trained linear layer, as a training recipe quantizes them.
 
 use super::{Given, TrainedLinear};
 use crate::Matrix;
@@ -8,7 +8,7 @@ use calorimeter_recipes::training::Operands as Formats;
 use calorimeter_recipes::{Float8Training, TrainingRecipe};
 use rayon::prelude::*;
 
-/// One of a layer's products.
+/// Matmul of a trained linear layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Product {
     Output,
@@ -16,28 +16,35 @@ pub enum Product {
     GradWeight,
 }
 
-/// What the two operands of a product stand for: it sums up rows of both.
+/// Dequantized operands of a matmul, both stored with the reduction dimension along rows: output = left rightᵀ.
 pub struct Operands {
     pub left: Matrix,
     pub right: Matrix,
 }
 
 impl Operands {
-    /// Those of a product, of what a pass is given.
+    /// Operands of a matmul from the inputs of a pass.
     pub fn of(product: Product, pass: TrainedLinear, inputs: &[Matrix], recipe: Option<TrainingRecipe>) -> Self {
-        let given = |wanted: Given| {
-            let at = pass.given().iter().position(|given| *given == wanted);
-            &inputs[at.expect("a pass is given what it multiplies")]
+        let get = |input: Given| {
+            let index = pass.given().iter().position(|other| *other == input);
+            &inputs[index.expect("the pass has the operands of its matmuls")]
         };
-        let formats = |of: fn(Float8Training) -> Option<Formats>| recipe.and_then(|recipe| of(recipe.training()));
+        let formats =
+            |select: fn(Float8Training) -> Option<Formats>| recipe.and_then(|recipe| select(recipe.training()));
         let (left, right, formats) = match product {
-            Product::Output => (given(Given::Input).clone(), given(Given::Weight).clone(), formats(|of| of.output)),
-            Product::GradInput => {
-                (given(Given::GradOutput).clone(), transposed(given(Given::Weight)), formats(|of| of.grad_input))
+            Product::Output => {
+                (get(Given::Input).clone(), get(Given::Weight).clone(), formats(|training| training.output))
             }
-            Product::GradWeight => {
-                (transposed(given(Given::GradOutput)), transposed(given(Given::Input)), formats(|of| of.grad_weight))
-            }
+            Product::GradInput => (
+                get(Given::GradOutput).clone(),
+                transposed(get(Given::Weight)),
+                formats(|training| training.grad_input),
+            ),
+            Product::GradWeight => (
+                transposed(get(Given::GradOutput)),
+                transposed(get(Given::Input)),
+                formats(|training| training.grad_weight),
+            ),
         };
         match formats {
             None => Self { left, right },
@@ -53,18 +60,18 @@ fn stands_for(matrix: Matrix, format: Option<Format>) -> Matrix {
 }
 
 fn transposed(matrix: &Matrix) -> Matrix {
-    // Columns of the matrix that lie beside each other in a line of a processor's cache.
+    // Columns that share a cache line: 16 f32.
     const BESIDE: usize = 16;
     let Matrix { rows, cols, values } = matrix;
-    let mut turned = vec![0.0; values.len()];
-    turned.par_chunks_mut(BESIDE * rows).enumerate().for_each(|(band, turned)| {
+    let mut result = vec![0.0; values.len()];
+    result.par_chunks_mut(BESIDE * rows).enumerate().for_each(|(band, result)| {
         let first = band * BESIDE;
         for (row, from) in values.chunks(*cols).enumerate() {
-            let beside = &from[first..(first + BESIDE).min(*cols)];
-            beside.iter().enumerate().for_each(|(col, value)| turned[col * rows + row] = *value);
+            let columns = &from[first..(first + BESIDE).min(*cols)];
+            columns.iter().enumerate().for_each(|(col, value)| result[col * rows + row] = *value);
         }
     });
-    Matrix { rows: *cols, cols: *rows, values: turned.into() }
+    Matrix { rows: *cols, cols: *rows, values: result.into() }
 }
 
 #[cfg(test)]
@@ -74,11 +81,11 @@ mod tests {
     #[test]
     fn a_transpose_has_columns_for_rows() {
         for (rows, cols) in [(3, 5), (40, 33), (1, 70), (17, 1)] {
-            let values: Vec<f32> = (0..rows * cols).map(|at| at as f32).collect();
-            let turned = transposed(&Matrix { rows, cols, values: values.into() });
-            assert_eq!((turned.rows, turned.cols), (cols, rows));
-            let right = |at: usize| turned.values[at] == (at % rows * cols + at / rows) as f32;
-            assert!((0..rows * cols).all(right), "{rows} x {cols}");
+            let values: Vec<f32> = (0..rows * cols).map(|index| index as f32).collect();
+            let result = transposed(&Matrix { rows, cols, values: values.into() });
+            assert_eq!((result.rows, result.cols), (cols, rows));
+            let is_correct = |index: usize| result.values[index] == (index % rows * cols + index / rows) as f32;
+            assert!((0..rows * cols).all(is_correct), "{rows} x {cols}");
         }
     }
 }

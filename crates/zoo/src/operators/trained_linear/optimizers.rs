@@ -1,7 +1,7 @@
-//! What optimizers make of a weight, in f32 and rounded once to its type.
+//! Optimizer steps: AdamW at step 10 and SGD, computed in f32 and rounded once to the dtype of the weights.
 //!
-//! AdamW with the settings of its paper, at its tenth step: w loses a share of itself, and a step along the mean of its
-//! gradients over the root of the mean of their squares. Plain descent: w loses a share of its gradient.
+//! AdamW with gradient g: m = β₁ m + (1 - β₁) g; v = β₂ v + (1 - β₂) g²; w = w - lr (m̂ / (√v̂ + ε) + λ w), with m̂ = m
+//! / (1 - β₁^10) and v̂ = v / (1 - β₂^10). SGD: w = w - lr g.
 
 use burn::tensor::{DType, Tensor, backend::Backend};
 
@@ -11,18 +11,18 @@ pub const EPSILON: f64 = 1e-8;
 pub const DECAY: f64 = 0.01;
 const STEP: i32 = 10;
 
-/// Operations of AdamW for one weight: three for the first mean and four for the second, two corrections, a root, a sum, a
-/// quotient, two products and two sums.
+/// Operations of AdamW per weight: three for the first moment, four for the second, two bias corrections, and the
+/// update of the weight.
 pub const ADAMW_FLOPS: u64 = 15;
-/// Those of plain descent.
+/// Operations of SGD per weight: a multiplication and a subtraction.
 pub const SGD_FLOPS: u64 = 2;
 
-/// What makes a mean over the steps so far of one that began with nothing.
+/// Bias correction of a moment that started at zero: 1 / (1 - beta^step).
 pub fn correction(beta: f64) -> f64 {
     1.0 / (1.0 - beta.powi(STEP))
 }
 
-/// What kernels are told of AdamW.
+/// AdamW settings for the kernels.
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub fn settings() -> calorimeter_kernels::Adamw {
     calorimeter_kernels::Adamw {
@@ -34,7 +34,7 @@ pub fn settings() -> calorimeter_kernels::Adamw {
     }
 }
 
-/// One weight with its moments after a step of AdamW.
+/// Weight and its moments after an AdamW step, in double precision.
 pub fn exact_adamw(weight: f64, gradient: f64, [mean, square]: [f64; 2]) -> (f64, [f64; 2]) {
     let [first, second] = BETAS;
     let mean = first * mean + (1.0 - first) * gradient;
@@ -43,15 +43,15 @@ pub fn exact_adamw(weight: f64, gradient: f64, [mean, square]: [f64; 2]) -> (f64
     (weight - LEARNING_RATE * (direction + DECAY * weight), [mean, square])
 }
 
-/// One weight after a step of plain descent.
+/// Weight after an SGD step, in double precision.
 pub fn exact_sgd(weight: f64, gradient: f64) -> f64 {
     weight - LEARNING_RATE * gradient
 }
 
-/// A step: what becomes of weights by their gradient, and of their moments where the optimizer has some.
+/// Optimizer step: maps weights, gradient and moments (AdamW only) to the new weights, followed by the new moments.
 pub type Update<B> = fn(Tensor<B, 2>, Tensor<B, 2>, Option<[Tensor<B, 2>; 2]>) -> Vec<Tensor<B, 2>>;
 
-/// A step by burn's operations.
+/// Optimizer step by burn's operations: AdamW if there are moments, otherwise SGD.
 pub fn update<B: Backend>(
     weight: Tensor<B, 2>,
     gradient: Tensor<B, 2>,
@@ -63,7 +63,7 @@ pub fn update<B: Backend>(
     }
 }
 
-/// All weights with their moments after a step of AdamW.
+/// Weights and moments after an AdamW step.
 fn adamw<B: Backend>(
     weight: Tensor<B, 2>,
     gradient: Tensor<B, 2>,
@@ -79,7 +79,7 @@ fn adamw<B: Backend>(
     [weight.cast(dtype), mean, square]
 }
 
-/// All weights after a step of plain descent.
+/// Weights after an SGD step.
 fn sgd<B: Backend>(weight: Tensor<B, 2>, gradient: Tensor<B, 2>) -> Tensor<B, 2> {
     let dtype = weight.dtype();
     let [weight, gradient] = [weight, gradient].map(|tensor| tensor.cast(DType::F32));

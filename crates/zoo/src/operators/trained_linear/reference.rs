@@ -1,4 +1,4 @@
-//! What it computes, in double precision, and how far a kernel may be from that.
+//! Double-precision reference, projection and tolerance of the training passes.
 
 use super::operands::{Operands, Product};
 use super::{Given, Made, TrainedLinear, optimizers};
@@ -23,16 +23,18 @@ impl Exact for TrainedLinear {
         self.references(spec, inputs, &[(output, sample.clone())]).remove(0)
     }
 
-    /// Outputs that follow from the same product share its operands, and its sums where they are sampled alike.
+    /// Outputs of one matmul share its operands, and its results if their samples are equal.
     fn references(&self, spec: &Spec, inputs: &[Matrix], samples: &[(usize, Sample)]) -> Vec<Vec<f64>> {
         let mut last: Option<(Product, Operands)> = None;
         let mut summed: Option<(Product, Sample, Vec<f64>)> = None;
         let mut sums = |product: Product, sample: &Sample| {
-            if let Some((_, _, sums)) = summed.as_ref().filter(|(of, at, _)| *of == product && at == sample) {
+            if let Some((_, _, sums)) =
+                summed.as_ref().filter(|(other, other_sample, _)| *other == product && other_sample == sample)
+            {
                 return sums.clone();
             }
-            // Those of another product need no memory any more.
-            last.take_if(|(known, _)| *known != product);
+            // Frees the operands of the previous matmul.
+            last.take_if(|(other, _)| *other != product);
             let operands = || (product, Operands::of(product, *self, inputs, spec.training));
             let sums = last.get_or_insert_with(operands).1.products(sample);
             summed.insert((product, sample.clone(), sums)).2.clone()
@@ -48,7 +50,7 @@ impl Exact for TrainedLinear {
 
     fn tolerance(&self, spec: &Spec, output: usize) -> Tolerance {
         let (m, k, n) = size(spec);
-        // Both scales, and the product.
+        // Both scales, and the matmul.
         let roundings = if spec.training.is_some() { 3 } else { 1 };
         let product = |depth| Tolerance::new(spec.dtype(), roundings, depth);
         let fast = spec.training.is_some_and(TrainingRecipe::is_fast);
@@ -57,16 +59,16 @@ impl Exact for TrainedLinear {
             Made::Output => product(k),
             Made::GradInput => product(n),
             Made::GradWeight => product(m),
-            // In f32, but for the rounding to the weight's type.
+            // f32 except for the final rounding to the dtype of the weights.
             Made::Weight if self.is_optimizer() => Tolerance::new(spec.dtype(), 6, 4),
             Made::Moment(_) if self.is_optimizer() => Tolerance::new(Dtype::F32, 6, 4),
-            // The gradient was rounded before, and one of the moments squares it.
+            // The gradient was rounded before, and the second moment squares it.
             Made::Weight | Made::Moment(_) => Tolerance::new(spec.dtype(), roundings + 6, m),
         }
     }
 }
 
-/// The product that a result is, if it is one.
+/// Matmul that computes an output; `None` for weights and moments.
 fn product(result: Made) -> Option<Product> {
     match result {
         Made::Output => Some(Product::Output),
@@ -77,7 +79,7 @@ fn product(result: Made) -> Option<Product> {
 }
 
 impl TrainedLinear {
-    /// One of its results, from the sums of its products.
+    /// Sampled values of an output; `sums` computes sampled matmuls.
     fn result(
         self,
         output: usize,
@@ -89,22 +91,23 @@ impl TrainedLinear {
         if let Some(product) = product(result) {
             return sums(product, sample);
         }
-        let given = |wanted: Given| self.given().iter().position(|given| *given == wanted).map(|at| &inputs[at]);
-        // What a step has multiplied itself is rounded to the type of the weight before it is used.
-        let gradient: Vec<f64> = match given(Given::GradWeight) {
+        let find = |input: Given| self.given().iter().position(|other| *other == input).map(|index| &inputs[index]);
+        // The gradient that a whole step computes; kernels round it to the dtype of the weights before they use it.
+        let gradient: Vec<f64> = match find(Given::GradWeight) {
             Some(gradient) => sample.by_elements(|row, col| f64::from(gradient.row(row)[col])),
             None => sums(Product::GradWeight, sample),
         };
-        let weight = given(Given::Weight).expect("an optimizer is given weights");
-        let moments = given(Given::Moment(0)).zip(given(Given::Moment(1)));
-        let at = |matrix: &Matrix, (row, col): (usize, usize)| f64::from(matrix.row(row)[col]);
+        let weight = find(Given::Weight).expect("an optimizer has weights");
+        let moments = find(Given::Moment(0)).zip(find(Given::Moment(1)));
+        let element = |matrix: &Matrix, (row, col): (usize, usize)| f64::from(matrix.row(row)[col]);
         let updated = |(index, gradient): (usize, &f64)| {
-            let place = sample.position(index);
-            let weight = at(weight, place);
+            let position = sample.position(index);
+            let weight = element(weight, position);
             let Some((mean, square)) = moments else { return optimizers::exact_sgd(weight, *gradient) };
-            let (weight, moments) = optimizers::exact_adamw(weight, *gradient, [at(mean, place), at(square, place)]);
+            let (weight, moments) =
+                optimizers::exact_adamw(weight, *gradient, [element(mean, position), element(square, position)]);
             match result {
-                Made::Moment(of) => moments[of],
+                Made::Moment(index) => moments[index],
                 _ => weight,
             }
         };
@@ -113,7 +116,7 @@ impl TrainedLinear {
 }
 
 impl Operands {
-    /// Sampled sums of the product, in double precision.
+    /// Sampled elements of left rightᵀ in double precision.
     fn products(&self, sample: &Sample) -> Vec<f64> {
         sample.by_rows(|row| {
             let row = self.left.exact_row(row);

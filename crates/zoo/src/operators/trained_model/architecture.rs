@@ -1,4 +1,4 @@
-//! What a model that is trained says of itself; what its passes are and how they are judged follows from that.
+//! Definition of a trained model, from which its passes, references and tolerances are derived.
 
 use super::exact_layers::ExactLayers;
 use super::layers::Layers;
@@ -9,10 +9,10 @@ use calorimeter_recipes::device::QuantBackend;
 use calorimeter_recipes::training::Float8Backend;
 use std::fmt::Debug;
 
-/// The sides of a model's input and output.
+/// Shapes of the input and output of a model.
 #[derive(Debug, Clone, Copy)]
 pub struct Sides {
-    /// Rows of both.
+    /// Rows of input and output.
     pub rows: u64,
     /// Columns of the input.
     pub input: u64,
@@ -20,89 +20,89 @@ pub struct Sides {
     pub output: u64,
 }
 
-/// Values rounded to the dtype in a row, linear layers included.
+/// Number of roundings to the dtype along the longest chain, linear layers included.
 #[derive(Debug, Clone, Copy)]
 pub struct Roundings {
     /// From the input to the output.
     pub forward: u32,
-    /// From there back to the gradient that is rounded most often.
+    /// From the output back to the gradient with the most roundings.
     pub back: u32,
 }
 
-/// What may change places inside a model where its rows may not: groups of columns of a layer, with the rows and columns of
-/// other parameters that meet them.
+/// Buffer set rotation inside a model, for inputs with too few rows to rotate: groups of hidden columns, together with
+/// the matching rows and columns of the parameters.
 pub struct Inside {
-    /// Numbers that change places.
+    /// Number of hidden columns that rotate.
     pub width: u64,
-    /// How each parameter moves.
+    /// Rotation of each parameter.
     pub parameters: Vec<Along>,
-    /// How the output moves, and the gradient of it.
+    /// Rotation of the output and of its gradient.
     pub output: Along,
 }
 
-/// What is computed in double precision.
+/// Results of a pass in double precision.
 pub struct Exactly {
     pub output: Rows,
-    /// Those of the input and of each parameter, where a gradient of the output is given.
+    /// Gradients of the input and of each parameter, if an output gradient is given.
     pub gradients: Option<(Rows, Vec<Rows>)>,
 }
 
-/// The gradients of the input and of each parameter.
+/// Gradients of the input and of each parameter.
 pub struct Gradients<B: Backend> {
     pub input: Tensor<B, 2>,
     pub parameters: Vec<Tensor<B, 2>>,
 }
 
-/// A model whose passes are measured. Its first parameters are the weights of its linear layers, `[n, k]`.
+/// Model with training passes. Its first parameters are the weights of its linear layers, `[n, k]`.
 pub trait Architecture: Debug + Clone + Copy + Send + Sync + 'static {
-    /// The name of the model.
+    /// Name of the model.
     fn name(&self) -> &'static str;
 
-    /// Whether it exists at this size; the error says which would do.
+    /// Checks that the model supports this shape.
     fn check(&self, _: &Spec) -> Result<(), ZooError> {
         Ok(())
     }
 
-    /// The sides of its input and output.
+    /// Shapes of input and output.
     fn sides(&self, spec: &Spec) -> Sides;
 
-    /// The sides n and k of the weight of each linear layer.
+    /// Sizes n and k of the weights of each linear layer.
     fn layers(&self, spec: &Spec) -> Vec<[u64; 2]>;
 
-    /// The parameters behind the weights: a gain for each column, as one row.
+    /// Parameters after the weights: normalization gains, each as one row.
     fn gains(&self, _: &Spec) -> Vec<Operand> {
         Vec::new()
     }
 
-    /// What changes places from one buffer set to the next where rows cannot.
+    /// Rotation between buffer sets if rows cannot rotate.
     fn inside(&self, spec: &Spec) -> Inside;
 
-    /// Multiply-adds of the forward pass in products that have no weight; on the way back there are twice as many.
+    /// Multiply-adds of forward matmuls without weights (attention); the backward pass has twice as many.
     fn unweighted(&self, _: &Spec) -> u64 {
         0
     }
 
-    /// Numbers that are kept for the way back.
+    /// Number of elements that the forward pass saves for the backward pass.
     fn kept(&self, spec: &Spec) -> u64;
 
-    /// Matrix products in a row, there and back.
+    /// Number of consecutive matmuls in forward and backward together.
     fn products(&self) -> u32;
 
-    /// How often values are rounded.
+    /// Number of roundings to the dtype.
     fn roundings(&self) -> Roundings;
 
-    /// Whether its slope jumps somewhere, so that what is rounded across has another one.
+    /// True if a derivative is discontinuous, so that a rounding error at the kink changes it.
     fn is_kinked(&self) -> bool {
         false
     }
 
-    /// What it computes of some rows, by the mathematics alone.
+    /// Output and gradients of some rows in double precision.
     fn exact(&self, layers: &dyn ExactLayers, input: &Rows, parameters: &[Rows], gradient: Option<&Rows>) -> Exactly;
 
-    /// What the way back needs of the way there.
+    /// Tensors that the forward pass saves for the backward pass.
     type Kept<B: Backend>: Clone + Send;
 
-    /// The output, and what is kept.
+    /// Returns the output and the saved tensors.
     fn forward<B: Float8Backend>(
         &self,
         layers: Layers,
@@ -110,11 +110,11 @@ pub trait Architecture: Debug + Clone + Copy + Send + Sync + 'static {
         parameters: &[Tensor<B, 2>],
     ) -> (Tensor<B, 2>, Self::Kept<B>);
 
-    /// The gradients, written out.
+    /// Gradients, written out by hand without autodiff.
     fn backward<B: QuantBackend + Float8Backend>(
         &self,
         layers: Layers,
-        kept: Self::Kept<B>,
+        saved: Self::Kept<B>,
         parameters: &[Tensor<B, 2>],
         gradient: Tensor<B, 2>,
     ) -> Gradients<B>;

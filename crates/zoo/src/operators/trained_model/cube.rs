@@ -1,5 +1,5 @@
-//! By kernels of ours, through CubeCL: operands of linear layers cast to float8 in one reading each, and the optimizer's step of
-//! each parameter in another; what else there is, is burn's.
+//! Training passes of models with CubeCL kernels: one casts each operand of a linear layer to float8 in a single read,
+//! one runs the optimizer step of each parameter. All other operations are burn's.
 
 use super::architecture::Architecture;
 use super::{Given, TrainedModel};
@@ -11,12 +11,12 @@ use calorimeter_recipes::training::Casting;
 impl<A: Architecture> CubePass for TrainedModel<A> {
     fn pass<R: CubeRuntime>(&self, spec: &Spec, inputs: Vec<Value<CubeOf<R>>>) -> Result<Pass<CubeOf<R>>, ZooError> {
         if self.pass.updated().is_some() {
-            let given = self.given(spec);
-            let find = |wanted: Given| given.iter().position(|given| *given == wanted);
-            let float = |at: usize| inputs[at].clone().float();
+            let pass_inputs = self.given(spec);
+            let find = |input: Given| pass_inputs.iter().position(|other| *other == input);
+            let float = |index: usize| inputs[index].clone().float();
             for of in 0..self.parameters(spec).len() {
                 let moments = find(Given::Moment(0, of)).zip(find(Given::Moment(1, of)));
-                let parameter = float(find(Given::Parameter(of)).expect("an optimizer is given parameters"));
+                let parameter = float(find(Given::Parameter(of)).expect("an optimizer has parameters"));
                 cube_optimizers::check(&parameter, moments.map(|(mean, square)| [mean, square].map(float)))?;
             }
         }

@@ -1,4 +1,4 @@
-//! The three products of each linear layer in double precision, on the operands that a correct kernel multiplies.
+//! Matmuls of trained linear layers in double precision, on the operands that a correct kernel multiplies.
 
 use super::rows::Rows;
 use calorimeter_recipes::format::Format;
@@ -8,22 +8,22 @@ use calorimeter_recipes::{Dtype, Float8Training, FloatType};
 use rayon::prelude::*;
 use std::borrow::Cow;
 
-/// What a model asks of its linear layers, which are numbered as their weights are.
+/// Linear layers of a model, indexed like their weights.
 pub trait ExactLayers {
-    /// What comes out: rows of the input times rows of the weight.
+    /// Output: input weightᵀ.
     fn output(&self, layer: usize, input: &Rows, weight: &Rows) -> Rows;
 
-    /// The gradient of the input.
+    /// Input gradient: gradient weight.
     fn grad_input(&self, layer: usize, gradient: &Rows, weight: &Rows) -> Rows;
 
-    /// The gradient of the weight.
+    /// Weight gradient: gradientᵀ input.
     fn grad_weight(&self, layer: usize, gradient: &Rows, input: &Rows) -> Rows;
 }
 
-/// As a recipe has it.
+/// Linear layers with operands quantized by a training recipe.
 pub struct Quantized {
     pub training: Float8Training,
-    /// What operands are rounded to before they are quantized.
+    /// Dtype that operands are rounded to before quantization.
     pub dtype: Dtype,
 }
 
@@ -55,11 +55,11 @@ impl Quantized {
         self.stands_for(left, operands.left).times(&self.stands_for(right, operands.right))
     }
 
-    /// The numbers that an operand's codes stand for.
+    /// Quantizes and dequantizes an operand; unchanged without a format.
     fn stands_for<'a>(&self, operand: &'a Rows, format: Option<Format>) -> Cow<'a, Rows> {
         let Some(format) = format else { return Cow::Borrowed(operand) };
         let rounded: Vec<f32> = operand.values.par_iter().map(|&value| self.dtype.round(value as f32)).collect();
-        let numbers = quantize(&rounded, operand.cols, format).dequantize();
-        Cow::Owned(Rows { cols: operand.cols, values: numbers.into_par_iter().map(f64::from).collect() })
+        let dequantized = quantize(&rounded, operand.cols, format).dequantize();
+        Cow::Owned(Rows { cols: operand.cols, values: dequantized.into_par_iter().map(f64::from).collect() })
     }
 }

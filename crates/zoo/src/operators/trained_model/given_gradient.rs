@@ -1,4 +1,4 @@
-//! The end of a graph: what comes back from the layers behind a model.
+//! Autodiff node that injects a given output gradient, as the layers behind the model would.
 
 use burn::tensor::{Tensor, TensorPrimitive, backend::Backend};
 use burn_autodiff::Autodiff;
@@ -7,7 +7,7 @@ use burn_autodiff::checkpoint::strategy::NoCheckpointing;
 use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, Ops, OpsKind, unary};
 
-/// A loss, nothing of which is computed, whose gradient by the output is this.
+/// Loss with an arbitrary value whose gradient with respect to `output` is `gradient`.
 pub fn loss<B: Backend>(output: Tensor<Autodiff<B>, 2>, gradient: Tensor<B, 2>) -> Tensor<Autodiff<B>, 1> {
     let nothing = Tensor::<B, 1>::zeros([1], (&gradient.device(), gradient.dtype())).into_primitive().tensor();
     let output = output.into_primitive().tensor();

@@ -1,15 +1,15 @@
-//! The three products of a linear layer on a backend of burn, as a recipe has them.
+//! Matmuls of trained linear layers by burn, as a training recipe casts them.
 
 use burn::tensor::{Tensor, TensorPrimitive};
 use calorimeter_recipes::device::QuantBackend;
 use calorimeter_recipes::training::{self, Float8Backend, Float8Training};
 
-/// How linear layers multiply; without a recipe in the model's own type.
+/// Linear layers under a training recipe; `None` multiplies in the dtype of the model.
 #[derive(Debug, Clone, Copy)]
 pub struct Layers(pub Option<Float8Training>);
 
 impl Layers {
-    /// What comes out, with its gradients where the backend differentiates.
+    /// Output; differentiable on an autodiff backend.
     pub fn output<B: Float8Backend>(self, input: Tensor<B, 2>, weight: &Tensor<B, 2>) -> Tensor<B, 2> {
         let weight = weight.clone().transpose();
         let Some(training) = self.0 else { return input.matmul(weight) };
@@ -17,7 +17,7 @@ impl Layers {
         Tensor::from_primitive(TensorPrimitive::Float(B::float8_linear(input, weight, training)))
     }
 
-    /// The gradient of the input.
+    /// Input gradient.
     pub fn grad_input<B: QuantBackend + Float8Backend>(
         self,
         gradient: Tensor<B, 2>,
@@ -26,7 +26,7 @@ impl Layers {
         training::grad_input(gradient, weight.clone().transpose(), self.training())
     }
 
-    /// The gradient of the weight.
+    /// Weight gradient.
     pub fn grad_weight<B: QuantBackend + Float8Backend>(
         self,
         gradient: Tensor<B, 2>,

@@ -1,8 +1,8 @@
-//! The passes of models that are trained: the output, what comes back of the gradient of it to the input and to every
-//! parameter, and what an optimizer makes of the parameters. A recipe says which products of linear layers are in float8.
+//! Training passes of models: forward, backward to the input and all parameters, and the optimizer step of the
+//! parameters. A training recipe selects the matmuls of linear layers that run in float8.
 //!
-//! Both ways at once, and whole steps, are by burn's autodiff. That uses its graph up on the way back, so the way back alone
-//! is written out, on what the way there kept when the case was opened.
+//! burn's autodiff runs forward-backward passes and whole steps. It consumes its graph in the backward pass, so the
+//! backward pass alone is written out by hand, on tensors that a forward pass saved when the case was opened.
 
 mod architecture;
 mod burn;
@@ -25,7 +25,7 @@ mod transformer_block;
 
 use crate::loud_rows::{self, GROUP};
 use crate::operators::number_types::{BF16, F32, allow};
-use crate::operators::trained_linear::{Given as OfPass, Made as MadeByPass, TrainedLinear as Pass};
+use crate::operators::trained_linear::{Given as LayerInput, Made as LayerOutput, TrainedLinear as Pass};
 use crate::registry::table::Zoo;
 use crate::{
     Activation, Along, Cost, Fill, Implementation, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError,
@@ -36,29 +36,29 @@ use ln_linear::LnLinear;
 use swiglu_mlp::SwigluMlp;
 use transformer_block::TransformerBlock;
 
-/// A pass of a model.
+/// Training pass of a model.
 #[derive(Debug, Clone, Copy)]
 pub struct TrainedModel<A> {
     model: A,
     pass: Pass,
     name: &'static str,
     about: &'static str,
-    /// Multiply-adds that a reference may take.
+    /// Maximum multiply-adds of a reference.
     budget: u64,
 }
 
-/// What a pass computes; parameters are numbered.
+/// Output of a pass; parameters are given by index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Made {
     Output,
     GradInput,
     Gradient(usize),
     Parameter(usize),
-    /// One of two, of a parameter.
+    /// First (0) or second (1) moment, and the parameter.
     Moment(usize, usize),
 }
 
-/// What a pass is given.
+/// Input of a pass; parameters are given by index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Given {
     Input,
@@ -68,7 +68,7 @@ enum Given {
     Moment(usize, usize),
 }
 
-/// Registers them with the ways to run them.
+/// Registers the training passes of all models with their implementations.
 pub(super) fn register(zoo: &Zoo) {
     for activation in Activation::ALL {
         zoo.operators(passes(LnLinear(activation))).burn().cube_where(TrainedModel::has_cube).native();
@@ -77,23 +77,23 @@ pub(super) fn register(zoo: &Zoo) {
     zoo.operators(passes(TransformerBlock)).burn().cube_where(TrainedModel::has_cube).native();
 }
 
-/// Every pass of a model.
+/// All training passes of a model.
 fn passes<A: Architecture>(model: A) -> [TrainedModel<A>; 7] {
-    // Registered for the life of the process.
-    let kept = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
+    // Leaked: registered operators live as long as the process.
+    let leak = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
     Pass::ALL.map(|pass| {
         let about = pass.about().replace("a linear layer", model.name());
-        TrainedModel { model, pass, name: kept(pass.of_model(model.name())), about: kept(about), budget: BUDGET }
+        TrainedModel { model, pass, name: leak(pass.of_model(model.name())), about: leak(about), budget: BUDGET }
     })
 }
 
-/// What references may take: seconds on a small machine.
+/// Maximum multiply-adds of a reference: seconds on a small machine.
 const BUDGET: u64 = 1 << 31;
-/// Groups of loud rows that there are at least: the first and the last.
+/// Minimum number of active row groups: the first and the last.
 const FEWEST: u64 = 2;
 
 impl<A: Architecture> TrainedModel<A> {
-    /// The sides of each parameter: weights, then gains.
+    /// Parameters: weights, then gains.
     fn parameters(&self, spec: &Spec) -> Vec<Operand> {
         let weight = |[n, k]: [u64; 2]| crate::operators::product::weight(n, k, k, spec);
         self.model.layers(spec).into_iter().map(weight).chain(self.model.gains(spec)).collect()
@@ -101,42 +101,42 @@ impl<A: Architecture> TrainedModel<A> {
 
     fn given(&self, spec: &Spec) -> Vec<Given> {
         let count = self.parameters(spec).len();
-        let each = |of: &dyn Fn(usize) -> Given| (0..count).map(of).collect();
-        let given = |given: &OfPass| match *given {
-            OfPass::Input => vec![Given::Input],
-            OfPass::GradOutput => vec![Given::GradOutput],
-            OfPass::Weight => each(&Given::Parameter),
-            OfPass::GradWeight => each(&Given::Gradient),
-            OfPass::Moment(which) => each(&|of| Given::Moment(which, of)),
+        let for_all = |input: &dyn Fn(usize) -> Given| (0..count).map(input).collect();
+        let expand = |input: &LayerInput| match *input {
+            LayerInput::Input => vec![Given::Input],
+            LayerInput::GradOutput => vec![Given::GradOutput],
+            LayerInput::Weight => for_all(&Given::Parameter),
+            LayerInput::GradWeight => for_all(&Given::Gradient),
+            LayerInput::Moment(moment) => for_all(&|parameter| Given::Moment(moment, parameter)),
         };
-        self.pass.given().iter().flat_map(given).collect()
+        self.pass.given().iter().flat_map(expand).collect()
     }
 
     fn results(&self, spec: &Spec) -> Vec<Made> {
         let count = self.parameters(spec).len();
-        let each = |of: &dyn Fn(usize) -> Made| (0..count).map(of).collect();
-        let made = |made: &MadeByPass| match *made {
-            MadeByPass::Output => vec![Made::Output],
-            MadeByPass::GradInput => vec![Made::GradInput],
-            MadeByPass::GradWeight => each(&Made::Gradient),
-            MadeByPass::Weight => each(&Made::Parameter),
-            MadeByPass::Moment(which) => each(&|of| Made::Moment(which, of)),
+        let for_all = |output: &dyn Fn(usize) -> Made| (0..count).map(output).collect();
+        let expand = |output: &LayerOutput| match *output {
+            LayerOutput::Output => vec![Made::Output],
+            LayerOutput::GradInput => vec![Made::GradInput],
+            LayerOutput::GradWeight => for_all(&Made::Gradient),
+            LayerOutput::Weight => for_all(&Made::Parameter),
+            LayerOutput::Moment(moment) => for_all(&|parameter| Made::Moment(moment, parameter)),
         };
-        self.pass.results().iter().flat_map(made).collect()
+        self.pass.results().iter().flat_map(expand).collect()
     }
 
     fn has_cube(&self, spec: &Spec) -> Result<(), String> {
         self.pass.has_cube(self.name, spec)
     }
 
-    /// Multiply-adds of a forward pass.
+    /// Multiply-adds of the forward pass.
     fn multiply_adds(&self, spec: &Spec) -> u64 {
         let Sides { rows, .. } = self.model.sides(spec);
         let weights: u64 = self.model.layers(spec).iter().map(|[n, k]| n * k).sum();
         rows * weights + self.model.unweighted(spec)
     }
 
-    /// Groups of rows whose gradient is loud: as many as a reference can afford.
+    /// Number of row groups with a significant output gradient: as many as a reference can afford.
     fn loud_groups(&self, spec: &Spec) -> u64 {
         let Sides { rows, .. } = self.model.sides(spec);
         let groups = rows.div_ceil(GROUP as u64);
@@ -148,12 +148,13 @@ impl<A: Architecture> TrainedModel<A> {
         loud_rows::of(self.model.sides(spec).rows, self.loud_groups(spec))
     }
 
-    /// How many there are, without listing them: a size may be beyond every machine. The last group may have fewer.
+    /// Number of active rows, computed without listing them because the shape may be too large for any machine. The
+    /// last group may be smaller.
     fn loud_count(&self, spec: &Spec) -> u64 {
         self.loud_groups(spec).saturating_mul(GROUP as u64).min(self.model.sides(spec).rows)
     }
 
-    /// Whether a reference knows all rows.
+    /// True if the reference computes all rows.
     fn is_whole(&self, spec: &Spec) -> bool {
         self.loud_groups(spec) == self.model.sides(spec).rows.div_ceil(GROUP as u64)
     }
@@ -179,12 +180,13 @@ impl<A: Architecture> Signature for TrainedModel<A> {
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
         let (Sides { rows, input, output }, parameters) = (self.model.sides(spec), self.parameters(spec));
-        let operand = |given: &Given| match *given {
+        let operand = |item: &Given| match *item {
             Given::Input => Operand::normal(rows, input, spec.element),
             Given::GradOutput => {
-                // Under which gradients of weights are about as large as moments, behind slopes and layers that take away some.
-                let loud = self.loud_count(spec);
-                let edge = 2.0 * (3.0 / loud.max(output) as f32).sqrt();
+                // Magnitude that makes weight gradients about as large as the moments; the factor 2 makes up for
+                // derivatives and layers that shrink gradients.
+                let active_rows = self.loud_count(spec);
+                let edge = 2.0 * (3.0 / active_rows.max(output) as f32).sqrt();
                 let fill = match self.is_whole(spec) {
                     true => Fill::Around(edge),
                     false => Fill::SomeRows { edge, groups: self.loud_groups(spec) },
@@ -194,7 +196,7 @@ impl<A: Architecture> Signature for TrainedModel<A> {
             Given::Parameter(of) => parameters[of],
             Given::Gradient(of) => Operand::normal(parameters[of].rows, parameters[of].cols, spec.element),
             Given::Moment(0, of) => Operand::normal(parameters[of].rows, parameters[of].cols, F32),
-            // A mean of squares.
+            // The second moment is a mean of squares, hence positive.
             Given::Moment(_, of) => {
                 Operand::normal(parameters[of].rows, parameters[of].cols, F32).filled(Fill::Uniform(0.5, 1.5))
             }
@@ -204,7 +206,7 @@ impl<A: Architecture> Signature for TrainedModel<A> {
 
     fn outputs(&self, spec: &Spec) -> Vec<Slot> {
         let (Sides { rows, input, output }, parameters) = (self.model.sides(spec), self.parameters(spec));
-        let slot = |made: &Made| match *made {
+        let slot = |item: &Made| match *item {
             Made::Output => Slot::new(rows, output, spec.element),
             Made::GradInput => Slot::new(rows, input, spec.element),
             Made::Gradient(of) | Made::Parameter(of) => {
@@ -217,25 +219,25 @@ impl<A: Architecture> Signature for TrainedModel<A> {
 }
 
 impl<A: Architecture> Cost for TrainedModel<A> {
-    // Twice the multiply-adds of matrix products, as for models, and the optimizer's steps.
+    // Two operations per multiply-add of the matmuls, as for inference models, and the optimizer.
     fn flops(&self, spec: &Spec) -> u64 {
-        let numbers: u64 = self.parameters(spec).iter().map(|parameter| parameter.rows * parameter.cols).sum();
-        2 * self.pass.multiplied() * self.multiply_adds(spec) + self.pass.updated().unwrap_or(0) * numbers
+        let elements: u64 = self.parameters(spec).iter().map(|parameter| parameter.rows * parameter.cols).sum();
+        2 * self.pass.multiplied() * self.multiply_adds(spec) + self.pass.updated().unwrap_or(0) * elements
     }
 
-    // What is kept and its gradients; of the widest product in float8 both operands in codes and in f32, and the product;
-    // gradients of parameters, and steps of the optimizer in f32.
+    // Saved tensors and their gradients. In float8: quantized and f32 copies of the operands and f32 results of the
+    // widest matmul. Optimizer: gradients and f32 intermediates.
     fn intermediate(&self, spec: &Spec) -> u64 {
         let Sides { rows, .. } = self.model.sides(spec);
         let bytes = u64::from(spec.element.bits()) / 8;
-        let numbers: u64 = self.parameters(spec).iter().map(|parameter| parameter.rows * parameter.cols).sum();
-        let update = if self.pass.updated().is_some() { numbers * bytes + 3 * 4 * numbers } else { 0 };
+        let elements: u64 = self.parameters(spec).iter().map(|parameter| parameter.rows * parameter.cols).sum();
+        let update = if self.pass.updated().is_some() { elements * bytes + 3 * 4 * elements } else { 0 };
         if self.pass.is_optimizer() {
             return update;
         }
         let widest = self.model.layers(spec).into_iter().map(|[n, k]| rows * k + n * k + rows * n).max();
-        let codes = if spec.training.is_some() { 9 * widest.unwrap_or(0) } else { 0 };
-        2 * self.model.kept(spec) * bytes + codes + update
+        let float8 = if spec.training.is_some() { 9 * widest.unwrap_or(0) } else { 0 };
+        2 * self.model.kept(spec) * bytes + float8 + update
     }
 
     fn products(&self) -> u32 {
@@ -260,7 +262,7 @@ impl<A: Architecture> Operation for TrainedModel<A> {
         self.pass.parts()
     }
 
-    // Numbers that may share a scale move together, and so do rows that know of each other.
+    // Elements that may share a scale rotate together, as do rows that depend on each other.
     fn moves(&self, spec: &Spec) -> Moves {
         use Along::{Nothing, Rows};
         let parameters = self.parameters(spec);
@@ -281,24 +283,25 @@ impl<A: Architecture> Operation for TrainedModel<A> {
 }
 
 impl<A: Architecture> TrainedModel<A> {
-    /// Moves of the input, the output and each parameter; gradients and moments go with what they are of.
-    fn moved(&self, spec: &Spec, parts: u64, [input, output]: [Along; 2], parameters: Vec<Along>) -> Moves {
-        let given = |given: &Given| match *given {
-            Given::Input => input,
-            Given::GradOutput => output,
+    /// Rotation of all inputs and outputs, given the rotation of the input, the output and each parameter. Gradients
+    /// and moments rotate like their tensor.
+    fn moved(&self, spec: &Spec, parts: u64, [along_input, along_output]: [Along; 2], parameters: Vec<Along>) -> Moves {
+        let input_rotation = |input: &Given| match *input {
+            Given::Input => along_input,
+            Given::GradOutput => along_output,
             Given::Parameter(of) | Given::Gradient(of) | Given::Moment(_, of) => parameters[of],
         };
-        let made = |made: &Made| match *made {
-            Made::Output => output,
-            Made::GradInput => input,
+        let output_rotation = |output: &Made| match *output {
+            Made::Output => along_output,
+            Made::GradInput => along_input,
             Made::Parameter(of) | Made::Gradient(of) | Made::Moment(_, of) => parameters[of],
         };
-        let inputs: Vec<Along> = self.given(spec).iter().map(given).collect();
-        Moves::new(parts, &inputs, &self.results(spec).iter().map(made).collect::<Vec<_>>())
+        let inputs: Vec<Along> = self.given(spec).iter().map(input_rotation).collect();
+        Moves::new(parts, &inputs, &self.results(spec).iter().map(output_rotation).collect::<Vec<_>>())
     }
 }
 
-/// The largest number that divides both.
+/// Greatest common divisor.
 fn common(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { common(b, a % b) }
 }

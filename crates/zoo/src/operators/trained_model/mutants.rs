@@ -1,4 +1,5 @@
-//! The mathematics of each model against small steps, and what hand-written backward passes get wrong against the gate.
+//! Checks of the references against finite differences, and of the gate against typical bugs of hand-written backward
+//! passes.
 
 use super::architecture::{Architecture, Exactly, Sides};
 use super::exact_layers::{ExactLayers, Quantized};
@@ -16,7 +17,7 @@ fn spec([m, k, n]: [u64; 3], dtype: Dtype, recipe: &str) -> Spec {
     Spec { axes: Axes::from([("m", m), ("k", k), ("n", n)]), element: Element::Float(dtype), output: None, training }
 }
 
-/// Steps along every parameter and the input, a few places of each.
+/// Compares gradients with finite differences at several elements of the input and of each parameter.
 fn gradients_are_what_small_steps_find<A: Architecture>(model: A, size: [u64; 3]) {
     const STEP: f64 = 1e-5;
     let spec = spec(size, Dtype::F32, "baseline");
@@ -27,50 +28,50 @@ fn gradients_are_what_small_steps_find<A: Architecture>(model: A, size: [u64; 3]
     };
     let Sides { rows: count, output, .. } = model.sides(&spec);
     let [forward, ..] = passes(model);
-    let given: Vec<Rows> =
-        forward.inputs(&spec).iter().zip(3..).map(|(given, seed)| rows(&given.matrix(seed))).collect();
+    let inputs: Vec<Rows> =
+        forward.inputs(&spec).iter().zip(3..).map(|(input, seed)| rows(&input.matrix(seed))).collect();
     let gradient = rows(&Operand::normal(count, output, spec.element).matrix(1));
-    let computed = |given: &[Rows], gradient| model.exact(&layers, &given[0], &given[1..], gradient);
-    let loss = |given: &[Rows]| dot(&computed(given, None).output.values, &gradient.values);
-    let Exactly { gradients: Some((input, parameters)), .. } = computed(&given, Some(&gradient)) else {
-        panic!("a gradient was given")
+    let computed = |inputs: &[Rows], gradient| model.exact(&layers, &inputs[0], &inputs[1..], gradient);
+    let loss = |inputs: &[Rows]| dot(&computed(inputs, None).output.values, &gradient.values);
+    let Exactly { gradients: Some((input, parameters)), .. } = computed(&inputs, Some(&gradient)) else {
+        panic!("gradients are computed")
     };
-    for (which, found) in std::iter::once(&input).chain(&parameters).enumerate() {
-        assert_eq!((found.cols, found.values.len()), (given[which].cols, given[which].values.len()));
-        for at in (0..found.values.len()).step_by(found.values.len() / 7 + 1) {
-            let moved = |step: f64| {
-                let mut given = given.clone();
-                given[which].values[at] += step;
-                loss(&given)
+    for (operand, analytic) in std::iter::once(&input).chain(&parameters).enumerate() {
+        assert_eq!((analytic.cols, analytic.values.len()), (inputs[operand].cols, inputs[operand].values.len()));
+        for at in (0..analytic.values.len()).step_by(analytic.values.len() / 7 + 1) {
+            let perturbed = |step: f64| {
+                let mut inputs = inputs.clone();
+                inputs[operand].values[at] += step;
+                loss(&inputs)
             };
-            let slope = (moved(STEP) - moved(-STEP)) / (2.0 * STEP);
-            let (found, name) = (found.values[at], model.name());
+            let numeric = (perturbed(STEP) - perturbed(-STEP)) / (2.0 * STEP);
+            let (analytic, name) = (analytic.values[at], model.name());
             assert!(
-                (slope - found).abs() < 1e-6 * (1.0 + slope.abs()),
-                "{name} {which} {at}: {found}, steps find {slope}"
+                (numeric - analytic).abs() < 1e-6 * (1.0 + numeric.abs()),
+                "{name} {operand} {at}: {analytic}, finite difference {numeric}"
             );
         }
     }
 }
 
-/// What is wrong in one layer.
+/// Bug in one linear layer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Bug {
-    /// The weight as it lies, on the way back.
+    /// Input gradient with the transposed weights.
     NoTransposeOfTheWeight,
-    /// The gradient of the weight as that of its transpose.
+    /// Transposed weight gradient.
     NoTransposeOfTheGradient,
-    /// The gradient of the weight with its operands exchanged.
+    /// Weight gradient with its operands swapped.
     TheOtherOperand,
-    /// The gradient's codes under the scales that the input had.
+    /// Output gradient quantized with the scales of the forward input.
     ScaleOfTheForwardPass,
-    /// The gradient of the step before, which was the same.
+    /// Weight gradient added to an equal one of the previous step.
     LeftOver,
 }
 
-/// Layers of which one has a bug.
+/// Linear layers of which one has a bug.
 struct Mutant {
-    right: Quantized,
+    correct: Quantized,
     layer: usize,
     bug: Bug,
     inputs: RefCell<HashMap<usize, Rows>>,
@@ -79,49 +80,49 @@ struct Mutant {
 impl ExactLayers for Mutant {
     fn output(&self, layer: usize, input: &Rows, weight: &Rows) -> Rows {
         self.inputs.borrow_mut().insert(layer, input.clone());
-        self.right.output(layer, input, weight)
+        self.correct.output(layer, input, weight)
     }
 
     fn grad_input(&self, layer: usize, gradient: &Rows, weight: &Rows) -> Rows {
-        let right = || self.right.grad_input(layer, gradient, weight);
+        let correct = || self.correct.grad_input(layer, gradient, weight);
         match self.bug {
-            _ if layer != self.layer => right(),
-            Bug::NoTransposeOfTheWeight => self.right.grad_input(layer, gradient, &weight.transposed()),
+            _ if layer != self.layer => correct(),
+            Bug::NoTransposeOfTheWeight => self.correct.grad_input(layer, gradient, &weight.transposed()),
             Bug::ScaleOfTheForwardPass => {
-                let training = self.right.training;
+                let training = self.correct.training;
                 let (forward, back) = (training.output.expect("in float8"), training.grad_input.expect("in float8"));
                 let codes = |of: &Rows, format| {
                     let rounded: Vec<f32> =
-                        of.values.iter().map(|&value| self.right.dtype.round(value as f32)).collect();
+                        of.values.iter().map(|&value| self.correct.dtype.round(value as f32)).collect();
                     quantize(&rounded, of.cols, format)
                 };
-                let mut wrong = codes(gradient, back.left.expect("in codes"));
-                wrong.scales = codes(&self.inputs.borrow()[&layer], forward.left.expect("in codes")).scales;
+                let mut wrong = codes(gradient, back.left.expect("in float8"));
+                wrong.scales = codes(&self.inputs.borrow()[&layer], forward.left.expect("in float8")).scales;
                 let wrong = wrong.dequantize().into_iter().map(f64::from).collect();
-                let weight = codes(&weight.transposed(), back.right.expect("in codes"))
+                let weight = codes(&weight.transposed(), back.right.expect("in float8"))
                     .dequantize()
                     .into_iter()
                     .map(f64::from)
                     .collect();
                 Rows { cols: gradient.cols, values: wrong }.times(&Rows { cols: gradient.cols, values: weight })
             }
-            _ => right(),
+            _ => correct(),
         }
     }
 
     fn grad_weight(&self, layer: usize, gradient: &Rows, input: &Rows) -> Rows {
-        let right = || self.right.grad_weight(layer, gradient, input);
+        let correct = || self.correct.grad_weight(layer, gradient, input);
         match self.bug {
-            _ if layer != self.layer => right(),
-            Bug::NoTransposeOfTheGradient => right().transposed(),
-            Bug::TheOtherOperand => self.right.grad_weight(layer, input, gradient),
-            Bug::LeftOver => right().map(|value| 2.0 * value),
-            _ => right(),
+            _ if layer != self.layer => correct(),
+            Bug::NoTransposeOfTheGradient => correct().transposed(),
+            Bug::TheOtherOperand => self.correct.grad_weight(layer, input, gradient),
+            Bug::LeftOver => correct().map(|value| 2.0 * value),
+            _ => correct(),
         }
     }
 }
 
-/// What a pass answers with such layers, rounded as it is stored.
+/// Outputs of a pass with the given layers, rounded to the stored dtype.
 fn answered<A: Architecture>(
     pass: &TrainedModel<A>,
     layers: &dyn ExactLayers,
@@ -129,8 +130,8 @@ fn answered<A: Architecture>(
     inputs: &[Matrix],
 ) -> Vec<Output> {
     let slots = pass.outputs(spec);
-    let whole = |side: u64| (0..side as usize).collect();
-    let sample = |slot: &crate::Slot| Sample { rows: whole(slot.rows), cols: whole(slot.cols) };
+    let all_indices = |side: u64| (0..side as usize).collect();
+    let sample = |slot: &crate::Slot| Sample { rows: all_indices(slot.rows), cols: all_indices(slot.cols) };
     let samples: Vec<(usize, Sample)> = slots.iter().map(sample).enumerate().collect();
     let computed = pass.computed_by(layers, spec, inputs, &samples);
     let output = |(slot, values): (&crate::Slot, Vec<f64>)| {
@@ -141,7 +142,7 @@ fn answered<A: Architecture>(
     slots.iter().zip(computed).map(output).collect()
 }
 
-/// Each bug in each layer is refused under each recipe, and the same without a bug passes.
+/// Checks that the gate rejects each bug in each layer under each recipe, and accepts the correct outputs.
 fn bugs_are_refused<A: Architecture>(model: A, size: [u64; 3]) {
     let float8 = ["tensorwise", "rowwise", "rowwise_with_gw_hp", "mxfp8"].map(|recipe| (Dtype::Bf16, recipe));
     for (dtype, recipe) in [Dtype::F32, Dtype::Bf16].map(|dtype| (dtype, "baseline")).into_iter().chain(float8) {
@@ -156,34 +157,35 @@ fn bugs_are_refused<A: Architecture>(model: A, size: [u64; 3]) {
             let references = problem.references(&inputs);
             let quantized = || Quantized { training, dtype };
             let judged = |outputs: &[Output]| problem.judge(outputs, &references, false);
-            let right = answered(pass, &quantized(), &spec, &inputs);
-            judged(&right).unwrap_or_else(|why| panic!("{} {recipe} {dtype}: the twin: {why}", pass.name()));
-            let mut taken = Vec::new();
+            let correct = answered(pass, &quantized(), &spec, &inputs);
+            judged(&correct).unwrap_or_else(|why| panic!("{} {recipe} {dtype}: correct outputs: {why}", pass.name()));
+            let mut accepted = Vec::new();
             for (layer, [n, k]) in model.layers(&spec).into_iter().enumerate() {
                 let square = n == k;
-                for (bug, there) in [
+                for (bug, applies) in [
                     (Bug::NoTransposeOfTheWeight, square),
                     (Bug::NoTransposeOfTheGradient, square),
                     (Bug::TheOtherOperand, square),
                     (Bug::ScaleOfTheForwardPass, square && training.output.is_some() && training.grad_input.is_some()),
                     (Bug::LeftOver, true),
                 ] {
-                    let mutant = Mutant { right: quantized(), layer, bug, inputs: RefCell::default() };
-                    let passes = there && judged(&answered(pass, &mutant, &spec, &inputs)).is_ok();
-                    taken.extend(passes.then_some((layer, bug)));
+                    let mutant = Mutant { correct: quantized(), layer, bug, inputs: RefCell::default() };
+                    let passes = applies && judged(&answered(pass, &mutant, &spec, &inputs)).is_ok();
+                    accepted.extend(passes.then_some((layer, bug)));
                 }
             }
-            // Gradients that changed places.
-            let places: Vec<usize> = (0..right.len())
+            // Swapped gradients.
+            let gradients: Vec<usize> = (0..correct.len())
                 .filter(|&at| matches!(pass.results(&spec)[at], Made::GradInput | Made::Gradient(_)))
                 .collect();
-            for (&a, &b) in places.iter().flat_map(|a| places.iter().map(move |b| (a, b))).filter(|(a, b)| a < b) {
-                let mut swapped = right.clone();
+            for (&a, &b) in gradients.iter().flat_map(|a| gradients.iter().map(move |b| (a, b))).filter(|(a, b)| a < b)
+            {
+                let mut swapped = correct.clone();
                 swapped.swap(a, b);
-                let same = (right[a].rows, right[a].cols) == (right[b].rows, right[b].cols);
+                let same = (correct[a].rows, correct[a].cols) == (correct[b].rows, correct[b].cols);
                 assert!(!same || judged(&swapped).is_err(), "{} {recipe} {dtype}: {a} for {b}", pass.name());
             }
-            assert!(taken.is_empty(), "{} {recipe} {dtype}: taken for right: {taken:?}", pass.name());
+            assert!(accepted.is_empty(), "{} {recipe} {dtype}: accepted: {accepted:?}", pass.name());
         }
     }
 }
@@ -202,7 +204,7 @@ fn bugs_in_the_way_back_of_ln_linear_are_refused() {
     }
 }
 
-/// Three times the products of the forward pass, which are twice their multiply-adds.
+/// Three times the operations of the forward pass, which are two per multiply-add.
 #[test]
 fn a_step_counts_six_times_m_k_n() {
     let [_, backward, both, ..] = passes(LnLinear(Activation::Relu));
@@ -230,7 +232,7 @@ fn bugs_in_the_way_back_of_a_transformer_block_are_refused() {
     bugs_are_refused(TransformerBlock, [4, 64, 1]);
 }
 
-/// What a reference leaves out of a large model is nothing beside what it computes.
+/// Rows that the reference of a large model omits contribute less than 1e-6 to the gradients.
 #[test]
 fn gradients_of_loud_rows_are_those_of_all() {
     let spec = spec([16, 64, 1], Dtype::F32, "baseline");
@@ -241,7 +243,7 @@ fn gradients_of_loud_rows_are_those_of_all() {
     assert_eq!((slots[0].rows, samples(0).rows.len()), (256, 64));
     let some: Vec<(usize, Sample)> = (0..slots.len()).map(|output| (output, samples(output))).collect();
     let mut all = some.clone();
-    // Every row of the output, and so the gradients of every row.
+    // Sampling every row of the output forces the gradients of every row.
     all[0].1.rows = (0..256).collect();
     let (some, all) = (both.references(&spec, &inputs, &some), both.references(&spec, &inputs, &all));
     for (output, (some, all)) in some.iter().zip(&all).enumerate().skip(1) {

@@ -1,4 +1,4 @@
-//! By CUDA's libraries and kernels of ours: what the way there leaves is in buffers that the way back reads.
+//! Training passes of models on CUDA: the forward pass saves tensors in buffers that the backward pass reads.
 
 use super::architecture::Architecture;
 use super::{Given, Made, TrainedModel};
@@ -8,52 +8,52 @@ use crate::{Matrix, NativeOpen, Spec, Workload, ZooError, parts};
 use calorimeter_kernels::native::{Buffer, LinearShape, Machine, NativeError, TrainedProduct};
 use std::sync::Arc;
 
-/// A model that has kernels.
+/// Model with CUDA training passes.
 pub trait NativeArchitecture: Architecture {
-    /// Its ways there and back.
+    /// Planned passes.
     type Ways: Ways + 'static;
 
-    /// Plans them: of its linear layers the products that are wanted.
+    /// Plans the passes with the requested matmuls of the linear layers.
     fn ways(&self, plans: &Plans<'_>) -> Result<Self::Ways, ZooError>;
 }
 
-/// What is enqueued of a model: the way there, the way back, or both, as they were planned.
+/// Planned forward pass, backward pass or both.
 pub trait Ways: Send {
-    /// Bytes of each buffer that the way there leaves for the way back.
+    /// Bytes of each buffer that the forward pass saves for the backward pass.
     fn kept(&self) -> Vec<usize>;
 
-    /// Enqueues the way there.
-    fn forward(&mut self, from: &From<'_>, kept: &mut [Buffer], output: &mut Buffer) -> Result<(), NativeError>;
+    /// Enqueues the forward pass.
+    fn forward(&mut self, operands: &From<'_>, saved: &mut [Buffer], output: &mut Buffer) -> Result<(), NativeError>;
 
-    /// Enqueues the way back of the gradient of the output.
+    /// Enqueues the backward pass for an output gradient.
     fn backward(
         &mut self,
-        from: &From<'_>,
-        kept: &[Buffer],
+        operands: &From<'_>,
+        saved: &[Buffer],
         gradient: &Buffer,
-        made: Gradients<'_>,
+        gradients: Gradients<'_>,
     ) -> Result<(), NativeError>;
 
-    /// The kernels that were planned, and how they were chosen.
+    /// Names of the planned kernels and how they were selected.
     fn kernels(&self) -> Vec<String>;
 }
 
-/// Why a way that is enqueued is there.
-pub const PLANNED: &str = "a way that is enqueued was planned";
+/// Panic message if a pass is enqueued that was not planned.
+pub const PLANNED: &str = "only planned passes are enqueued";
 
-/// What both ways read.
+/// Buffers that both passes read.
 pub struct From<'a> {
     pub input: &'a Buffer,
     pub parameters: Vec<&'a Buffer>,
 }
 
-/// Where the gradients of the input and of each parameter go.
+/// Destinations of the gradients of the input and of each parameter.
 pub struct Gradients<'a> {
     pub input: &'a mut Buffer,
     pub parameters: Vec<&'a mut Buffer>,
 }
 
-/// What plans are made of.
+/// Device, shape and matmuls that passes are planned for.
 pub struct Plans<'a> {
     pub machine: &'a Arc<Machine>,
     pub spec: &'a Spec,
@@ -61,33 +61,33 @@ pub struct Plans<'a> {
 }
 
 impl Plans<'_> {
-    /// Those products of a linear layer that are wanted, for so many rows of k numbers.
+    /// Plans the requested matmuls of a linear layer for `rows` rows.
     pub fn layer(&self, rows: usize, k: usize, n: usize) -> Result<NativeLayer, ZooError> {
         NativeLayer::new(self.machine, self.spec, LinearShape { m: rows, k, n }, self.wanted)
     }
 
-    /// What the way there needs, if it is taken.
+    /// Plans the forward pass if it is requested.
     pub fn there<T>(&self, make: impl FnOnce() -> Result<T, ZooError>) -> Result<Option<T>, ZooError> {
         self.wanted.contains(&TrainedProduct::Output).then(make).transpose()
     }
 
-    /// What the way back needs, if it is taken.
+    /// Plans the backward pass if it is requested.
     pub fn back<T>(&self, make: impl FnOnce() -> Result<T, ZooError>) -> Result<Option<T>, ZooError> {
         self.wanted.contains(&TrainedProduct::GradInput).then(make).transpose()
     }
 
-    /// Bytes of so many numbers.
-    pub fn bytes(&self, numbers: usize) -> usize {
-        numbers * self.spec.dtype().width()
+    /// Bytes of `elements` elements in the dtype of the spec.
+    pub fn bytes(&self, elements: usize) -> usize {
+        elements * self.spec.dtype().width()
     }
 
-    /// Memory for so many numbers that a way leaves for itself.
-    pub fn between(&self, numbers: usize) -> Result<Buffer, NativeError> {
-        self.machine.allocate(self.bytes(numbers))
+    /// Allocates scratch memory for `elements` elements.
+    pub fn between(&self, elements: usize) -> Result<Buffer, NativeError> {
+        self.machine.allocate(self.bytes(elements))
     }
 }
 
-const DECLARED: &str = "every result of a pass is declared";
+const DECLARED: &str = "every output of the pass is declared";
 
 impl<A: NativeArchitecture> NativeOpen for TrainedModel<A> {
     fn open(
@@ -97,64 +97,65 @@ impl<A: NativeArchitecture> NativeOpen for TrainedModel<A> {
         machine: Arc<Machine>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
-        let (given, makes, parameters) = (self.given(spec), self.results(spec), self.parameters(spec));
-        let (count, wanted) = (parameters.len(), self.pass.products());
-        let ways = |wanted| self.model.ways(&Plans { machine: &machine, spec, wanted });
-        let mut model = if wanted.is_empty() { None } else { Some(ways(wanted)?) };
+        let (pass_inputs, pass_outputs, parameters) = (self.given(spec), self.results(spec), self.parameters(spec));
+        let (count, matmuls) = (parameters.len(), self.pass.products());
+        let plan = |matmuls| self.model.ways(&Plans { machine: &machine, spec, wanted: matmuls });
+        let mut model = if matmuls.is_empty() { None } else { Some(plan(matmuls)?) };
         let update = |parameter: &crate::Operand| {
-            let numbers = (parameter.rows * parameter.cols) as usize;
-            Ok(self.pass.update(spec, &machine, numbers)?.map(|update| (update, numbers * spec.dtype().width())))
+            let elements = (parameter.rows * parameter.cols) as usize;
+            Ok(self.pass.update(spec, &machine, elements)?.map(|update| (update, elements * spec.dtype().width())))
         };
         let updates: Vec<_> = parameters.iter().map(update).collect::<Result<_, ZooError>>()?;
-        let (updates, of_parameters): (Vec<_>, Vec<usize>) = updates.into_iter().flatten().unzip();
+        let (updates, gradient_bytes): (Vec<_>, Vec<usize>) = updates.into_iter().flatten().unzip();
         let mut kernels: Vec<String> = updates.iter().map(|update| update.algorithm().to_owned()).collect();
         let mut between = Vec::new();
         if let Some(model) = &model {
             kernels = model.kernels().into_iter().chain(kernels).collect();
             between = model.kept();
         }
-        let kept = between.len();
-        // The gradients of parameters, where a step makes them for itself.
+        let saved_count = between.len();
+        // Parameter gradients of a whole step: intermediates, not outputs.
         if model.is_some() {
-            between.extend(of_parameters);
+            between.extend(gradient_bytes);
         }
-        let goes_there = makes.contains(&Made::Output);
-        let before = match (goes_there, given.contains(&Given::GradOutput)) {
-            (false, true) => Some(self.way_there(spec, &machine, ways(&[TrainedProduct::Output])?)?),
+        let has_forward = pass_outputs.contains(&Made::Output);
+        let before = match (has_forward, pass_inputs.contains(&Given::GradOutput)) {
+            (false, true) => Some(self.way_there(spec, &machine, plan(&[TrainedProduct::Output])?)?),
             _ => None,
         };
         let device = machine.clone();
         let begin = move |part| parts::begin(part, || Ok(device.synchronize()?));
         let enqueue = move |Set { inputs, between, outputs }: &mut Set| {
-            let (kept, gradients) = between.split_at_mut(kept);
-            let at = |wanted: Given| given.iter().position(|given| *given == wanted).map(|at| &inputs[at]);
+            let (saved, gradients) = between.split_at_mut(saved_count);
+            let find = |input: Given| pass_inputs.iter().position(|other| *other == input).map(|index| &inputs[index]);
             let mut outputs = outputs.iter_mut();
             if let Some(model) = &mut model {
-                let from = from(&given, inputs);
-                if goes_there {
+                let operands = from(&pass_inputs, inputs);
+                if has_forward {
                     begin(parts::FORWARD);
-                    model.forward(&from, kept, outputs.next().expect(DECLARED))?;
+                    model.forward(&operands, saved, outputs.next().expect(DECLARED))?;
                 }
-                if let Some(gradient) = at(Given::GradOutput) {
+                if let Some(gradient) = find(Given::GradOutput) {
                     let input = outputs.next().expect(DECLARED);
                     let parameters = match gradients.is_empty() {
                         true => outputs.by_ref().take(count).collect(),
                         false => gradients.iter_mut().collect(),
                     };
                     begin(parts::BACKWARD);
-                    model.backward(&from, kept, gradient, Gradients { input, parameters })?;
+                    model.backward(&operands, saved, gradient, Gradients { input, parameters })?;
                 }
             }
             if !updates.is_empty() {
                 begin(parts::OPTIMIZER);
             }
-            // Every parameter, and behind those their first moments, and behind those the second.
+            // All parameters, then all first moments, then all second moments.
             let mut updated: Vec<&mut Buffer> = outputs.collect();
-            for (of, update) in updates.iter().enumerate() {
-                let gradient = at(Given::Gradient(of)).or(gradients.get(of));
-                let read = [at(Given::Parameter(of)), gradient, at(Given::Moment(0, of)), at(Given::Moment(1, of))];
+            for (index, update) in updates.iter().enumerate() {
+                let gradient = find(Given::Gradient(index)).or(gradients.get(index));
+                let moments = [0, 1].map(|moment| find(Given::Moment(moment, index)));
+                let read = [find(Given::Parameter(index)), gradient, moments[0], moments[1]];
                 let mut written: Vec<&mut Buffer> =
-                    updated.iter_mut().skip(of).step_by(count).map(|it| &mut **it).collect();
+                    updated.iter_mut().skip(index).step_by(count).map(|buffer| &mut **buffer).collect();
                 update.enqueue(&read.into_iter().flatten().collect::<Vec<_>>(), &mut written)?;
             }
             Ok(())
@@ -164,26 +165,29 @@ impl<A: NativeArchitecture> NativeOpen for TrainedModel<A> {
     }
 }
 
-/// The input and the parameters of a pass.
-fn from<'a>(given: &[Given], inputs: &'a [Buffer]) -> From<'a> {
-    let which = |wanted: fn(&Given) -> bool| given.iter().zip(inputs).filter(move |(given, _)| wanted(given));
+/// Input and parameters of a pass.
+fn from<'a>(pass_inputs: &[Given], inputs: &'a [Buffer]) -> From<'a> {
+    let select =
+        |is_selected: fn(&Given) -> bool| pass_inputs.iter().zip(inputs).filter(move |(input, _)| is_selected(input));
     From {
-        input: which(|given| *given == Given::Input).map(|(_, buffer)| buffer).next().expect("a pass has an input"),
-        parameters: which(|given| matches!(given, Given::Parameter(_))).map(|(_, buffer)| buffer).collect(),
+        input: select(|input| *input == Given::Input).map(|(_, buffer)| buffer).next().expect("a pass has an input"),
+        parameters: select(|input| matches!(input, Given::Parameter(_))).map(|(_, buffer)| buffer).collect(),
     }
 }
 
 impl<A: NativeArchitecture> TrainedModel<A> {
-    /// Fills what the way back reads.
+    /// Forward pass that fills the saved buffers for a backward pass.
     fn way_there(
         &self,
         spec: &Spec,
         machine: &Arc<Machine>,
-        mut ways: A::Ways,
+        mut passes: A::Ways,
     ) -> Result<crate::native::Enqueue, ZooError> {
         let sides = self.model.sides(spec);
-        let (given, numbers) = (self.given(spec), (sides.rows * sides.output) as usize);
-        let mut output = machine.allocate(numbers * spec.dtype().width())?;
-        Ok(Box::new(move |Set { inputs, between, .. }| ways.forward(&from(&given, inputs), between, &mut output)))
+        let (pass_inputs, elements) = (self.given(spec), (sides.rows * sides.output) as usize);
+        let mut output = machine.allocate(elements * spec.dtype().width())?;
+        Ok(Box::new(move |Set { inputs, between, .. }| {
+            passes.forward(&from(&pass_inputs, inputs), between, &mut output)
+        }))
     }
 }

@@ -1,26 +1,26 @@
-//! Normalizations of rows and their gradients: on a device, in f32 as everybody's kernels have them, and exactly.
+//! Normalizations of rows and their gradients: on tensors in f32, as in common kernels, and in double precision.
 
 use super::rows::{Rows, dot};
 use crate::normalize::EPSILON;
 use burn::tensor::{DType, Tensor, backend::Backend};
 
-/// Which normalization, without gain and bias.
+/// Normalization without gain and bias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Norm {
-    /// To mean 0 and variance 1.
+    /// Mean 0 and variance 1.
     Layer,
-    /// To mean square 1.
+    /// Mean square 1.
     Rms,
 }
 
-/// Normalized rows, and what each was divided by, in f32.
+/// Normalized rows, and the f32 divisor of each row.
 #[derive(Debug, Clone)]
 pub struct Normalized<B: Backend> {
     pub rows: Tensor<B, 2>,
     root: Tensor<B, 2>,
 }
 
-/// The same in double precision.
+/// Normalized rows and the divisor of each row, in double precision.
 pub struct ExactlyNormalized {
     pub rows: Rows,
     roots: Vec<f64>,
@@ -38,16 +38,16 @@ impl Norm {
         Normalized { rows: (centered / root.clone()).cast(dtype), root }
     }
 
-    /// The gradient of what was normalized.
-    pub fn back<B: Backend>(self, kept: Normalized<B>, gradient: Tensor<B, 2>) -> Tensor<B, 2> {
+    /// Gradient of the input, given the gradient of the normalized rows.
+    pub fn back<B: Backend>(self, saved: Normalized<B>, gradient: Tensor<B, 2>) -> Tensor<B, 2> {
         let dtype = gradient.dtype();
-        let (rows, wide) = (kept.rows.cast(DType::F32), gradient.cast(DType::F32));
+        let (rows, wide) = (saved.rows.cast(DType::F32), gradient.cast(DType::F32));
         let along = (rows.clone() * wide.clone()).mean_dim(1);
         let level = match self {
             Self::Layer => wide.clone() - wide.mean_dim(1),
             Self::Rms => wide,
         };
-        ((level - rows * along) / kept.root).cast(dtype)
+        ((level - rows * along) / saved.root).cast(dtype)
     }
 
     pub fn exact(self, x: &Rows) -> ExactlyNormalized {
@@ -62,14 +62,15 @@ impl Norm {
         ExactlyNormalized { rows, roots }
     }
 
-    /// The gradient of what was normalized: what points along the row or moves all of it alike is lost.
-    pub fn exact_back(self, kept: &ExactlyNormalized, gradient: &Rows) -> Rows {
+    /// Gradient of the input, given the gradient of the normalized rows: (g - x̂ mean(g x̂)) / divisor, for layer
+    /// normalization also minus mean(g).
+    pub fn exact_back(self, saved: &ExactlyNormalized, gradient: &Rows) -> Rows {
         gradient.by_row(|at, gradient| {
-            let row = kept.rows.row(at);
+            let row = saved.rows.row(at);
             let count = row.len() as f64;
             let along = dot(row, gradient) / count;
             let level = if self == Self::Layer { gradient.iter().sum::<f64>() / count } else { 0.0 };
-            gradient.iter().zip(row).map(|(gradient, x)| (gradient - level - x * along) / kept.roots[at]).collect()
+            gradient.iter().zip(row).map(|(gradient, x)| (gradient - level - x * along) / saved.roots[at]).collect()
         })
     }
 }

@@ -1,4 +1,4 @@
-//! What passes compute, in double precision, and how far a kernel may be from that.
+//! Double-precision reference and tolerance of the training passes of models.
 
 use super::architecture::{Architecture, Exactly, Roundings};
 use super::exact_layers::{ExactLayers, Quantized};
@@ -20,7 +20,7 @@ impl<A: Architecture> Exact for TrainedModel<A> {
 
     fn sample(&self, spec: &Spec, output: usize, slot: &Slot) -> Sample {
         match self.results(spec)[output] {
-            // Rows that are computed at all are computed whole.
+            // Complete rows: a computed row costs as much as some of its columns.
             Made::Output | Made::GradInput => {
                 Sample { rows: self.loud_rows(spec), cols: (0..slot.cols as usize).collect() }
             }
@@ -38,16 +38,16 @@ impl<A: Architecture> Exact for TrainedModel<A> {
     }
 
     fn tolerance(&self, spec: &Spec, output: usize) -> Tolerance {
-        let (made, slot) = (self.results(spec)[output], self.outputs(spec)[output]);
+        let (pass_output, slot) = (self.results(spec)[output], self.outputs(spec)[output]);
         let stored = if slot.element == Element::Float(Dtype::F32) { Dtype::F32 } else { spec.dtype() };
-        // An optimizer computes in f32, and rounds once to what it stores.
+        // Optimizers compute in f32 and round once to the stored dtype.
         let updated = Tolerance::new(stored, 6, 4);
-        match made {
-            Made::Output | Made::GradInput | Made::Gradient(_) => self.of_products(made, spec),
+        match pass_output {
+            Made::Output | Made::GradInput | Made::Gradient(_) => self.of_products(pass_output, spec),
             _ if self.pass.is_optimizer() => updated,
-            Made::Parameter(of) | Made::Moment(_, of) => {
-                let gradient = self.of_products(Made::Gradient(of), spec);
-                let Shares { norm, element } = self.shares(made, &slot);
+            Made::Parameter(index) | Made::Moment(_, index) => {
+                let gradient = self.of_products(Made::Gradient(index), spec);
+                let Shares { norm, element } = self.shares(pass_output, &slot);
                 Tolerance {
                     rel_l2: updated.rel_l2 + norm * gradient.rel_l2,
                     element: updated.element + element * gradient.element,
@@ -59,63 +59,65 @@ impl<A: Architecture> Exact for TrainedModel<A> {
     }
 }
 
-/// How much of a gradient's error is left in what an optimizer makes of it.
+/// Share of a gradient's error that remains in an output of the optimizer.
 struct Shares {
-    /// Of that of all numbers.
+    /// Share of the relative L2 error.
     norm: f64,
-    /// Of that of a single one, which may be as loud as it likes: then it is all that counts.
+    /// Share of the error of a single element, which may be so large that it dominates the output.
     element: f64,
 }
 
 impl<A: Architecture> TrainedModel<A> {
-    fn of_products(&self, made: Made, spec: &Spec) -> Tolerance {
+    fn of_products(&self, output: Made, spec: &Spec) -> Tolerance {
         let layers = self.model.layers(spec);
-        let deepest = |side: usize| layers.iter().map(|sides| sides[side]).max().unwrap_or(1);
-        let (there, [wide, deep]) = (made == Made::Output, [0, 1].map(deepest));
+        let max_side = |side: usize| layers.iter().map(|sides| sides[side]).max().unwrap_or(1);
+        let (is_forward, [max_n, max_k]) = (output == Made::Output, [0, 1].map(max_side));
         let Roundings { forward, back } = self.model.roundings();
-        let (roundings, depth) = match made {
-            Made::Output => (forward, deep),
-            Made::GradInput => (forward + back, deep + wide),
-            _ => (forward + back, deep + self.loud_count(spec)),
+        let (roundings, depth) = match output {
+            Made::Output => (forward, max_k),
+            Made::GradInput => (forward + back, max_k + max_n),
+            _ => (forward + back, max_k + self.loud_count(spec)),
         };
-        // Of an operand in float8 both scales are rounded, too.
-        let products = layers.len() as u32 * if there { 1 } else { 2 };
+        // Float8: two more roundings per matmul, of the scales of both operands.
+        let products = layers.len() as u32 * if is_forward { 1 } else { 2 };
         let training = spec.training.map(|recipe| recipe.training());
         let roundings = roundings + if training.is_some() { 2 * products } else { 0 };
-        // What comes back meets what went there: only weights and inputs are given.
-        let both_computed = matches!(made, Made::Gradient(_));
+        // A weight gradient multiplies a computed gradient by a computed activation; only weights and inputs are given
+        // exactly.
+        let both_computed = matches!(output, Made::Gradient(_));
         let mut tolerance = Tolerance { both_computed, ..Tolerance::new(spec.dtype(), roundings, depth) };
         if spec.training.is_some_and(TrainingRecipe::is_fast) {
-            tolerance = tolerance.with_fast_sums(layers.len() as u32, deep);
+            tolerance = tolerance.with_fast_sums(layers.len() as u32, max_k);
         }
         let error = spec.dtype().unit_roundoff() * f64::from(roundings).sqrt();
         let narrow = layers.iter().flatten().copied().min().unwrap_or(1).min(self.model.sides(spec).rows);
-        let tolerance = match training.and_then(|training| coarsest(training, there)) {
+        let tolerance = match training.and_then(|training| coarsest(training, is_forward)) {
             Some(format) => {
-                let wide = tolerance.with_requantized(error, products, narrow, format, self.is_whole(spec));
-                // What is multiplied was computed: a row may hang on a single number that comes to lie on another code.
-                let slope = tolerance.slope.map(|slope| slope + wide.rel_l2 - tolerance.rel_l2);
-                Tolerance { slope, ..wide }
+                let requantized = tolerance.with_requantized(error, products, narrow, format, self.is_whole(spec));
+                // The operands were computed: a row may depend on a single element that rounds to a different quantized
+                // value.
+                let slope = tolerance.slope.map(|slope| slope + requantized.rel_l2 - tolerance.rel_l2);
+                Tolerance { slope, ..requantized }
             }
             None => tolerance,
         };
-        if there || !self.model.is_kinked() { tolerance } else { tolerance.with_kinks(error, narrow) }
+        if is_forward || !self.model.is_kinked() { tolerance } else { tolerance.with_kinks(error, narrow) }
     }
 
-    /// Gradients of weights are about as large as moments, and weights as one over the root of their length. Gradients of gains
-    /// are sums over all rows, and much larger.
-    fn shares(&self, made: Made, slot: &Slot) -> Shares {
-        // The loudest gradients, whose squares are as much louder.
+    /// Weight gradients are about as large as moments, and weights about 1 / √(row length). Gradients of gains are sums
+    /// over all rows and much larger.
+    fn shares(&self, output: Made, slot: &Slot) -> Shares {
+        // Largest gradient relative to a typical one.
         const LOUDEST: f64 = 8.0;
         let ([first, second], weight) = (optimizers::BETAS, 1.0 / (slot.cols as f64).sqrt());
         let step = match self.pass {
             Pass::AdamwStep => (1.0 - first) * optimizers::correction(first) / optimizers::correction(second).sqrt(),
             _ => 1.0,
         };
-        match made {
+        match output {
             Made::Moment(0, _) if slot.rows == 1 => Shares { norm: 1.0, element: 1.0 },
             Made::Moment(0, _) => Shares { norm: 1.0 - first, element: 1.0 },
-            // What is squared is off by twice as much.
+            // Squaring doubles the relative error.
             Made::Moment(..) if slot.rows == 1 => Shares { norm: 2.0, element: 2.0 },
             Made::Moment(..) => Shares { norm: 2.0 * (1.0 - second) * LOUDEST * LOUDEST, element: 2.0 },
             _ => {
@@ -126,9 +128,10 @@ impl<A: Architecture> TrainedModel<A> {
     }
 }
 
-/// The format with the widest steps of what is multiplied on the way to an output, or back as well.
-fn coarsest(training: Float8Training, there: bool) -> Option<Format> {
-    let back = [training.grad_input, training.grad_weight].map(|operands| operands.filter(|_| !there));
+/// Format with the largest step among the matmul operands of the forward pass, and of the backward pass unless
+/// `is_forward`.
+fn coarsest(training: Float8Training, is_forward: bool) -> Option<Format> {
+    let back = [training.grad_input, training.grad_weight].map(|operands| operands.filter(|_| !is_forward));
     let operands = back.into_iter().chain([training.output]).flatten();
     let formats = operands.flat_map(|Operands { left, right }| [left, right]).flatten();
     formats.max_by(|a, b| {
@@ -138,7 +141,7 @@ fn coarsest(training: Float8Training, there: bool) -> Option<Format> {
 }
 
 impl<A: Architecture> TrainedModel<A> {
-    /// The sampled parts of outputs, with layers that multiply so.
+    /// Sampled values of outputs, computed with the given linear layers.
     pub(super) fn computed_by(
         &self,
         layers: &dyn ExactLayers,
@@ -146,8 +149,8 @@ impl<A: Architecture> TrainedModel<A> {
         inputs: &[Matrix],
         samples: &[(usize, Sample)],
     ) -> Vec<Vec<f64>> {
-        let (given, results) = (self.given(spec), self.results(spec));
-        let find = |wanted: Given| given.iter().position(|given| *given == wanted).map(|at| &inputs[at]);
+        let (pass_inputs, results) = (self.given(spec), self.results(spec));
+        let find = |input: Given| pass_inputs.iter().position(|other| *other == input).map(|index| &inputs[index]);
         let computed = find(Given::Input).map(|input| {
             let by_rows =
                 samples.iter().filter(|(output, _)| matches!(results[*output], Made::Output | Made::GradInput));
@@ -156,43 +159,43 @@ impl<A: Architecture> TrainedModel<A> {
             groups.sort_unstable();
             groups.dedup();
             let rows = loud_rows::rows_of(&groups, input.rows);
-            let parameters: Vec<Rows> = (0..).map_while(|of| find(Given::Parameter(of))).map(whole).collect();
+            let parameters: Vec<Rows> = (0..).map_while(|index| find(Given::Parameter(index))).map(whole).collect();
             let gradient = find(Given::GradOutput).map(|gradient| Rows::some_of(gradient, &rows));
-            let exactly = self.model.exact(layers, &Rows::some_of(input, &rows), &parameters, gradient.as_ref());
-            (rows, exactly)
+            let computed = self.model.exact(layers, &Rows::some_of(input, &rows), &parameters, gradient.as_ref());
+            (rows, computed)
         });
         let sampled = |(output, sample): &(usize, Sample)| {
-            let needed = "a pass is given what its outputs are made of";
+            let needed = "the pass has the inputs of its outputs";
             let in_rows = |computed: &Rows, rows: &[usize]| {
                 let row = |row: &usize| rows.binary_search(row).expect("sampled rows are computed");
                 let rows: Vec<usize> = sample.rows.iter().map(row).collect();
                 picked(computed, &Sample { rows, cols: sample.cols.clone() })
             };
-            let gradient_of = |of: usize| match &computed {
-                Some((_, Exactly { gradients: Some((_, gradients)), .. })) => picked(&gradients[of], sample),
-                _ => picked_of(find(Given::Gradient(of)).expect(needed), sample),
+            let gradient_of = |index: usize| match &computed {
+                Some((_, Exactly { gradients: Some((_, gradients)), .. })) => picked(&gradients[index], sample),
+                _ => picked_of(find(Given::Gradient(index)).expect(needed), sample),
             };
-            let (rows, exactly) = match (results[*output], &computed) {
+            let (rows, pass) = match (results[*output], &computed) {
                 (Made::Output | Made::GradInput, computed) => computed.as_ref().expect(needed),
-                (Made::Gradient(of), _) => return gradient_of(of),
-                (Made::Parameter(of) | Made::Moment(_, of), _) => {
-                    let held = |wanted| find(wanted).map(|matrix| picked_of(matrix, sample));
-                    let parameter = held(Given::Parameter(of)).expect(needed);
-                    let moments = held(Given::Moment(0, of)).zip(held(Given::Moment(1, of)));
+                (Made::Gradient(index), _) => return gradient_of(index),
+                (Made::Parameter(index) | Made::Moment(_, index), _) => {
+                    let sampled_input = |input| find(input).map(|matrix| picked_of(matrix, sample));
+                    let parameter = sampled_input(Given::Parameter(index)).expect(needed);
+                    let moments = sampled_input(Given::Moment(0, index)).zip(sampled_input(Given::Moment(1, index)));
                     let updated = |(at, gradient): (usize, f64)| match &moments {
                         None => optimizers::exact_sgd(parameter[at], gradient),
                         Some((mean, square)) => {
                             let (parameter, moments) =
                                 optimizers::exact_adamw(parameter[at], gradient, [mean[at], square[at]]);
-                            if let Made::Moment(which, _) = results[*output] { moments[which] } else { parameter }
+                            if let Made::Moment(moment, _) = results[*output] { moments[moment] } else { parameter }
                         }
                     };
-                    return gradient_of(of).into_iter().enumerate().map(updated).collect();
+                    return gradient_of(index).into_iter().enumerate().map(updated).collect();
                 }
             };
-            match &exactly.gradients {
+            match &pass.gradients {
                 Some((input, _)) if results[*output] == Made::GradInput => in_rows(input, rows),
-                _ => in_rows(&exactly.output, rows),
+                _ => in_rows(&pass.output, rows),
             }
         };
         samples.iter().map(sampled).collect()

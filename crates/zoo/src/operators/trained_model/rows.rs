@@ -1,10 +1,10 @@
-//! Matrices in double precision.
+//! Row-major matrices in double precision.
 
 use crate::Matrix;
 use crate::exact_product::{Lying, product};
 use rayon::prelude::*;
 
-/// Numbers row by row.
+/// Row-major matrix in double precision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rows {
     pub cols: usize,
@@ -12,17 +12,17 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Zeros.
+    /// Matrix of zeros.
     pub fn zeros(rows: usize, cols: usize) -> Self {
         Self { cols, values: vec![0.0; rows * cols] }
     }
 
-    /// Some rows of a matrix, one below the other.
+    /// Copies the given rows of a matrix.
     pub fn some_of(matrix: &Matrix, rows: &[usize]) -> Self {
         Self { cols: matrix.cols, values: rows.iter().flat_map(|&row| matrix.exact_row(row)).collect() }
     }
 
-    /// How many there are.
+    /// Number of rows.
     pub fn count(&self) -> usize {
         self.values.len() / self.cols
     }
@@ -31,29 +31,29 @@ impl Rows {
         &self.values[row * self.cols..][..self.cols]
     }
 
-    /// What a function makes of each number.
+    /// Applies a function to each element.
     pub fn map(&self, of: impl Fn(f64) -> f64 + Sync) -> Self {
         Self { cols: self.cols, values: self.values.par_iter().map(|&value| of(value)).collect() }
     }
 
-    /// What a function makes of each number and that of another matrix at its place.
+    /// Combines the elements of two matrices.
     pub fn with(&self, other: &Self, of: impl Fn(f64, f64) -> f64 + Sync) -> Self {
         let both = self.values.par_iter().zip(&other.values);
         Self { cols: self.cols, values: both.map(|(&a, &b)| of(a, b)).collect() }
     }
 
-    /// Two matrices added up.
+    /// Sum of two matrices.
     pub fn plus(&self, other: &Self) -> Self {
         self.with(other, |a, b| a + b)
     }
 
-    /// What a function makes of each row, by its number.
+    /// Applies a function to each row and its index.
     pub fn by_row(&self, of: impl Fn(usize, &[f64]) -> Vec<f64> + Sync) -> Self {
         let rows = self.values.par_chunks(self.cols).enumerate();
         Self { cols: self.cols, values: rows.flat_map_iter(|(row, values)| of(row, values)).collect() }
     }
 
-    /// The sum of all rows, as one row.
+    /// Sum of all rows, as one row.
     pub fn summed(&self) -> Self {
         let mut sums = Self::zeros(1, self.cols);
         for row in self.values.chunks(self.cols) {
@@ -64,34 +64,34 @@ impl Rows {
 
     pub fn transposed(&self) -> Self {
         let (rows, cols) = (self.count(), self.cols);
-        let mut turned = Self::zeros(cols, rows);
-        // Some columns at once, so that what is read in a row is used in a row.
-        let parts = turned.values.par_chunks_mut(TOGETHER * rows).enumerate();
-        parts.for_each(|(part, turned)| {
-            let from = part * TOGETHER;
+        let mut result = Self::zeros(cols, rows);
+        // A tile of columns at a time, so that cache lines are used while they are cached.
+        let tiles = result.values.par_chunks_mut(TOGETHER * rows).enumerate();
+        tiles.for_each(|(tile, result)| {
+            let first = tile * TOGETHER;
             for (row, values) in self.values.chunks(cols).enumerate() {
-                let some = &values[from..cols.min(from + TOGETHER)];
-                some.iter().enumerate().for_each(|(col, &value)| turned[col * rows + row] = value);
+                let columns = &values[first..cols.min(first + TOGETHER)];
+                columns.iter().enumerate().for_each(|(col, &value)| result[col * rows + row] = value);
             }
         });
-        turned
+        result
     }
 
-    /// The product with the transpose of another: rows of both are summed up.
+    /// self otherᵀ.
     pub fn times(&self, other: &Self) -> Self {
         let (m, k, n) = (self.count(), self.cols, other.count());
         let values = product([m, k, n], Lying::by_rows(&self.values, k), Lying::by_rows(&other.values, k).turned());
         Self { cols: n, values }
     }
 
-    /// The product with another.
+    /// self other.
     pub fn times_as_it_lies(&self, other: &Self) -> Self {
         let (m, k, n) = (self.count(), self.cols, other.cols);
         let values = product([m, k, n], Lying::by_rows(&self.values, k), Lying::by_rows(&other.values, n));
         Self { cols: n, values }
     }
 
-    /// The product of the transpose with another: columns of both are summed up.
+    /// selfᵀ other.
     pub fn turned_times(&self, other: &Self) -> Self {
         let (m, k, n) = (self.cols, self.count(), other.cols);
         let values = product([m, k, n], Lying::by_rows(&self.values, m).turned(), Lying::by_rows(&other.values, n));
@@ -99,10 +99,10 @@ impl Rows {
     }
 }
 
-/// Columns that are turned together: what a line of a cache holds, some times.
+/// Columns per tile of the transpose: a few cache lines.
 const TOGETHER: usize = 32;
 
-/// Eight partial sums: the compiler cannot reorder a floating-point sum on its own.
+/// Dot product with eight partial sums, since the compiler may not reorder floating-point additions.
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     let mut sums = [0.0; 8];
     let (a8, b8) = (a.chunks_exact(8), b.chunks_exact(8));

@@ -1,11 +1,10 @@
-//! The slopes of activations: on a device, and exactly.
+//! Derivatives of activations: on tensors and in double precision.
 
 use crate::{Activate, Activation};
 use burn::tensor::{Tensor, activation::sigmoid, backend::Backend};
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
-/// What comes out of an activation whose gradient is right under autodiff: burn's own of GELU is that of another function,
-/// the one by tanh.
+/// Applies an activation whose autodiff gradient is correct. burn's GELU has the gradient of the tanh approximation.
 pub fn apply<B: Backend>(activation: Activation, x: Tensor<B, 2>) -> Tensor<B, 2> {
     match activation {
         Activation::Gelu => x.clone() * normal_share(x),
@@ -13,7 +12,7 @@ pub fn apply<B: Backend>(activation: Activation, x: Tensor<B, 2>) -> Tensor<B, 2
     }
 }
 
-/// The gradient of what went into an activation, of that of what came out.
+/// Gradient of the input of an activation, given the gradient of its output.
 pub fn back<B: Backend>(activation: Activation, x: Tensor<B, 2>, gradient: Tensor<B, 2>) -> Tensor<B, 2> {
     match activation {
         Activation::Relu => gradient.mask_fill(x.lower_equal_elem(0.0), 0.0),
@@ -45,12 +44,12 @@ pub fn back<B: Backend>(activation: Activation, x: Tensor<B, 2>, gradient: Tenso
     }
 }
 
-/// How much of a normal distribution lies below each number.
+/// Cumulative distribution function of the standard normal distribution.
 fn normal_share<B: Backend>(x: Tensor<B, 2>) -> Tensor<B, 2> {
     (((x * FRAC_1_SQRT_2).erf()) + 1.0) * 0.5
 }
 
-/// The slope at a place, in double precision.
+/// Derivative at x in double precision.
 pub fn exact(activation: Activation, x: f64) -> f64 {
     let inside = |from: f64, to: f64| if x > from && x < to { 1.0 } else { 0.0 };
     match activation {
@@ -62,8 +61,8 @@ pub fn exact(activation: Activation, x: f64) -> f64 {
         Activation::LeakyRelu => 0.01 + 0.99 * inside(0.0, f64::INFINITY),
         Activation::Relu6 => inside(0.0, 6.0),
         Activation::Gelu => {
-            let share = 0.5 * (1.0 + libm::erf(x * FRAC_1_SQRT_2));
-            share + x * (-0.5 * x * x).exp() / (2.0 * PI).sqrt()
+            let cdf = 0.5 * (1.0 + libm::erf(x * FRAC_1_SQRT_2));
+            cdf + x * (-0.5 * x * x).exp() / (2.0 * PI).sqrt()
         }
         Activation::Silu => {
             let y = Activation::Sigmoid.exact(x);
@@ -74,7 +73,7 @@ pub fn exact(activation: Activation, x: f64) -> f64 {
     }
 }
 
-/// Whether the slope jumps somewhere.
+/// True if the derivative is discontinuous somewhere.
 pub fn is_kinked(activation: Activation) -> bool {
     match activation {
         Activation::Relu | Activation::LeakyRelu | Activation::Relu6 | Activation::HardSwish => true,
@@ -90,11 +89,14 @@ mod tests {
     fn slopes_are_what_small_steps_find() {
         const STEP: f64 = 1e-5;
         for activation in Activation::ALL {
-            // Off the kinks at -3, 0, 3 and 6.
+            // Samples avoid the kinks at -3, 0, 3 and 6.
             for x in (-40..=40).map(|step| f64::from(step) / 5.0 + 0.01) {
-                let found = (activation.exact(x + STEP) - activation.exact(x - STEP)) / (2.0 * STEP);
+                let difference = (activation.exact(x + STEP) - activation.exact(x - STEP)) / (2.0 * STEP);
                 let slope = exact(activation, x);
-                assert!((found - slope).abs() < 1e-8, "{activation:?} at {x}: {slope}, and steps find {found}");
+                assert!(
+                    (difference - slope).abs() < 1e-8,
+                    "{activation:?} at {x}: {slope}, finite difference {difference}"
+                );
             }
         }
     }

@@ -1,4 +1,6 @@
-//! Copies between the memories of host and device.
+//! Copies between host and device memory, pinned or pageable.
+//!
+//! `data_size_mib` is the size per direction; `bytes` counts each copy once.
 
 #[cfg(feature = "cuda")]
 mod native;
@@ -10,28 +12,28 @@ use crate::registry::table::Zoo;
 use crate::{Cost, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
 use calorimeter_shapes::Axes;
 
-/// One of them.
+/// Copy operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Transfer {
     way: Way,
     pinned: bool,
 }
 
-/// Where to.
+/// Direction of the copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Way {
     ToDevice,
     ToHost,
-    /// Both at once.
+    /// Both directions concurrently.
     Both,
-    /// To the device, then another buffer back.
+    /// To the device, then another buffer to the host.
     InTurn,
 }
 
 const MIB: u64 = 1 << 20;
 
 impl Transfer {
-    /// Every one.
+    /// All copy operators.
     pub const ALL: [Self; 7] = [
         Self { way: Way::ToDevice, pinned: true },
         Self { way: Way::ToHost, pinned: true },
@@ -51,7 +53,7 @@ impl Transfer {
     }
 }
 
-/// Registers them with the ways to run them.
+/// Registers the copy operators with their implementation.
 pub(super) fn register(zoo: &Zoo) {
     zoo.operators(Transfer::ALL).native();
 }
@@ -70,7 +72,7 @@ impl Signature for Transfer {
     }
 
     fn about(&self) -> &'static str {
-        "copy of so many MiB between host and device"
+        "copy of data_size_mib MiB between host and device"
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -109,7 +111,7 @@ impl Operation for Transfer {
         true
     }
 
-    // The GEMM suite shows what is between memories and devices, too.
+    // The GEMM suite also lists transfers between memories and devices.
     fn is_listed_in(&self, suite: Suite) -> bool {
         [Suite::Links, Suite::Gemm].contains(&suite)
     }

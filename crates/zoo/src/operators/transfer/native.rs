@@ -1,4 +1,4 @@
-//! By the CUDA driver.
+//! Copies by the CUDA driver.
 
 use super::{Transfer, Way};
 use crate::numbers::{bytes, numbers};
@@ -17,7 +17,7 @@ struct Copies {
     next: usize,
 }
 
-/// The memory of one pass.
+/// Source and destination buffers of one set.
 #[derive(Default)]
 struct Set {
     up: Option<(HostMemory, Buffer)>,
@@ -113,6 +113,6 @@ impl Workload for Copies {
             HostKind::Pinned => "pinned",
             HostKind::Pageable => "pageable",
         };
-        Some(format!("copies by the driver, {memory} memory"))
+        Some(format!("driver copy, {memory} memory"))
     }
 }

@@ -1,4 +1,4 @@
-//! What it computes, in double precision, and how far a kernel may be from that.
+//! Reference and tolerance of the copies.
 
 use super::Transfer;
 use crate::gate::Tolerance;

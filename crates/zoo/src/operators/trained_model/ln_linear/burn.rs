@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! Forward and backward pass of `ln_linear_<activation>` by burn's operations.
 
 use super::kept::Kept;
 use crate::Activation;
@@ -24,11 +24,11 @@ pub fn forward<B: Float8Backend>(
 pub fn backward<B: QuantBackend + Float8Backend>(
     activation: Activation,
     layers: Layers,
-    kept: Kept<B>,
+    saved: Kept<B>,
     parameters: &[Tensor<B, 2>],
     gradient: Tensor<B, 2>,
 ) -> Gradients<B> {
-    let Kept { normalized, before } = kept;
+    let Kept { normalized, before } = saved;
     let gradient = slopes::back(activation, before, gradient);
     let weight = layers.grad_weight(gradient.clone(), normalized.rows.clone());
     let input = Norm::Layer.back(normalized, layers.grad_input(gradient, &parameters[0]));

@@ -1,4 +1,4 @@
-//! In double precision.
+//! Forward and backward pass of `ln_linear_<activation>` in double precision.
 
 use crate::operators::trained_model::architecture::Exactly;
 use crate::operators::trained_model::exact_layers::ExactLayers;

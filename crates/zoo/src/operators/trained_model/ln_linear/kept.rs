@@ -1,12 +1,12 @@
-//! What the way there leaves for the way back.
+//! Tensors saved between the passes of `ln_linear_<activation>`.
 
 use crate::operators::trained_model::norms::Normalized;
 use burn::tensor::{Tensor, backend::Backend};
 
-/// What the way back needs.
+/// Tensors that the forward pass saves for the backward pass.
 #[derive(Debug, Clone)]
 pub struct Kept<B: Backend> {
     pub normalized: Normalized<B>,
-    /// What goes into the activation.
+    /// Input of the activation.
     pub before: Tensor<B, 2>,
 }

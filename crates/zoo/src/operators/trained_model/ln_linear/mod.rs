@@ -1,4 +1,6 @@
-//! `ln_linear_<activation>`: layer normalization without parameters, a linear layer without bias, an activation.
+//! Training of `ln_linear_<activation>`: y = act(layer_norm(x) Wᵀ), without gain and biases.
+//!
+//! x is `[m, k]`, W is `[n, k]`, y is `[m, n]`.
 
 mod burn;
 mod exact;
@@ -19,10 +21,10 @@ use calorimeter_recipes::device::QuantBackend;
 use calorimeter_recipes::training::Float8Backend;
 use kept::Kept;
 
-/// One for each activation.
+/// Trained `ln_linear` with an activation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LnLinear(
-    /// What follows the linear layer.
+    /// Activation behind the linear layer.
     pub Activation,
 );
 
@@ -55,8 +57,8 @@ impl Architecture for LnLinear {
         2
     }
 
-    // The normalized row, the product, and an activation of two steps; back through those, its slope of up to four, a product,
-    // and what the normalization leaves.
+    // Forward: normalized rows, matmul and an activation of two steps. Backward: those again, the derivative of up to
+    // four steps, a matmul and the normalization.
     fn roundings(&self) -> Roundings {
         Roundings { forward: 4, back: 7 }
     }
@@ -83,10 +85,10 @@ impl Architecture for LnLinear {
     fn backward<B: QuantBackend + Float8Backend>(
         &self,
         layers: Layers,
-        kept: Kept<B>,
+        saved: Kept<B>,
         parameters: &[Tensor<B, 2>],
         gradient: Tensor<B, 2>,
     ) -> Gradients<B> {
-        burn::backward(self.0, layers, kept, parameters, gradient)
+        burn::backward(self.0, layers, saved, parameters, gradient)
     }
 }

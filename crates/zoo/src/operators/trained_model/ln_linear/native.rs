@@ -1,4 +1,4 @@
-//! By CUDA's libraries and kernels of ours.
+//! Forward and backward pass of `ln_linear_<activation>` on CUDA.
 
 use super::LnLinear;
 use crate::ZooError;
@@ -9,10 +9,10 @@ use calorimeter_kernels::native::{
     Activation, Buffer, Elementwise, ElementwiseFunction, LayerNorm, LayerNormGradient, LinearShape, NativeError,
 };
 
-/// The steps of both ways.
+/// Planned passes.
 pub struct Steps {
     layer: NativeLayer,
-    /// Bytes of the normalized rows and of what goes into the activation, which are kept.
+    /// Bytes of the saved tensors: normalized rows and the input of the activation.
     kept: [usize; 2],
     there: Option<WayThere>,
     back: Option<WayBack>,
@@ -26,7 +26,7 @@ struct WayThere {
 struct WayBack {
     slope: Elementwise,
     norm: LayerNormGradient,
-    /// The gradients of what is kept.
+    /// Gradients of the saved tensors.
     of_kept: [Buffer; 2],
 }
 
@@ -36,11 +36,11 @@ impl NativeArchitecture for LnLinear {
     fn ways(&self, plans: &Plans<'_>) -> Result<Steps, ZooError> {
         let (Plans { machine, spec, .. }, Self(activation)) = (plans, *self);
         let (LinearShape { m, k, n }, kind) = (native_plans::shape(spec), spec.dtype());
-        let there = || {
+        let forward = || {
             let norm = LayerNorm::new(machine, kind, m, k)?;
             Ok(WayThere { norm, activation: Activation::new(machine, kind, activation, m * n)? })
         };
-        let back = || {
+        let backward = || {
             Ok(WayBack {
                 slope: Elementwise::new(machine, kind, ElementwiseFunction::Gradient(activation), m * n)?,
                 norm: LayerNormGradient::new(machine, kind, m, k)?,
@@ -49,9 +49,9 @@ impl NativeArchitecture for LnLinear {
         };
         Ok(Steps {
             layer: plans.layer(m, k, n)?,
-            kept: [m * k, m * n].map(|numbers| plans.bytes(numbers)),
-            there: plans.there(there)?,
-            back: plans.back(back)?,
+            kept: [m * k, m * n].map(|elements| plans.bytes(elements)),
+            there: plans.there(forward)?,
+            back: plans.back(backward)?,
         })
     }
 }
@@ -64,11 +64,11 @@ impl Ways for Steps {
     fn forward(
         &mut self,
         From { input, parameters }: &From<'_>,
-        kept: &mut [Buffer],
+        saved: &mut [Buffer],
         output: &mut Buffer,
     ) -> Result<(), NativeError> {
         let WayThere { norm, activation } = self.there.as_ref().expect(PLANNED);
-        let [normalized, before] = kept else { unreachable!("two buffers are kept") };
+        let [normalized, before] = saved else { unreachable!("two saved buffers") };
         norm.enqueue(input, normalized)?;
         self.layer.output(normalized, parameters[0], None, before)?;
         activation.enqueue(before, output)
@@ -77,22 +77,22 @@ impl Ways for Steps {
     fn backward(
         &mut self,
         From { input, parameters }: &From<'_>,
-        kept: &[Buffer],
+        saved: &[Buffer],
         gradient: &Buffer,
-        mut made: Gradients<'_>,
+        mut gradients: Gradients<'_>,
     ) -> Result<(), NativeError> {
-        let WayBack { slope, norm, of_kept: [of_normalized, of_before] } = self.back.as_mut().expect(PLANNED);
-        let [normalized, before] = kept else { unreachable!("two buffers are kept") };
-        slope.enqueue(&[before, gradient], of_before)?;
-        let back = Back { input: (of_normalized, None), weight: made.parameters[0] };
-        self.layer.back(of_before, normalized, parameters[0], back)?;
-        norm.enqueue(input, of_normalized, made.input)
+        let WayBack { slope, norm, of_kept: [grad_normalized, grad_before] } = self.back.as_mut().expect(PLANNED);
+        let [normalized, before] = saved else { unreachable!("two saved buffers") };
+        slope.enqueue(&[before, gradient], grad_before)?;
+        let layer_gradients = Back { input: (grad_normalized, None), weight: gradients.parameters[0] };
+        self.layer.back(grad_before, normalized, parameters[0], layer_gradients)?;
+        norm.enqueue(input, grad_normalized, gradients.input)
     }
 
     fn kernels(&self) -> Vec<String> {
-        let there =
+        let forward =
             self.there.iter().flat_map(|WayThere { norm, activation }| [norm.algorithm(), activation.algorithm()]);
-        let back = self.back.iter().flat_map(|WayBack { slope, norm, .. }| [slope.algorithm(), norm.algorithm()]);
-        [self.layer.algorithm()].into_iter().chain(there.chain(back).map(str::to_owned)).collect()
+        let backward = self.back.iter().flat_map(|WayBack { slope, norm, .. }| [slope.algorithm(), norm.algorithm()]);
+        [self.layer.algorithm()].into_iter().chain(forward.chain(backward).map(str::to_owned)).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! Forward and backward pass of `swiglu_mlp` by burn's operations.
 
 use super::kept::Kept;
 use super::parameters::{DOWN, GATE, UP};
@@ -25,17 +25,17 @@ pub fn forward<B: Float8Backend>(
 
 pub fn backward<B: QuantBackend + Float8Backend>(
     layers: Layers,
-    kept: Kept<B>,
+    saved: Kept<B>,
     parameters: &[Tensor<B, 2>],
     gradient: Tensor<B, 2>,
 ) -> Gradients<B> {
-    let Kept { input, gate, opened, up, hidden } = kept;
-    let of_down = layers.grad_weight(gradient.clone(), hidden);
+    let Kept { input, gate, opened, up, hidden } = saved;
+    let grad_down = layers.grad_weight(gradient.clone(), hidden);
     let hidden = layers.grad_input(gradient, &parameters[DOWN]);
     let gate = slopes::back(Activation::Silu, gate, hidden.clone() * up);
     let up = hidden * opened;
-    let of_gate = layers.grad_weight(gate.clone(), input.clone());
-    let of_up = layers.grad_weight(up.clone(), input);
+    let grad_gate = layers.grad_weight(gate.clone(), input.clone());
+    let grad_up = layers.grad_weight(up.clone(), input);
     let input = layers.grad_input(gate, &parameters[GATE]) + layers.grad_input(up, &parameters[UP]);
-    Gradients { input, parameters: vec![of_gate, of_up, of_down] }
+    Gradients { input, parameters: vec![grad_gate, grad_up, grad_down] }
 }

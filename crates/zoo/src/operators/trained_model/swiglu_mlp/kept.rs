@@ -1,13 +1,13 @@
-//! What the way there leaves for the way back.
+//! Tensors saved between the passes of `swiglu_mlp`.
 
 use burn::tensor::{Tensor, backend::Backend};
 
-/// What the way back needs.
+/// Tensors that the forward pass saves for the backward pass.
 #[derive(Debug, Clone)]
 pub struct Kept<B: Backend> {
     pub input: Tensor<B, 2>,
     pub gate: Tensor<B, 2>,
-    /// The gate behind its SiLU.
+    /// silu(gate).
     pub opened: Tensor<B, 2>,
     pub up: Tensor<B, 2>,
     pub hidden: Tensor<B, 2>,

@@ -1,4 +1,6 @@
-//! `swiglu_mlp`: the gated MLP of large models, silu(x Wg) * (x Wu), then Wd.
+//! Training of `swiglu_mlp`: y = (silu(x Wgᵀ) * (x Wuᵀ)) Wdᵀ.
+//!
+//! x and y are `[m, k]`, the hidden layer is `[m, n]`.
 
 mod burn;
 mod exact;
@@ -19,7 +21,7 @@ use calorimeter_recipes::device::QuantBackend;
 use calorimeter_recipes::training::Float8Backend;
 use kept::Kept;
 
-/// m rows, k numbers wide outside and n inside. The weights are those of gate, up and down.
+/// Trained gated MLP. Parameters: gate and up weights `[n, k]`, down weights `[k, n]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SwigluMlp;
 
@@ -48,13 +50,13 @@ impl Architecture for SwigluMlp {
         m * (k + 4 * n)
     }
 
-    // The hidden layer and what is behind it, there and back.
+    // The hidden layer and the output, forward and backward.
     fn products(&self) -> u32 {
         4
     }
 
-    // Gate, its SiLU (two), up, their product, the output; back the product, that with up, the slope (four), the product, and
-    // the sum of what comes back of both.
+    // Forward: gate, SiLU (two), up, their product and the output. Backward: the matmul, its product with up, the
+    // derivative (four), a matmul, and the sum of both input gradients.
     fn roundings(&self) -> Roundings {
         Roundings { forward: 6, back: 8 }
     }
@@ -77,10 +79,10 @@ impl Architecture for SwigluMlp {
     fn backward<B: QuantBackend + Float8Backend>(
         &self,
         layers: Layers,
-        kept: Kept<B>,
+        saved: Kept<B>,
         parameters: &[Tensor<B, 2>],
         gradient: Tensor<B, 2>,
     ) -> Gradients<B> {
-        burn::backward(layers, kept, parameters, gradient)
+        burn::backward(layers, saved, parameters, gradient)
     }
 }

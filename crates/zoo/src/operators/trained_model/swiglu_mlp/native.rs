@@ -1,4 +1,4 @@
-//! By CUDA's libraries and kernels of ours.
+//! Forward and backward pass of `swiglu_mlp` on CUDA.
 
 use super::SwigluMlp;
 use super::parameters::{DOWN, GATE, UP};
@@ -10,23 +10,23 @@ use calorimeter_kernels::native::{
     Buffer, Elementwise, ElementwiseFunction, LinearShape, NativeError, SiluMulGradient,
 };
 
-/// The steps of both ways.
+/// Planned passes.
 pub struct Steps {
     gate: NativeLayer,
     up: NativeLayer,
     down: NativeLayer,
-    /// Bytes of the gate, of what it lets through and of the hidden layer, each of which is kept.
+    /// Bytes of each saved tensor: gate, up and hidden layer.
     kept: usize,
-    /// What the gate lets through of the other.
+    /// Kernel for silu(gate) * up.
     gated: Option<Elementwise>,
     back: Option<WayBack>,
 }
 
 struct WayBack {
     gated: SiluMulGradient,
-    /// The gradients of what is kept.
+    /// Gradients of the saved tensors.
     of_kept: [Buffer; 3],
-    /// What comes back of the input through the gate.
+    /// Part of the input gradient that comes from the gate.
     through_gate: Buffer,
 }
 
@@ -36,8 +36,8 @@ impl NativeArchitecture for SwigluMlp {
     fn ways(&self, plans: &Plans<'_>) -> Result<Steps, ZooError> {
         let Plans { machine, spec, .. } = plans;
         let (LinearShape { m, k, n }, kind) = (native_plans::shape(spec), spec.dtype());
-        let gated = || Ok(Elementwise::new(machine, kind, ElementwiseFunction::SiluMul, m * n)?);
-        let back = || {
+        let silu_mul = || Ok(Elementwise::new(machine, kind, ElementwiseFunction::SiluMul, m * n)?);
+        let backward = || {
             Ok(WayBack {
                 gated: SiluMulGradient::new(machine, kind, m * n)?,
                 of_kept: [plans.between(m * n)?, plans.between(m * n)?, plans.between(m * n)?],
@@ -49,8 +49,8 @@ impl NativeArchitecture for SwigluMlp {
             up: plans.layer(m, k, n)?,
             down: plans.layer(m, n, k)?,
             kept: plans.bytes(m * n),
-            gated: plans.there(gated)?,
-            back: plans.back(back)?,
+            gated: plans.there(silu_mul)?,
+            back: plans.back(backward)?,
         })
     }
 }
@@ -63,10 +63,10 @@ impl Ways for Steps {
     fn forward(
         &mut self,
         From { input, parameters }: &From<'_>,
-        kept: &mut [Buffer],
+        saved: &mut [Buffer],
         output: &mut Buffer,
     ) -> Result<(), NativeError> {
-        let [gate, up, hidden] = kept else { unreachable!("three buffers are kept") };
+        let [gate, up, hidden] = saved else { unreachable!("three saved buffers") };
         self.gate.output(input, parameters[GATE], None, gate)?;
         self.up.output(input, parameters[UP], None, up)?;
         self.gated.as_ref().expect(PLANNED).enqueue(&[gate, up], hidden)?;
@@ -76,29 +76,31 @@ impl Ways for Steps {
     fn backward(
         &mut self,
         From { input, parameters }: &From<'_>,
-        kept: &[Buffer],
+        saved: &[Buffer],
         gradient: &Buffer,
-        made: Gradients<'_>,
+        gradients: Gradients<'_>,
     ) -> Result<(), NativeError> {
         let WayBack { gated, of_kept, through_gate } = self.back.as_mut().expect(PLANNED);
-        let [gate, up, hidden] = kept else { unreachable!("three buffers are kept") };
-        let [of_gate, of_up, of_hidden] = of_kept;
-        let Ok([weight_of_gate, weight_of_up, weight_of_down]) = <[&mut Buffer; 3]>::try_from(made.parameters) else {
+        let [gate, up, hidden] = saved else { unreachable!("three saved buffers") };
+        let [grad_gate, grad_up, grad_hidden] = of_kept;
+        let Ok([grad_gate_weight, grad_up_weight, grad_down_weight]) =
+            <[&mut Buffer; 3]>::try_from(gradients.parameters)
+        else {
             unreachable!("three parameters are declared")
         };
-        let back = Back { input: (of_hidden, None), weight: weight_of_down };
-        self.down.back(gradient, hidden, parameters[DOWN], back)?;
-        gated.enqueue([gate, up, of_hidden], of_gate, of_up)?;
-        let back = Back { input: (through_gate, None), weight: weight_of_gate };
-        self.gate.back(of_gate, input, parameters[GATE], back)?;
-        let back = Back { input: (made.input, Some(through_gate)), weight: weight_of_up };
-        self.up.back(of_up, input, parameters[UP], back)
+        let layer_gradients = Back { input: (grad_hidden, None), weight: grad_down_weight };
+        self.down.back(gradient, hidden, parameters[DOWN], layer_gradients)?;
+        gated.enqueue([gate, up, grad_hidden], grad_gate, grad_up)?;
+        let layer_gradients = Back { input: (through_gate, None), weight: grad_gate_weight };
+        self.gate.back(grad_gate, input, parameters[GATE], layer_gradients)?;
+        let layer_gradients = Back { input: (gradients.input, Some(through_gate)), weight: grad_up_weight };
+        self.up.back(grad_up, input, parameters[UP], layer_gradients)
     }
 
     fn kernels(&self) -> Vec<String> {
         let layers = [&self.gate, &self.up, &self.down].map(NativeLayer::algorithm);
-        let there = self.gated.iter().map(|gated| gated.algorithm().to_owned());
-        let back = self.back.iter().map(|back| back.gated.algorithm().to_owned());
-        layers.into_iter().chain(there).chain(back).collect()
+        let forward = self.gated.iter().map(|kernel| kernel.algorithm().to_owned());
+        let backward = self.back.iter().map(|backward| backward.gated.algorithm().to_owned());
+        layers.into_iter().chain(forward).chain(backward).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! Its parameters by their numbers.
+//! Parameter indices of `swiglu_mlp`.
 
 pub const GATE: usize = 0;
 pub const UP: usize = 1;

@@ -1,4 +1,4 @@
-//! By burn's operations.
+//! Forward and backward pass of `transformer_block` by burn's operations.
 
 use super::kept::Kept;
 use super::parameters::{DOWN, FIRST, PROJECT, QKV, SECOND, UP};
@@ -43,27 +43,27 @@ pub fn forward<B: Float8Backend>(
 
 pub fn backward<B: QuantBackend + Float8Backend>(
     layers: Layers,
-    kept: Kept<B>,
+    saved: Kept<B>,
     parameters: &[Tensor<B, 2>],
     gradient: Tensor<B, 2>,
 ) -> Gradients<B> {
-    let Kept { first, into_attention, parts, shares, mixed, second, into_mlp, up, hidden } = kept;
-    let of_down = layers.grad_weight(gradient.clone(), hidden);
+    let Kept { first, into_attention, parts, shares, mixed, second, into_mlp, up, hidden } = saved;
+    let grad_down = layers.grad_weight(gradient.clone(), hidden);
     let up = slopes::back(Activation::Gelu, up, layers.grad_input(gradient.clone(), &parameters[DOWN]));
-    let of_up = layers.grad_weight(up.clone(), into_mlp);
+    let grad_up = layers.grad_weight(up.clone(), into_mlp);
     let into_mlp = layers.grad_input(up, &parameters[UP]);
-    let of_second = (into_mlp.clone() * second.rows.clone()).sum_dim(0);
+    let grad_second = (into_mlp.clone() * second.rows.clone()).sum_dim(0);
     let attended = gradient + Norm::Rms.back(second, into_mlp * parameters[SECOND].clone());
-    let of_project = layers.grad_weight(attended.clone(), mixed);
+    let grad_project = layers.grad_weight(attended.clone(), mixed);
     let qkv = attention(parts, shares, layers.grad_input(attended.clone(), &parameters[PROJECT]));
-    let of_qkv = layers.grad_weight(qkv.clone(), into_attention);
+    let grad_qkv = layers.grad_weight(qkv.clone(), into_attention);
     let into_attention = layers.grad_input(qkv, &parameters[QKV]);
-    let of_first = (into_attention.clone() * first.rows.clone()).sum_dim(0);
+    let grad_first = (into_attention.clone() * first.rows.clone()).sum_dim(0);
     let input = attended + Norm::Rms.back(first, into_attention * parameters[FIRST].clone());
-    Gradients { input, parameters: vec![of_qkv, of_project, of_up, of_down, of_first, of_second] }
+    Gradients { input, parameters: vec![grad_qkv, grad_project, grad_up, grad_down, grad_first, grad_second] }
 }
 
-/// The gradients of queries, keys and values side by side, of that of what they were mixed into.
+/// Gradients of queries, keys and values, concatenated along the columns, given the gradient of the attention output.
 fn attention<B: Backend>(
     [queries, keys, values]: [Tensor<B, 4>; 3],
     shares: Tensor<B, 4>,
@@ -72,17 +72,17 @@ fn attention<B: Backend>(
     let [batch, heads, tokens, head] = queries.dims();
     let k = heads * head;
     let gradient = gradient.reshape([batch, tokens, heads, head]).permute([0, 2, 1, 3]);
-    let of_values = shares.clone().transpose().matmul(gradient.clone());
-    let of_shares = gradient.matmul(values.transpose());
-    let level = (of_shares.clone() * shares.clone()).sum_dim(3);
-    let scores = shares * (of_shares - level) / (head as f64).sqrt();
-    let of_queries = scores.clone().matmul(keys);
-    let of_keys = scores.transpose().matmul(queries);
-    let parts = [of_queries, of_keys, of_values].map(|part| part.reshape([1, batch, heads, tokens, head]));
+    let grad_values = shares.clone().transpose().matmul(gradient.clone());
+    let grad_shares = gradient.matmul(values.transpose());
+    let level = (grad_shares.clone() * shares.clone()).sum_dim(3);
+    let scores = shares * (grad_shares - level) / (head as f64).sqrt();
+    let grad_queries = scores.clone().matmul(keys);
+    let grad_keys = scores.transpose().matmul(queries);
+    let parts = [grad_queries, grad_keys, grad_values].map(|part| part.reshape([1, batch, heads, tokens, head]));
     Tensor::cat(parts.into(), 0).permute([1, 3, 0, 2, 4]).reshape([batch * tokens, 3 * k])
 }
 
-/// What all heads have mixed, token by token.
+/// Concatenates the heads of each token: `[batch, heads, tokens, head]` to `[batch * tokens, k]`.
 fn together<B: Backend>(mixed: Tensor<B, 4>, k: usize) -> Tensor<B, 2> {
     let [batch, _, tokens, _] = mixed.dims();
     mixed.permute([0, 2, 1, 3]).reshape([batch * tokens, k])

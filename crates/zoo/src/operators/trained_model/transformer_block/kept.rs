@@ -1,23 +1,23 @@
-//! What the way there leaves for the way back.
+//! Tensors saved between the passes of `transformer_block`.
 
 use crate::operators::trained_model::norms::Normalized;
 use burn::tensor::{Tensor, backend::Backend};
 
-/// What the way back needs.
+/// Tensors that the forward pass saves for the backward pass.
 #[derive(Debug, Clone)]
 pub struct Kept<B: Backend> {
     pub first: Normalized<B>,
-    /// What attention's layer is given.
+    /// Input of the QKV projection.
     pub into_attention: Tensor<B, 2>,
-    /// Queries, keys and values: sequences, heads, tokens, features.
+    /// Queries, keys and values: `[batch, heads, tokens, head]`.
     pub parts: [Tensor<B, 4>; 3],
-    /// What each token takes of each.
+    /// Softmax weights: `[batch, heads, tokens, tokens]`.
     pub shares: Tensor<B, 4>,
     pub mixed: Tensor<B, 2>,
     pub second: Normalized<B>,
-    /// What the MLP is given.
+    /// Input of the MLP.
     pub into_mlp: Tensor<B, 2>,
-    /// Its hidden layer before and after GELU.
+    /// Hidden layer before and after GELU.
     pub up: Tensor<B, 2>,
     pub hidden: Tensor<B, 2>,
 }

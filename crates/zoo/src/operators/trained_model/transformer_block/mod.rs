@@ -1,5 +1,7 @@
-//! `transformer_block`: pre-norm attention and MLP with residuals, eight heads, no masks, no biases; the gains of its norms are
-//! trained too.
+//! Training of `transformer_block`: pre-norm attention and MLP with residuals, eight heads, no masks, no biases. The
+//! gains of both RMS normalizations are trained, too.
+//!
+//! Input and output are `[m * 16, k]`. Weights: QKV `[3 k, k]`, projection `[k, k]`, up `[4 k, k]`, down `[k, 4 k]`.
 
 mod burn;
 mod exact;
@@ -22,7 +24,7 @@ use calorimeter_shapes::Shape;
 use kept::Kept;
 use parameters::{DOWN, UP};
 
-/// m sequences of 16 tokens, k features wide; n plays no part.
+/// Trained transformer block: m sequences of 16 tokens with k features; n is unused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TransformerBlock;
 
@@ -52,7 +54,7 @@ impl Architecture for TransformerBlock {
         vec![Operand::normal(1, k, spec.element).filled(Fill::Uniform(0.5, 1.5)); 2]
     }
 
-    // The hidden layer of the MLP.
+    // Hidden columns of the MLP.
     fn inside(&self, spec: &Spec) -> Inside {
         let (_, k, _) = size(spec);
         let mut parameters = vec![Along::Nothing; 6];
@@ -60,7 +62,7 @@ impl Architecture for TransformerBlock {
         Inside { width: 4 * k, parameters, output: Along::Nothing }
     }
 
-    // Scores, and what they mix.
+    // Scores and the product of the softmax weights with V.
     fn unweighted(&self, spec: &Spec) -> u64 {
         let (m, k, _) = size(spec);
         2 * m * TOKENS * TOKENS * k
@@ -75,7 +77,8 @@ impl Architecture for TransformerBlock {
         12
     }
 
-    // As many there as the model has; back through each of them, the slope of GELU (four) and the gains.
+    // Forward as in the inference model, plus the gains; backward through each step, the derivative of GELU (four) and
+    // the gains.
     fn roundings(&self) -> Roundings {
         Roundings { forward: 18, back: 24 }
     }
@@ -98,10 +101,10 @@ impl Architecture for TransformerBlock {
     fn backward<B: QuantBackend + Float8Backend>(
         &self,
         layers: Layers,
-        kept: Kept<B>,
+        saved: Kept<B>,
         parameters: &[Tensor<B, 2>],
         gradient: Tensor<B, 2>,
     ) -> Gradients<B> {
-        burn::backward(layers, kept, parameters, gradient)
+        burn::backward(layers, saved, parameters, gradient)
     }
 }

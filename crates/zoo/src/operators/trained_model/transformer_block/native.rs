@@ -1,4 +1,4 @@
-//! By CUDA's libraries and kernels of ours.
+//! Forward and backward pass of `transformer_block` on CUDA.
 
 use super::TransformerBlock;
 use super::parameters::{DOWN, FIRST, PROJECT, QKV, SECOND, UP};
@@ -12,10 +12,10 @@ use calorimeter_kernels::native::{
     ShortAttention, ShortAttentionGradient,
 };
 
-/// The steps of both ways.
+/// Planned passes.
 pub struct Steps {
     layers: Layers,
-    /// Bytes of k numbers for each row.
+    /// Bytes of a `[rows, k]` tensor.
     width: usize,
     there: Option<WayThere>,
     back: Option<WayBack>,
@@ -30,7 +30,7 @@ struct WayThere {
 struct WayBack {
     slope: Elementwise,
     attention: ShortAttentionGradient,
-    /// Each with what came back past it.
+    /// Each adds the residual gradient.
     norms: [RmsNormGradient; 2],
     of: Between,
 }
@@ -42,7 +42,7 @@ struct Layers {
     down: NativeLayer,
 }
 
-/// Gradients that the way back leaves for itself.
+/// Gradients that stay within the backward pass.
 struct Between {
     hidden: Buffer,
     up: Buffer,
@@ -62,7 +62,7 @@ impl NativeArchitecture for TransformerBlock {
         let (rows, k, heads, kind) = (rows as usize, k as usize, HEADS as usize, spec.dtype());
         let (sequences, head, size) = (rows / TOKENS as usize, k / heads, (rows, k));
         let form = RmsForm { gain_is_f32: false, epsilon: normalize::EPSILON as f32 };
-        let there = || {
+        let forward = || {
             Ok(WayThere {
                 norm: RmsNorm::new(machine, kind, form, rows, k)?,
                 attention: ShortAttention::new(machine, kind, sequences, heads, head)?,
@@ -71,7 +71,7 @@ impl NativeArchitecture for TransformerBlock {
         };
         let norm = || RmsNormGradient::new(machine, kind, form, Past::Added, size);
         let between = |widths: usize| plans.between(widths * rows * k);
-        let back = || {
+        let backward = || {
             Ok(WayBack {
                 slope: Elementwise::new(machine, kind, ElementwiseFunction::Gradient(Function::Gelu), 4 * rows * k)?,
                 attention: ShortAttentionGradient::new(machine, kind, sequences, heads, head)?,
@@ -95,15 +95,15 @@ impl NativeArchitecture for TransformerBlock {
                 down: plans.layer(rows, 4 * k, k)?,
             },
             width: plans.bytes(rows * k),
-            there: plans.there(there)?,
-            back: plans.back(back)?,
+            there: plans.there(forward)?,
+            back: plans.back(backward)?,
         })
     }
 }
 
 impl Ways for Steps {
-    /// What attention's layer is given, q, k and v, what they are mixed into, the input with that; what the MLP is given, and
-    /// its hidden layer before and after GELU.
+    /// Input of the QKV projection; q, k and v; attention output; attention with residual; input of the MLP; hidden
+    /// layer before and after GELU.
     fn kept(&self) -> Vec<usize> {
         [1, 3, 1, 1, 1, 4, 4].map(|widths| widths * self.width).into()
     }
@@ -111,12 +111,12 @@ impl Ways for Steps {
     fn forward(
         &mut self,
         From { input, parameters }: &From<'_>,
-        kept: &mut [Buffer],
+        saved: &mut [Buffer],
         output: &mut Buffer,
     ) -> Result<(), NativeError> {
         let Self { layers, there, .. } = self;
         let WayThere { norm, attention, activation } = there.as_ref().expect(PLANNED);
-        let [into_attention, qkv, mixed, attended, into_mlp, up, hidden] = kept else { unreachable!("{KEPT}") };
+        let [into_attention, qkv, mixed, attended, into_mlp, up, hidden] = saved else { unreachable!("{KEPT}") };
         norm.enqueue(input, parameters[FIRST], into_attention)?;
         layers.qkv.output(into_attention, parameters[QKV], None, qkv)?;
         attention.enqueue(qkv, mixed)?;
@@ -130,44 +130,49 @@ impl Ways for Steps {
     fn backward(
         &mut self,
         From { input, parameters }: &From<'_>,
-        kept: &[Buffer],
+        saved: &[Buffer],
         gradient: &Buffer,
-        made: Gradients<'_>,
+        gradients: Gradients<'_>,
     ) -> Result<(), NativeError> {
         let Self { layers, back, .. } = self;
         let WayBack { slope, attention, norms: [first_norm, second_norm], of } = back.as_mut().expect(PLANNED);
-        let [into_attention, qkv, mixed, attended, into_mlp, up, hidden] = kept else { unreachable!("{KEPT}") };
-        let Ok([of_qkv, of_project, of_up, of_down, of_first, of_second]) =
-            <[&mut Buffer; 6]>::try_from(made.parameters)
+        let [into_attention, qkv, mixed, attended, into_mlp, up, hidden] = saved else { unreachable!("{KEPT}") };
+        let Ok([grad_qkv, grad_project, grad_up, grad_down, grad_first, grad_second]) =
+            <[&mut Buffer; 6]>::try_from(gradients.parameters)
         else {
             unreachable!("six parameters are declared")
         };
-        let back = Back { input: (&mut of.hidden, None), weight: of_down };
-        layers.down.back(gradient, hidden, parameters[DOWN], back)?;
+        let layer_gradients = Back { input: (&mut of.hidden, None), weight: grad_down };
+        layers.down.back(gradient, hidden, parameters[DOWN], layer_gradients)?;
         slope.enqueue(&[up, &of.hidden], &mut of.up)?;
-        let back = Back { input: (&mut of.into_mlp, None), weight: of_up };
-        layers.up.back(&of.up, into_mlp, parameters[UP], back)?;
+        let layer_gradients = Back { input: (&mut of.into_mlp, None), weight: grad_up };
+        layers.up.back(&of.up, into_mlp, parameters[UP], layer_gradients)?;
         let read = [attended, parameters[SECOND], &of.into_mlp];
-        second_norm.enqueue(read, Some(gradient), &mut of.attended, of_second)?;
-        let back = Back { input: (&mut of.mixed, None), weight: of_project };
-        layers.project.back(&of.attended, mixed, parameters[PROJECT], back)?;
+        second_norm.enqueue(read, Some(gradient), &mut of.attended, grad_second)?;
+        let layer_gradients = Back { input: (&mut of.mixed, None), weight: grad_project };
+        layers.project.back(&of.attended, mixed, parameters[PROJECT], layer_gradients)?;
         attention.enqueue(qkv, &of.mixed, &mut of.qkv)?;
-        let back = Back { input: (&mut of.into_attention, None), weight: of_qkv };
-        layers.qkv.back(&of.qkv, into_attention, parameters[QKV], back)?;
-        first_norm.enqueue([input, parameters[FIRST], &of.into_attention], Some(&of.attended), made.input, of_first)
+        let layer_gradients = Back { input: (&mut of.into_attention, None), weight: grad_qkv };
+        layers.qkv.back(&of.qkv, into_attention, parameters[QKV], layer_gradients)?;
+        first_norm.enqueue(
+            [input, parameters[FIRST], &of.into_attention],
+            Some(&of.attended),
+            gradients.input,
+            grad_first,
+        )
     }
 
     fn kernels(&self) -> Vec<String> {
         let Layers { qkv, project, up, down } = &self.layers;
-        let there = self.there.iter().flat_map(|WayThere { norm, attention, activation }| {
+        let forward = self.there.iter().flat_map(|WayThere { norm, attention, activation }| {
             [norm.algorithm(), attention.algorithm(), activation.algorithm()]
         });
-        let back = self.back.iter().flat_map(|WayBack { slope, attention, norms: [norm, _], .. }| {
+        let backward = self.back.iter().flat_map(|WayBack { slope, attention, norms: [norm, _], .. }| {
             [slope.algorithm(), attention.algorithm(), norm.algorithm()]
         });
         let layers = [qkv, project, up, down].map(NativeLayer::algorithm);
-        layers.into_iter().chain(there.chain(back).map(str::to_owned)).collect()
+        layers.into_iter().chain(forward.chain(backward).map(str::to_owned)).collect()
     }
 }
 
-const KEPT: &str = "seven buffers are kept";
+const KEPT: &str = "seven saved buffers";

@@ -1,4 +1,5 @@
-//! What the environment of a run says of the build: read here, where it is known. What cannot be read is left out.
+//! Provides facts about the build as environment variables: compiler, profile, features, revision and library versions.
+//! Unknown facts are omitted.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -6,23 +7,23 @@ use std::{env, fs};
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    tell("RUSTC", env::var("RUSTC").ok().and_then(|rustc| answer(Command::new(rustc).arg("--version"))));
-    tell("PROFILE", env::var("PROFILE").ok());
-    tell("FEATURES", Some(features()));
-    tell("REVISION", packaged_revision().or_else(revision));
+    export("RUSTC", env::var("RUSTC").ok().and_then(|rustc| stdout(Command::new(rustc).arg("--version"))));
+    export("PROFILE", env::var("PROFILE").ok());
+    export("FEATURES", Some(features()));
+    export("REVISION", packaged_revision().or_else(revision));
     let lock = lock_file();
     for library in ["burn", "cubecl"] {
-        tell(&library.to_uppercase(), lock.as_deref().and_then(|lock| version(lock, library)));
+        export(&library.to_uppercase(), lock.as_deref().and_then(|lock| version(lock, library)));
     }
 }
 
-fn tell(name: &str, value: Option<String>) {
+fn export(name: &str, value: Option<String>) {
     if let Some(value) = value {
         println!("cargo::rustc-env=CALORIMETER_{name}={value}");
     }
 }
 
-fn answer(command: &mut Command) -> Option<String> {
+fn stdout(command: &mut Command) -> Option<String> {
     let output = command.output().ok().filter(|output| output.status.success())?;
     String::from_utf8(output.stdout).ok().map(|text| text.trim().to_owned())
 }
@@ -39,20 +40,20 @@ fn manifest_dir() -> PathBuf {
     env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default()
 }
 
-/// The commit that `cargo package` wrote down.
+/// Commit recorded by `cargo package`.
 fn packaged_revision() -> Option<String> {
     let text = fs::read_to_string(manifest_dir().join(".cargo_vcs_info.json")).ok()?;
     let (_, rest) = text.split_once("\"sha1\": \"")?;
     rest.split_once('"').map(|(revision, _)| revision.to_owned())
 }
 
-/// The commit of this checkout, with a plus if tracked files differ from it.
+/// Commit of this checkout, followed by `+` if tracked files have changes.
 fn revision() -> Option<String> {
     let dir = manifest_dir();
-    let git = |arguments: &[&str]| answer(Command::new("git").arg("-C").arg(&dir).args(arguments));
-    // Not that of a repository which this one only lies in.
+    let git = |arguments: &[&str]| stdout(Command::new("git").arg("-C").arg(&dir).args(arguments));
+    // Ignores a repository that merely contains this checkout.
     git(&["ls-files", "--error-unmatch", "Cargo.toml"])?;
-    // A commit, a checkout, and a change of any of our crates.
+    // Rerun after a commit, a checkout, or a change to one of the crates.
     let history = git(&["rev-parse", "--git-path", "logs/HEAD"])?;
     for path in [dir.join(history), dir.join("..")] {
         println!("cargo::rerun-if-changed={}", path.display());
@@ -61,16 +62,16 @@ fn revision() -> Option<String> {
     Some(git(&["rev-parse", "HEAD"])? + if changed { "+" } else { "" })
 }
 
-/// The lock file of the workspace that builds this: above its target folder, or above this package.
+/// Lock file of the workspace: in a parent folder of the target folder or of this package.
 fn lock_file() -> Option<String> {
     let folders = [env::var_os("OUT_DIR").map(PathBuf::from)?, manifest_dir()];
-    let mut places = folders.iter().flat_map(|folder| folder.ancestors()).map(|above| above.join("Cargo.lock"));
-    let lock = places.find(|path| path.is_file())?;
+    let mut candidates = folders.iter().flat_map(|folder| folder.ancestors()).map(|parent| parent.join("Cargo.lock"));
+    let lock = candidates.find(|path| path.is_file())?;
     println!("cargo::rerun-if-changed={}", lock.display());
     fs::read_to_string(lock).ok()
 }
 
-/// The version of a package in a lock file.
+/// Version of a package in a lock file.
 fn version(lock: &str, package: &str) -> Option<String> {
     let (_, rest) = lock.split_once(&format!("name = \"{package}\"\nversion = \""))?;
     rest.split_once('"').map(|(version, _)| version.to_owned())

@@ -1,4 +1,5 @@
-//! `calorimeter-runner` inside a program of one's own: the cases below, or those of a file, each record as it comes.
+//! Embeds `calorimeter-runner` in a program: runs the cases below, or the ones of a file, and prints each record as it
+//! arrives.
 //!
 //! `cargo run -p calorimeter-runner --example runner [-- configs/quickstart.yml]`
 
@@ -25,7 +26,7 @@ impl Listener for Lines {
 }
 
 fn main() -> Result<(), RunError> {
-    // This program is started again as its own worker, whose life is this call.
+    // Workers are further processes of this program; in a worker this call does not return.
     serve_if_worker();
     let source = match std::env::args_os().nth(1) {
         Some(path) => Source::read(path.as_ref())?,

@@ -1,6 +1,6 @@
-//! Where what was found out about a device outlives a run.
+//! Per-user cache directory: facts about devices that later runs reuse.
 
-use crate::tell::tell;
+use crate::log_line::log_line;
 use calorimeter_case::read_text;
 use calorimeter_sinks::atomic;
 use serde::{Serialize, de::DeserializeOwned};
@@ -10,66 +10,67 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// A folder of ours in the user's cache; none where the system has no place for it, or where others may write to it.
+/// Returns a directory of this program in the user's cache. `None` if the system defines no cache directory, or if
+/// other users may write to it.
 pub fn folder(name: &str) -> Option<PathBuf> {
-    // A relative one would be in the working directory; its specification says to pass it over.
+    // The XDG specification says to ignore relative paths; they would resolve against the working directory.
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
-    let ours = base.join("calorimeter");
-    let folder = ours.join(name);
-    let open = [&ours, &folder].into_iter().find_map(|folder| Some((folder, open_to_others(folder)?)));
+    let root = base.join("calorimeter");
+    let folder = root.join(name);
+    let open = [&root, &folder].into_iter().find_map(|folder| Some((folder, open_to_others(folder)?)));
     let Some((path, why)) = open else { return Some(folder) };
     not_used(path, why);
     None
 }
 
-/// Says once why something that was kept is not used.
+/// Warns once per path that a cached file or directory is ignored.
 pub fn not_used(path: &Path, why: impl Display) {
-    static TOLD: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
-    if !told.iter().any(|known| known == path) {
-        tell!("warning: {} is not used, because {why}", path.display());
-        told.push(path.to_owned());
+    static WARNED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+    let mut warned = WARNED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !warned.iter().any(|known| known == path) {
+        log_line!("warning: ignoring {}: {why}", path.display());
+        warned.push(path.to_owned());
     }
 }
 
-/// Why a folder or a file cannot be trusted: whoever may write to it could have written what is read from it. A group may, where
-/// its user's `umask` says so.
+/// Returns the reason why a file or directory cannot be trusted: another user may have written its content. Write
+/// access of the group is allowed, because some `umask` settings grant it by default.
 pub fn open_to_others(path: &Path) -> Option<&'static str> {
     let found = std::fs::metadata(path).ok()?;
     if found.uid() != rustix::process::geteuid().as_raw() {
-        return Some("it belongs to another user");
+        return Some("it is owned by another user");
     }
-    (found.mode() & 0o002 != 0).then_some("everybody may write to it: `chmod o-w` it, and delete what is in it")
+    (found.mode() & 0o002 != 0).then_some("it is world-writable: run `chmod o-w` on it and delete its content")
 }
 
-/// A case's id or a device's identity as the name of a file or folder.
+/// Converts a case id or a device identity to a valid file name.
 pub fn file_name(id: &str) -> String {
     id.chars().map(|c| if c.is_ascii_alphanumeric() || "._-#".contains(c) { c } else { '_' }).collect()
 }
 
-/// A file of ours is far shorter.
+/// Maximum size of a cached JSON file; files of this program are far smaller.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// What was kept, if anything was.
+/// Reads a cached JSON file; `None` if it does not exist.
 pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, String> {
-    let told = |why: &dyn Display| format!("{} cannot be read: {why}", path.display());
+    let unreadable = |why: &dyn Display| format!("cannot read {}: {why}", path.display());
     if let Some(why) = open_to_others(path) {
         return Err(format!("{} is not trusted: {why}", path.display()));
     }
     match read_text(path, MOST_BYTES) {
-        Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| told(&error)),
+        Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| unreadable(&error)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(told(&error)),
+        Err(error) => Err(unreadable(&error)),
     }
 }
 
-/// Keeps it for later runs. Another process may be writing at this moment: a whole file takes the place of a whole file.
-/// Without it the next run measures again, and is told why.
-pub fn keep(path: &Path, what: &impl Serialize) {
-    let written = serde_json::to_vec_pretty(what).map_err(|error| error.to_string());
-    if let Err(error) = written.and_then(|bytes| atomic::write(path, &bytes).map_err(|error| error.with_causes())) {
-        tell!("warning: not kept for later runs: {error}");
+/// Writes a value as JSON for later runs. The file is replaced atomically, because another process may write it
+/// concurrently. A failure is only a warning: the next run measures again.
+pub fn keep(path: &Path, value: &impl Serialize) {
+    let bytes = serde_json::to_vec_pretty(value).map_err(|error| error.to_string());
+    if let Err(error) = bytes.and_then(|bytes| atomic::write(path, &bytes).map_err(|error| error.with_causes())) {
+        log_line!("warning: cannot save results for later runs: {error}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! What drivers write to standard error by themselves, told apart from what this program says.
+//! Capture of standard error while a driver loads, so that its messages are labeled with their origin.
 
 use rustix::stdio::dup2_stderr;
 use std::fs::File;
@@ -8,30 +8,30 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Only one thing at a time stands in the place of standard error.
+/// Serializes captures: file descriptor 2 can be redirected only once at a time.
 static PLACE: Mutex<()> = Mutex::new(());
-/// How long the last words are waited for: a process that a driver has started may hold the pipe open.
+/// Timeout for the remaining output: a process started by the driver may keep the pipe open.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Does something that loads the driver of a kind of device. What is written meanwhile comes out line by line, as it comes, and
-/// says whose it is.
+/// Runs `load`, which loads the driver of a device kind, and prefixes each line it writes to standard error with that
+/// kind. Lines are forwarded as they arrive.
 pub fn marked<T>(kind: &str, load: impl FnOnce() -> T) -> T {
-    let _alone = PLACE.lock().unwrap_or_else(PoisonError::into_inner);
-    // Where it cannot be told apart it is at least not lost.
-    let _aside = Aside::step(format!("driver of {kind}: ")).ok();
+    let _guard = PLACE.lock().unwrap_or_else(PoisonError::into_inner);
+    // If the capture cannot start, the output is printed without prefix.
+    let _capture = Aside::step(format!("driver of {kind}: ")).ok();
     load()
 }
 
-/// Standard error leads into a pipe as long as this lives, also where a panic ends it.
+/// Redirection of standard error to a pipe. Dropping it restores standard error, also during a panic.
 struct Aside {
-    own: OwnedFd,
+    original: OwnedFd,
     drained: Receiver<()>,
 }
 
 impl Aside {
     fn step(mark: String) -> std::io::Result<Self> {
-        let own = rustix::io::fcntl_dupfd_cloexec(std::io::stderr(), 3)?;
-        let out = File::from(own.try_clone()?);
+        let original = rustix::io::fcntl_dupfd_cloexec(std::io::stderr(), 3)?;
+        let out = File::from(original.try_clone()?);
         let (from, into) = std::io::pipe()?;
         let (reading, drained) = channel();
         std::thread::Builder::new().spawn(move || {
@@ -39,26 +39,26 @@ impl Aside {
             drop(reading);
         })?;
         dup2_stderr(into)?;
-        Ok(Self { own, drained })
+        Ok(Self { original, drained })
     }
 }
 
 impl Drop for Aside {
     fn drop(&mut self) {
-        // The pipe's other end closes with it, and then all of it is read.
-        if dup2_stderr(&self.own).is_ok() {
+        // Restoring the descriptor closes the write end of the pipe, so that the reader reaches its end.
+        if dup2_stderr(&self.original).is_ok() {
             let _ = self.drained.recv_timeout(PATIENCE);
         }
     }
 }
 
-/// Writes every line that has something in it with a mark before it, and without what a terminal would obey.
+/// Forwards each non-empty line with a prefix; control characters are escaped.
 fn pass_on(from: impl Read, mut to: impl Write, mark: &str) {
     let mut lines = BufReader::new(from).split(b'\n');
     while let Some(Ok(line)) = lines.next() {
         let line = String::from_utf8_lossy(&line);
         if !line.trim().is_empty() {
-            // Read to its end all the same, or whoever writes would wait for ever.
+            // Write errors are ignored: the pipe must be drained, or the writer blocks forever.
             let _ = to.write_all(format!("{mark}{}\n", crate::shown::shown(line.trim_end())).as_bytes());
         }
     }
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// Set for the process that plays the driver: the tests of this one share their standard error.
+    /// Set in the child process that acts as the driver: tests of one process share standard error.
     const PLAYS: &str = "CALORIMETER_TEST_PLAYS_DRIVER";
 
     fn write(text: &str) {
@@ -94,11 +94,7 @@ mod tests {
             return;
         }
         let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args([
-            "--exact",
-            "--nocapture",
-            "chatter::tests::what_a_driver_writes_is_marked_and_what_we_write_is_not",
-        ]);
+        child.args(["--exact", "--nocapture", "captured_stderr::tests::driver_output_is_prefixed"]);
         let output = child.env(PLAYS, "1").output().unwrap();
         assert!(output.status.success(), "{output:?}");
         assert_eq!(

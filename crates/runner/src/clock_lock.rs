@@ -1,11 +1,11 @@
-//! Clocks that this program has locked. They are let go on every way out; where there was none, because the program was
-//! killed, the next start finds a note and lets them go.
+//! Clocks locked by this program. They are released on every exit. After a kill, the next start finds a note on disk
+//! and releases them.
 
 use crate::clock_notes::{self, LockedDevice, Note, PATIENCE, file_name, folder};
 use crate::devices::DiscoveredDevice;
 use crate::host;
+use crate::log_line::log_line;
 use crate::platforms;
-use crate::tell::tell;
 use crate::worker::DeviceFacts;
 use calorimeter_case::Device;
 use calorimeter_timing::telemetry::{ClockLock, LockedClock};
@@ -14,17 +14,17 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What is locked at this moment: whoever ends the program at once must know it, too.
+/// Currently locked clocks; global, because the interrupt handler must release them, too.
 static HELD: Mutex<Vec<Held>> = Mutex::new(Vec::new());
 
-/// A clock that is locked, with its note.
+/// Locked clock with its note on disk.
 struct Held {
     lock: Box<dyn ClockLock>,
     note: Note,
     locked: LockedDevice,
 }
 
-/// Why a clock cannot be locked.
+/// Error of `--lock-clocks`.
 #[derive(Debug, thiserror::Error)]
 #[error("--lock-clocks: {device}: {why}")]
 pub struct LockError {
@@ -32,12 +32,12 @@ pub struct LockError {
     why: String,
 }
 
-/// Clocks that are let go when this is dropped.
+/// Locked clocks, released on drop. Holds the identities of their devices.
 #[derive(Default)]
 pub struct Locks(Vec<String>);
 
 impl Locks {
-    /// Locks the clocks of all of these devices, or of none.
+    /// Locks the clocks of all devices, or of none if one fails.
     pub fn hold<'a>(
         devices: impl IntoIterator<Item = &'a DiscoveredDevice>,
         clock: LockedClock,
@@ -46,7 +46,8 @@ impl Locks {
         for found in devices {
             let refused = |why| LockError { device: found.device, why };
             let lock = platforms::of(found.device).clock_lock(found.device, &found.facts()).map_err(refused)?;
-            let folder = folder().ok_or_else(|| refused("its note has no place: set HOME or XDG_CACHE_HOME".into()))?;
+            let folder = folder()
+                .ok_or_else(|| refused("no cache directory for its note: set HOME or XDG_CACHE_HOME".into()))?;
             locks.add(found, clock, lock, &folder).map_err(refused)?;
         }
         Ok(locks)
@@ -66,10 +67,10 @@ impl Locks {
             by_hand: lock.by_hand(),
             since: host::now().to_rfc3339(),
         };
-        // A signal waits until there is something to undo.
+        // An interrupt handler waits on this mutex until the lock is registered.
         let mut held = held();
         let mut note = Note::open(&folder.join(file_name(&found.identity)), PATIENCE)?;
-        // First the note: a program may be killed at any moment.
+        // The note is written first, because the program may be killed at any moment.
         note.write(&locked)?;
         if let Err(why) = lock.lock(clock) {
             note.clear();
@@ -84,30 +85,30 @@ impl Locks {
 impl Drop for Locks {
     fn drop(&mut self) {
         let mut held = held();
-        let (ours, others) = held.drain(..).partition(|one| self.0.contains(&one.locked.identity));
+        let (released, others) = held.drain(..).partition(|one| self.0.contains(&one.locked.identity));
         *held = others;
-        let ours: Vec<Held> = ours;
-        ours.into_iter().for_each(Held::undo);
+        let released: Vec<Held> = released;
+        released.into_iter().for_each(Held::undo);
     }
 }
 
-/// Lets every clock go, for whoever ends the program without unwinding.
+/// Releases every clock; for callers that exit without unwinding.
 pub fn undo_all() {
     held().drain(..).for_each(Held::undo);
 }
 
-/// Lets the clocks go that a killed program has left locked, and says so.
+/// Releases clocks that a killed run left locked, and reports each.
 pub fn undo_left_behind() {
     let notes = folder().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
     for path in notes.map(|entry| entry.path()) {
-        // One that cannot be locked belongs to a run that goes on.
+        // A note that is locked belongs to a run that is still active.
         let Ok(mut note) = Note::open(&path, Duration::ZERO) else { continue };
         let locked = match clock_notes::read(&path) {
             Ok(Some(locked)) => locked,
             Ok(None) => continue,
             Err(why) => {
-                tell!(
-                    "warning: a run that was killed may have left a clock locked: {why}; see to it, and delete the note"
+                log_line!(
+                    "warning: a killed run may have left a clock locked: {why}; check the clock and delete the note"
                 );
                 continue;
             }
@@ -116,11 +117,11 @@ pub fn undo_left_behind() {
         match unlock(&device, identity) {
             Ok(()) => {
                 note.clear();
-                tell!("note: {device} was still locked at {clock} by a run of {since} that was killed; it is free now");
+                log_line!("note: released {device}: a killed run of {since} had left it locked at {clock}");
             }
-            Err(why) => tell!(
-                "warning: {device} is still locked at {clock} by a run of {since} that was killed, and cannot be freed: \
-                 {why}; do it with `{by_hand}`, and delete {}",
+            Err(why) => log_line!(
+                "warning: a killed run of {since} left {device} locked at {clock}, and it cannot be released: {why}; \
+                 run `{by_hand}` and delete {}",
                 path.display()
             ),
         }
@@ -128,7 +129,7 @@ pub fn undo_left_behind() {
 }
 
 fn unlock(device: &str, identity: String) -> Result<(), String> {
-    let device: Device = device.parse().map_err(|_| format!("there are no devices like {device}"))?;
+    let device: Device = device.parse().map_err(|_| format!("unknown device {device}"))?;
     let facts = DeviceFacts { identity, ..DeviceFacts::default() };
     platforms::of(device).clock_lock(device, &facts)?.unlock()
 }
@@ -143,7 +144,7 @@ impl Held {
             Ok(()) => self.note.clear(),
             Err(why) => {
                 let LockedDevice { device, by_hand, .. } = &self.locked;
-                tell!("warning: the clock of {device} is still locked: {why}; undo it with `{by_hand}`");
+                log_line!("warning: the clock of {device} is still locked: {why}; release it with `{by_hand}`");
             }
         }
     }
@@ -155,7 +156,7 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Arc;
 
-    /// Keeps what was done to it.
+    /// Clock lock that records its calls.
     #[derive(Clone, Default)]
     struct Scripted(Arc<Mutex<Vec<String>>>);
 

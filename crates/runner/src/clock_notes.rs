@@ -1,8 +1,8 @@
-//! What is written down of a locked clock: whoever measures beside it should know, and whoever starts after its writer was
-//! killed must let it go.
+//! Notes on disk about locked clocks. Concurrent runs read them, and the next start releases clocks whose owner was
+//! killed.
 
 use crate::cache;
-use crate::tell::tell;
+use crate::log_line::log_line;
 use calorimeter_timing::telemetry::LockedClock;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -10,40 +10,43 @@ use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A device whose clock is locked, as a note says it.
+/// Content of a note: a device whose clock is locked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockedDevice {
     pub device: String,
     pub identity: String,
     pub clock: LockedClock,
-    /// The command by which a person undoes it.
+    /// Shell command that undoes the lock manually.
     pub by_hand: String,
     pub since: String,
 }
 
-/// A file that outlives a program that is killed. While its writer lives, nobody else can lock it; empty it says nothing.
+/// Note file, which survives a kill of its writer. The writer holds a file lock on it; an empty file means that no
+/// clock is locked.
 pub struct Note {
     pub path: PathBuf,
     file: File,
 }
 
-/// A process that is being started holds the locks of its parent for a moment, also where the parent was killed meanwhile.
+/// Timeout for acquiring the file lock. A child process inherits it briefly between fork and exec, even if the parent
+/// was killed.
 pub const PATIENCE: Duration = Duration::from_millis(200);
 const BREATH: Duration = Duration::from_millis(10);
 
-/// Where a run of this program, or one that was killed, has locked a device's clock. A note that cannot be read was named at
-/// the start.
+/// Returns the clock at which a device is locked by an active or killed run of this program. Unreadable notes are
+/// ignored here; they are reported at startup.
 pub fn locked(identity: &str) -> Option<LockedClock> {
     let locked = read(&folder()?.join(file_name(identity))).ok()??;
     Some(locked.clock)
 }
 
-/// What a note says; an empty one says nothing.
+/// Reads a note; `None` if it is empty.
 pub fn read(path: &Path) -> Result<Option<LockedDevice>, String> {
     if fs::metadata(path).is_ok_and(|found| found.len() == 0) { Ok(None) } else { cache::read(path) }
 }
 
-/// How a device's clocks are set: what its sensors say, where it has any, and what they cannot see.
+/// Describes the clock settings of a device: the policy from its sensors, if any, and the lock, which sensors do not
+/// report.
 pub fn policy(by_sensors: Option<String>, locked: Option<LockedClock>) -> String {
     let locked = locked.map(|clock| format!("clock locked at {clock}"));
     by_sensors.into_iter().chain(locked).collect::<Vec<_>>().join(", ")
@@ -58,26 +61,26 @@ pub fn file_name(identity: &str) -> String {
 }
 
 impl Note {
-    /// Opens it, or makes it, and locks it, once whoever holds it lets it go.
-    pub fn open(path: &Path, patience: Duration) -> Result<Self, String> {
-        let told = |error: std::io::Error| format!("{}: {error}", path.display());
+    /// Opens or creates a note and locks the file, waiting at most `timeout` for another holder.
+    pub fn open(path: &Path, timeout: Duration) -> Result<Self, String> {
+        let failed = |error: std::io::Error| format!("{}: {error}", path.display());
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(told)?;
+            fs::create_dir_all(folder).map_err(failed)?;
         }
         let options = File::options().write(true).create(true).truncate(false).open(path);
-        let file = options.map_err(told)?;
-        let taken = |error: fs::TryLockError| match error {
-            fs::TryLockError::WouldBlock => "another run holds it locked".to_owned(),
-            fs::TryLockError::Error(error) => told(error),
+        let file = options.map_err(failed)?;
+        let unavailable = |error: fs::TryLockError| match error {
+            fs::TryLockError::WouldBlock => "locked by another run".to_owned(),
+            fs::TryLockError::Error(error) => failed(error),
         };
         let start = Instant::now();
         let locked = loop {
             match file.try_lock() {
-                Err(fs::TryLockError::WouldBlock) if start.elapsed() < patience => std::thread::sleep(BREATH),
+                Err(fs::TryLockError::WouldBlock) if start.elapsed() < timeout => std::thread::sleep(BREATH),
                 ended => break ended,
             }
         };
-        locked.map_err(taken)?;
+        locked.map_err(unavailable)?;
         Ok(Self { path: path.to_owned(), file })
     }
 
@@ -88,10 +91,10 @@ impl Note {
         written.map_err(|error| format!("{}: {error}", self.path.display()))
     }
 
-    /// It stays as an empty file: one that is deleted might be in another's hands.
+    /// Empties the note. The file stays, because another process may have it open.
     pub fn clear(&mut self) {
         if let Err(error) = self.file.set_len(0) {
-            tell!("warning: {}: {error}; delete it", self.path.display());
+            log_line!("warning: {}: {error}; delete it", self.path.display());
         }
     }
 }

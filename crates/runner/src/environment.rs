@@ -1,4 +1,4 @@
-//! What a reader of the numbers must know of the machine and the build.
+//! Description of machine, build and devices for the journal.
 
 use crate::clock_notes;
 use crate::devices::DiscoveredDevice;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-/// Machine, build and devices of a run.
+/// Returns machine, build and devices of a run as JSON.
 pub fn describe(devices: &[DiscoveredDevice]) -> Value {
     let devices: Vec<Value> = devices
         .iter()
@@ -50,7 +50,7 @@ pub fn describe(devices: &[DiscoveredDevice]) -> Value {
     })
 }
 
-/// Beginnings of the names of environment variables that the libraries below heed, and that may change a time.
+/// Prefixes of environment variables that change the behavior or speed of the libraries used.
 const HEEDED: &[&str] = &[
     "ACO_",
     "AMD_",
@@ -62,7 +62,8 @@ const HEEDED: &[&str] = &[
     "CUBLAS",
     "CUDA_",
     "CUPTI_",
-    // Implicit layers of Vulkan have a variable each that puts them in or out; what else begins so is no affair of ours.
+    // Each implicit Vulkan layer has its own DISABLE_ and ENABLE_ variable; other variables with these prefixes are
+    // irrelevant.
     "DISABLE_GAMESCOPE_",
     "DISABLE_LAYER_",
     "DISABLE_MANGOHUD",
@@ -108,10 +109,10 @@ const HEEDED: &[&str] = &[
     "__NV_",
 ];
 
-/// Endings of names whose values are nobody else's business: a journal is passed on.
+/// Suffixes of variables that are never recorded, because journals are shared.
 const SECRET: &[&str] = &["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"];
 
-/// Those that are set.
+/// Relevant environment variables that are set.
 fn variables(all: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<String, String> {
     let text = |text: OsString| text.to_string_lossy().into_owned();
     let all = all.map(|(name, value)| (text(name), text(value)));
@@ -144,17 +145,17 @@ mod tests {
 
     #[test]
     fn the_build_is_read_and_not_typed_in() {
-        let said = describe(&[]);
+        let environment = describe(&[]);
         let lock = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock")).unwrap();
         for library in ["burn", "cubecl"] {
-            let package = format!("name = \"{library}\"\nversion = \"{}\"\n", said[library].as_str().unwrap());
+            let package = format!("name = \"{library}\"\nversion = \"{}\"\n", environment[library].as_str().unwrap());
             assert!(lock.contains(&package), "{package}");
         }
-        assert!(said["rustc"].as_str().unwrap().starts_with("rustc 1."), "{said}");
-        let features = said["features"].as_array().unwrap();
-        assert_eq!(features.contains(&"cuda".into()), cfg!(feature = "cuda"), "{said}");
-        // A checkout has a revision, an unpacked archive has none.
-        let revision = said["revision"].as_str().unwrap_or("0000000");
-        assert!(revision.trim_end_matches('+').chars().all(|c| c.is_ascii_hexdigit()), "{said}");
+        assert!(environment["rustc"].as_str().unwrap().starts_with("rustc 1."), "{environment}");
+        let features = environment["features"].as_array().unwrap();
+        assert_eq!(features.contains(&"cuda".into()), cfg!(feature = "cuda"), "{environment}");
+        // A checkout has a revision; an unpacked archive has none.
+        let revision = environment["revision"].as_str().unwrap_or("0000000");
+        assert!(revision.trim_end_matches('+').chars().all(|c| c.is_ascii_hexdigit()), "{environment}");
     }
 }

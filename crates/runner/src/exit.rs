@@ -3,27 +3,27 @@
 use calorimeter_sinks::{Record, Status};
 use std::process::ExitCode;
 
-/// How a run ends, for scripts. The files are written first whatever the code is.
+/// Exit status of a run. Result files are written before the program exits with any of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Every case that can run here ran.
+    /// Every supported case succeeded.
     Fine = 0,
-    /// `compare`: something became slower, or broke.
+    /// `compare`: a case became slower or failed.
     Regression = 1,
-    /// Usage, configuration or environment.
+    /// Invalid usage, configuration or environment.
     Usage = 2,
-    /// An output was wrong.
+    /// An output did not match its reference.
     Mismatch = 3,
-    /// `--strict`: an interval stayed wider than asked for.
+    /// `--strict`: an interval stayed wider than the requested precision.
     NotConverged = 4,
     /// A case failed, crashed or timed out.
     Broken = 5,
-    /// Interrupted; what was measured is kept.
+    /// Interrupted; finished cases are in the journal.
     Interrupted = 130,
 }
 
 impl Exit {
-    /// The worst of what happened.
+    /// Returns the most severe status of all records.
     pub fn of(records: &[Record], strict: bool) -> Self {
         let any = |wanted: &[Status]| records.iter().any(|record| wanted.contains(&record.outcome.status));
         if any(&[Status::Mismatch]) {

@@ -1,21 +1,21 @@
-//! Regular expressions as people give them; what is wrong with one is said in one line.
+//! Regular expressions from users, with errors on one line.
 
 use regex::Regex;
 
-/// A text that is no regular expression.
+/// Error for an invalid regular expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{pattern:?} is no regular expression: {cause}")]
+#[error("invalid regular expression {pattern:?}: {cause}")]
 pub struct NoExpression {
     pattern: String,
     cause: String,
 }
 
-/// Reads an expression.
+/// Parses a regular expression.
 pub fn parse(pattern: &str) -> Result<Regex, NoExpression> {
     Regex::new(pattern).map_err(|error| {
-        // The parser draws the place over several lines; the last one says what is wrong.
-        let drawing = error.to_string();
-        let last = drawing.lines().last().unwrap_or_default();
+        // The parser marks the position over several lines; the last line holds the reason.
+        let message = error.to_string();
+        let last = message.lines().last().unwrap_or_default();
         NoExpression { pattern: pattern.to_owned(), cause: last.trim_start_matches("error: ").to_owned() }
     })
 }

@@ -1,18 +1,18 @@
-//! What this machine says of itself.
+//! Facts about the host.
 
 use chrono::{DateTime, Local};
 
-/// The time here.
+/// Returns the local time.
 pub fn now() -> DateTime<Local> {
     Local::now()
 }
 
-/// The command line; what is no text in it, as far as it is.
+/// Returns the command line; invalid UTF-8 is replaced.
 pub fn command_line() -> Vec<String> {
     std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect()
 }
 
-/// The processor's name, or its architecture where the system does not tell.
+/// Returns the processor's name, or its architecture if the system does not report a name.
 pub fn cpu_name() -> String {
     use sysinfo::{CpuRefreshKind, RefreshKind, System};
     let system = System::new_with_specifics(RefreshKind::nothing().with_cpu(CpuRefreshKind::nothing())).ok();
@@ -20,7 +20,7 @@ pub fn cpu_name() -> String {
     brand.filter(|brand| !brand.is_empty()).unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }
 
-/// Bytes of memory that can be allocated without swapping, where the system tells.
+/// Returns the bytes of memory that can be allocated without swapping, if the system reports them.
 pub fn available_memory() -> Option<u64> {
     let mut system = sysinfo::System::new().ok()?;
     system.refresh_memory();

@@ -1,4 +1,4 @@
-//! Files that the program writes and reads itself, read as it does: for tests and fuzz targets, which hand it broken ones.
+//! Entry points for tests and fuzz targets: read files that the program itself writes, which may be corrupt.
 
 use crate::calibration::{self, Profile};
 use crate::clock_notes;
@@ -9,12 +9,12 @@ use crate::worker::tuned::fault_of_file;
 use calorimeter_case::Device;
 use std::path::Path;
 
-/// A profile, as `calibrate --show` prints it.
+/// Reads a profile as `calibrate --show` does.
 pub fn profile(path: &Path) -> Result<(), String> {
     Profile::read(path).map(|profile| drop(calibration::show(&profile)))
 }
 
-/// Peaks, as a run takes them from its cache.
+/// Reads peaks as a run does from its cache.
 pub fn peaks(path: &Path) -> Result<(), String> {
     let Some(peaks) = peaks::kept(path)? else { return Ok(()) };
     for shares_memory in [false, true] {
@@ -25,19 +25,19 @@ pub fn peaks(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Noise, as verdicts go by it.
+/// Reads the noise floor as verdicts use it.
 pub fn noise(path: &Path) -> Result<(), String> {
     let floor = Floor::kept(path, &DiscoveredDevice::named(Device::Mock(0), "mock"));
     assert!((0.01..1.0).contains(&floor.margin(0.01)), "{floor:?}");
     floor.note.map_or(Ok(()), Err)
 }
 
-/// A note of a locked clock, as the next start reads it.
+/// Reads the note of a locked clock as the next start does.
 pub fn clock_note(path: &Path) -> Result<(), String> {
     clock_notes::read(path).map(drop)
 }
 
-/// What a tuner decided, looked at before it is obeyed.
+/// Checks autotune decisions as a worker does before it uses them.
 pub fn decisions(path: &Path) -> Result<(), String> {
     fault_of_file(path.to_owned()).map_or(Ok(()), |(path, why)| Err(format!("{}: {why}", path.display())))
 }

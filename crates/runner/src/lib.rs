@@ -1,7 +1,7 @@
-//! The runner as a library: configuration files in, journal and derived files out.
+//! Runner library: reads configuration files, measures, and writes a journal and derived files.
 //!
-//! A program that embeds it calls [`worker::serve_if_worker`] first thing in `main`, because the default executor starts
-//! the program again as its own worker; or it chooses [`worker::InProcess`] and goes without isolation.
+//! A program that embeds it calls [`worker::serve_if_worker`] first in `main`, because the default executor starts the
+//! program again as its own worker. A program that does not need isolation uses [`worker::InProcess`] instead.
 //!
 //! ```
 //! use calorimeter_runner::devices;
@@ -13,7 +13,7 @@
 //! let source = Source { path: "inline.yml".into(), text: text.into() };
 //! let entries = read(&[source], devices::here())?.entries;
 //! let plan = Plan::new(resolve(entries, &Overrides::default(), devices::here())?, None);
-//! // Two shapes, two recipes, and on a CPU by default the eager implementation alone.
+//! // Two shapes, two recipes; the default implementation on a CPU is eager.
 //! assert_eq!(plan.len(), 4);
 //! for (case, supported) in plan.cases() {
 //!     println!("{} {supported:?}", case.id);
@@ -21,7 +21,7 @@
 //! # Ok::<(), calorimeter_runner::entries::ConfigError>(())
 //! ```
 
-// What is written in another crate may move into this one, and back: it has the same name in both.
+// Lets files move between this crate and other crates without changing their paths.
 extern crate self as calorimeter_runner;
 
 pub mod cli;
@@ -49,8 +49,10 @@ mod exit;
 mod expression;
 mod fingerprint;
 mod host;
+mod log_line;
 mod noise;
 mod noise_floor;
+mod path_serde;
 mod peaks;
 mod print;
 mod program;
@@ -60,10 +62,8 @@ mod rough_time;
 mod selftest;
 mod shown;
 mod suite_speedups;
-mod tell;
-mod written_path;
 
-// Types of these are in signatures.
+// Crates whose types appear in public signatures.
 pub use ::{chrono, regex, serde_json};
 pub use exit::Exit;
 pub use program::Calorimeter;

@@ -1,6 +1,6 @@
-//! Names as people write them: `LayerNorm` for `layer_norm`.
+//! Name comparison that accepts other spellings, such as `LayerNorm` for `layer_norm`.
 
-/// Whether a word is this name but for capitals, underscores and hyphens.
+/// Compares two names, ignoring case, underscores and hyphens.
 pub fn is_loosely(word: &str, name: &str) -> bool {
     let letters = |text: &'_ str| {
         let all = text.chars().filter(|letter| !matches!(letter, '_' | '-'));

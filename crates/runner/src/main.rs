@@ -1,11 +1,11 @@
-//! The binary `calorimeter`.
+//! Binary `calorimeter`.
 
 use calorimeter_runner::Calorimeter;
 use calorimeter_timing::memory::CountingAllocator;
 use std::alloc::System;
 use std::process::ExitCode;
 
-/// Counts what a case allocates on the host while that is asked for, and costs a look at a flag otherwise.
+/// Counts host allocations of a case while recording is enabled; otherwise it costs one flag check per allocation.
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator(System);
 

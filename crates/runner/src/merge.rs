@@ -1,4 +1,4 @@
-//! Parts of a run that several machines or jobs measured, joined into one.
+//! Merging of shards that several machines or jobs measured.
 
 use crate::compare::{Likeness, likeness};
 use crate::entries::Shard;
@@ -14,22 +14,22 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// A run that was joined.
+/// Result of a merge.
 #[derive(Debug)]
 pub struct Merged {
-    /// How many records it has.
+    /// Number of records.
     pub records: usize,
     /// Files written.
     pub paths: Vec<PathBuf>,
-    /// Derived files that could not be written.
+    /// Errors of derived files that could not be written.
     pub errors: Vec<SinkError>,
-    /// What a reader should know.
+    /// Notes for the reader of the results.
     pub notes: Vec<String>,
-    /// Parts that are missing, or that have not ended.
+    /// Shards that are missing or incomplete.
     pub missing: Vec<String>,
 }
 
-/// Why parts cannot be joined.
+/// Error of a merge.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MergeError {
@@ -39,47 +39,47 @@ pub enum MergeError {
     /// A journal has no configuration.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// There is no other part.
-    #[error("{} is a whole run; `run --shard` measures parts, and compare and report take whole runs as they are", .dir.display())]
+    /// The run is complete and not a shard.
+    #[error("{} is a complete run, not a shard; compare and report accept it directly", .dir.display())]
     Whole {
-        /// Its folder.
+        /// Folder of the run.
         dir: PathBuf,
     },
-    /// It has another configuration.
-    #[error("{} is a part of another run than {}: their configurations differ", .dir.display(), .first.display())]
+    /// The shard has a different configuration.
+    #[error("{} and {} are shards of different runs: their configurations differ", .dir.display(), .first.display())]
     Other {
-        /// Its folder.
+        /// Folder of the shard.
         dir: PathBuf,
-        /// That of the first part.
+        /// Folder of the first shard.
         first: PathBuf,
     },
-    /// Two folders hold one part.
-    #[error("{} and {} are both part {shard}", .one.display(), .other.display())]
+    /// Two folders hold one shard.
+    #[error("{} and {} are both shard {shard}", .one.display(), .other.display())]
     Twice {
-        /// Which part.
+        /// Number of the shard.
         shard: Shard,
-        /// A folder.
+        /// First folder.
         one: PathBuf,
-        /// Another one.
+        /// Second folder.
         other: PathBuf,
     },
-    /// What machines differ in.
-    #[error("these parts are not of machines alike, so their times do not belong into one run: {reasons}")]
+    /// Shards were measured on different machines.
+    #[error("the shards are from different machines, so their times cannot be merged: {reasons}")]
     Unlike {
-        /// All that keeps their times from being compared.
+        /// Differences that make the times incomparable.
         reasons: String,
     },
     /// A trace or a memory profile cannot be copied.
     #[error("cannot copy {}: {cause}", .path.display())]
     Copy {
-        /// The file.
+        /// File to copy.
         path: PathBuf,
-        /// The system's word.
+        /// Error of the operating system.
         cause: io::Error,
     },
 }
 
-/// One part, read.
+/// Shard that was read from disk.
 struct Part {
     dir: PathBuf,
     request: Request,
@@ -87,7 +87,7 @@ struct Part {
     run: Run,
 }
 
-/// Joins the parts of a run into a new folder, which holds what the run would have left if one machine had measured it.
+/// Merges shards into a new folder, with the content of a run that one machine had measured alone.
 pub fn merge(parts: &[PathBuf], out: &Path) -> Result<Merged, MergeError> {
     let mut parts_by_shard: BTreeMap<Shard, Part> = BTreeMap::new();
     let mut first: Option<(PathBuf, Request)> = None;
@@ -138,35 +138,35 @@ fn read(dir: &Path) -> Result<(Shard, Part), MergeError> {
     Ok((shard, Part { dir, request, header, run }))
 }
 
-/// What of the whole is not there.
+/// Describes shards that are missing or incomplete.
 fn missing(parts: &BTreeMap<Shard, Part>) -> Vec<String> {
     let count = parts.keys().next().map_or(0, |shard| shard.parts());
-    let told = |shard: Shard| match parts.get(&shard) {
-        None => Some(format!("part {shard} is missing")),
+    let note = |shard: Shard| match parts.get(&shard) {
+        None => Some(format!("shard {shard} is missing")),
         Some(Part { dir, header, run, .. }) => {
             let (has, plan) = (run.records.len() as u64, header.plan_cases);
             let dir = dir.display();
-            (has < plan).then(|| {
-                format!("part {shard} has {has} of {plan} cases; go on with it: calorimeter run --resume {dir}")
-            })
+            (has < plan)
+                .then(|| format!("shard {shard} has {has} of {plan} cases; resume it: calorimeter run --resume {dir}"))
         }
     };
-    Shard::all(count).filter_map(told).collect()
+    Shard::all(count).filter_map(note).collect()
 }
 
-/// Refuses parts of machines whose times cannot be compared; answers what else differs.
+/// Fails if the times of the machines cannot be compared; returns their other differences.
 fn alike(parts: &[Part]) -> Result<Vec<String>, MergeError> {
     let devices: BTreeSet<Device> = parts.iter().flat_map(|part| &part.run.records).map(|r| r.case.device).collect();
-    let told = |part: &Part| crate::compare::Run {
+    let run = |part: &Part| crate::compare::Run {
         name: part.dir.display().to_string(),
         read: ReadBack { header: Some(part.header.clone()), resumed: Vec::new(), records: Vec::new() },
     };
-    let runs: Vec<_> = parts.iter().map(told).collect();
+    let runs: Vec<_> = parts.iter().map(run).collect();
     let Likeness { unlike, differences } = likeness(&runs, &devices);
     if unlike.is_empty() { Ok(differences) } else { Err(MergeError::Unlike { reasons: unlike.join("; ") }) }
 }
 
-/// That of the first part, for all of them. No plan has its fingerprint, so that nobody goes on with it.
+/// Builds the header of the merged run from the first shard. Its fingerprint matches no plan, so that the merged run
+/// cannot be resumed.
 fn header(parts: &[Part]) -> Header {
     let fingerprints: Vec<&str> = parts.iter().map(|part| part.header.config_fingerprint.as_str()).collect();
     let mut header = parts[0].header.clone();
@@ -183,11 +183,11 @@ fn header(parts: &[Part]) -> Header {
     }
 }
 
-/// Copies what a record leads to in the folder of its run.
+/// Copies the files that a record refers to: trace and memory profile.
 fn copy_files(record: &Record, from: &Path, to: &Path) -> Result<(), MergeError> {
     let files = [record.profile.trace.as_ref(), record.footprint.memory_profile.as_ref()];
     for file in files.into_iter().flatten().map(Path::new) {
-        // A journal may come from somebody else, and does not lead out of its folder.
+        // A journal may come from another user; its paths must not leave its folder.
         if file.components().all(|part| matches!(part, Component::Normal(_))) {
             copy(&from.join(file), &to.join(file))?;
         }
@@ -195,7 +195,7 @@ fn copy_files(record: &Record, from: &Path, to: &Path) -> Result<(), MergeError>
     Ok(())
 }
 
-/// A file, or a folder with all its files. What is not there is not missed: it may have been cleared away.
+/// Copies a file or a folder recursively. Missing files are ignored, because they may have been deleted.
 fn copy(from: &Path, to: &Path) -> Result<(), MergeError> {
     let failed = |cause| MergeError::Copy { path: from.to_owned(), cause };
     let Ok(kind) = fs::symlink_metadata(from) else { return Ok(()) };

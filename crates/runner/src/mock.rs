@@ -1,5 +1,5 @@
-//! The mock device: times from a script, and every way a case can go wrong, so that the whole program can be tested
-//! without a GPU and without waiting.
+//! Mock device: times follow a script, and every kind of failure can be injected. It tests the whole program without a
+//! GPU and without waiting.
 
 use calorimeter_timing::Script;
 use calorimeter_zoo::{Output, Workload, ZooError};
@@ -8,35 +8,36 @@ use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The variable that holds rules.
+/// Environment variable with rules as YAML.
 const RULES: &str = "CALORIMETER_MOCK_RULES";
 
-/// What cases whose id matches do on the mock device.
+/// Behavior of the mock device for cases whose id matches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "Rule")]
 pub struct Rule {
-    /// A regular expression over the case's id; empty matches every case.
+    /// Regular expression over the case id; an empty one matches every case.
     #[serde(rename = "match", deserialize_with = "expression")]
     pub pattern: String,
     /// Nanoseconds of one launch.
     pub nanos: f64,
     /// Relative noise of a window.
     pub noise: f64,
-    /// Nanoseconds that a window costs besides its launches.
+    /// Fixed overhead of a window in nanoseconds.
     pub fixed: f64,
-    /// Another number is other noise.
+    /// Seed of the noise.
     pub seed: u64,
-    /// What goes wrong.
+    /// Injected failure.
     pub fault: Option<Fault>,
-    /// Launches before it goes wrong.
+    /// Launches before the failure.
     pub after: u64,
-    /// Real milliseconds that each launch sleeps.
+    /// Milliseconds of wall time that each launch sleeps.
     pub sleep_ms: u64,
-    /// How many times as long a launch takes while other devices work.
+    /// Slowdown factor while other devices are busy.
     pub in_company: f64,
 }
 
-/// An expression that is none is refused while its place in the file is known.
+/// Validates the expression during parsing, so that the error has a position in the file.
 fn expression<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let pattern = String::deserialize(deserializer)?;
     crate::expression::parse(&pattern).map_err(serde::de::Error::custom)?;
@@ -60,7 +61,7 @@ impl Default for Rule {
     }
 }
 
-/// A way to go wrong.
+/// Failure that the mock device injects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
@@ -68,7 +69,7 @@ pub enum Fault {
     Error,
     /// The launch panics.
     Panic,
-    /// A device thread panics and everybody else is told that all is well; every later output of the process is wrong.
+    /// A device thread panics without an error to the caller; every later output of the process is wrong.
     DevicePanic,
     /// The process aborts.
     Abort,
@@ -78,18 +79,18 @@ pub enum Fault {
     Kill,
     /// The launch never returns.
     Hang,
-    /// The process stops: not even its heartbeat goes on.
+    /// The process stops, including its heartbeat.
     Freeze,
     /// The output is wrong.
     Mismatch,
-    /// The launch allocates memory without end.
+    /// The launch allocates memory without limit.
     ExhaustMemory,
-    /// The device is gone: the process ends before it touches the case.
+    /// The device is lost: the process exits before it starts the case.
     Lost,
 }
 
 impl Rule {
-    /// The rule for a case, or the default one; an expression that is none is an error.
+    /// Returns the first rule that matches a case, or the default rule. Fails if an expression is invalid.
     pub fn of(rules: &[Self], id: &str) -> Result<Self, ZooError> {
         for rule in rules {
             let pattern = crate::expression::parse(&rule.pattern)
@@ -101,39 +102,40 @@ impl Rule {
         Ok(Self::default())
     }
 
-    /// The rules for commands that read no file: those in the environment, in YAML as a file has them.
+    /// Returns the rules from the environment, for commands without a configuration file. The format is YAML, as in a
+    /// file.
     pub fn of_the_environment() -> Result<Vec<Self>, String> {
-        let Some(said) = std::env::var_os(RULES) else { return Ok(Vec::new()) };
-        let said = said.into_string().map_err(|_| format!("{RULES} is no text"))?;
-        serde_yaml::from_str(&said).map_err(|error| format!("{RULES} holds no rules of the mock device: {error}"))
+        let Some(text) = std::env::var_os(RULES) else { return Ok(Vec::new()) };
+        let text = text.into_string().map_err(|_| format!("invalid {}: not UTF-8", RULES))?;
+        serde_yaml::from_str(&text)
+            .map_err(|error| format!("invalid {}: expected rules of the mock device: {error}", RULES))
     }
 
-    /// Ends the process where the device of a case is gone.
+    /// Exits the process if the rule of a case says that its device is lost.
     pub fn lose(rules: &[Self], id: &str) {
         if Self::of(rules, id).is_ok_and(|rule| rule.fault == Some(Fault::Lost)) {
             std::process::exit(1);
         }
     }
 
-    /// The script of a case's clock: the same for the same id.
+    /// Clock script of a case, determined by its id and the seed.
     pub fn script(&self, id: &str) -> Script {
         let seed = crate::fingerprint::fnv1a(id.as_bytes()) ^ self.seed;
         Script { nanos: self.nanos, noise: self.noise, fixed: self.fixed, seed, ..Script::default() }
     }
 }
 
-/// Whether a device thread of this process has panicked: as on a real device, what is computed afterwards is wrong and
-/// nobody says so.
+/// True after a device thread of this process panicked. As on a real device, later results are wrong without an error.
 static POISONED: AtomicBool = AtomicBool::new(false);
 
-/// A workload that computes nothing and goes wrong on cue.
+/// Workload that computes nothing and fails as its rule says.
 pub struct MockWorkload {
     rule: Rule,
     launched: u64,
 }
 
 impl MockWorkload {
-    /// A workload that follows a rule.
+    /// Creates a workload that follows a rule.
     pub fn new(rule: Rule) -> Self {
         Self { rule, launched: 0 }
     }
@@ -162,7 +164,7 @@ impl MockWorkload {
                     std::hint::black_box(&hoard);
                 }
             }
-            // What is lost is lost before anything is launched.
+            // `Lost` exits before any launch.
             Fault::Mismatch | Fault::Lost => {}
         }
         Ok(())

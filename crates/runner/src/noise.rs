@@ -1,4 +1,4 @@
-//! How much two measurements of the same thing differ here: A/A comparisons, and the margin that follows from them.
+//! A/A tests: differences between identical computations on this machine, and the margin derived from them.
 
 use crate::cache;
 use crate::clock_lock::Locks;
@@ -21,47 +21,48 @@ use calorimeter_zoo::Implementation;
 use std::fmt::Display;
 use std::time::Duration;
 
-/// Why there is no figure.
+/// Error of a noise measurement.
 #[derive(Debug, thiserror::Error)]
 pub enum NoiseError {
-    /// It could not be planned or run.
+    /// Planning or starting workers failed.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// The computation failed.
+    /// A computation failed.
     #[error("{0}")]
     Failed(String),
-    /// It was interrupted.
+    /// The user interrupted the measurement.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// What is to be compared.
+/// Parameters of a noise measurement.
 pub struct Comparisons {
-    /// Where.
+    /// Device to measure.
     pub device: Wanted,
-    /// How often.
+    /// Number of comparisons.
     pub count: u32,
-    /// Only workloads whose id matches this; no margin is kept of them.
+    /// Filter on workload ids. With a filter, the result is not saved.
     pub filter: Option<String>,
-    /// Where the clock is locked meanwhile.
+    /// Clock to lock during the measurement.
     pub lock_clocks: Option<LockedClock>,
 }
 
-/// The margin below which no difference is told apart.
+/// Smallest margin; smaller differences are never distinguished.
 const LEAST_MARGIN: f64 = 0.02;
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// What became of a workload's comparisons so far.
+/// Comparisons of one workload so far.
 struct Compared {
     case: Case,
     stopwatch: String,
     speedups: Vec<Speedup>,
 }
 
-/// Compares several workloads with themselves, in turns; `show` hears of each comparison.
+/// Compares several workloads with themselves, interleaved; calls `show` after each comparison.
 ///
-/// Each process compares every workload once. What a process finds in its memory, and how its kernels were tuned, stays with
-/// it: comparisons in one process would share it, and a new process for each would mostly measure how processes start.
+/// Each worker process compares every workload once. Memory layout and tuned kernels are fixed for the life of a
+/// process. Comparisons within one process would share them; one process per comparison would mostly measure process
+/// startup.
 pub fn measure(
     wanted: &Comparisons,
     workers: &mut Subprocess,
@@ -97,13 +98,13 @@ pub fn measure(
 }
 
 impl Compared {
-    /// A workload that was not compared yet, unless the plan knows that it cannot run.
+    /// Creates a workload without comparisons; fails if the plan reports it as unsupported.
     fn of((case, supported): (Case, Result<(), &str>)) -> Result<Self, NoiseError> {
         supported.map_err(|why| NoiseError::Failed(format!("{}: {why}", case.id)))?;
         Ok(Self { case, stopwatch: String::new(), speedups: Vec::new() })
     }
 
-    /// The workload beside its twin.
+    /// Compares the workload with a copy of itself.
     fn compare(
         &mut self,
         index: u32,
@@ -122,7 +123,7 @@ impl Compared {
         let speedup = records.iter().find_map(|record| record.speedup.clone());
         let Some(speedup) = speedup.filter(|_| wrong.is_none()) else {
             let reason = wrong.and_then(|record| record.outcome.reason.clone());
-            let reason = reason.unwrap_or_else(|| "the two were not compared".into());
+            let reason = reason.unwrap_or_else(|| "the two arms were not compared".into());
             return Err(NoiseError::Failed(format!("{}: {reason}", self.case.id)));
         };
         self.speedups.push(speedup);
@@ -160,7 +161,7 @@ fn summary(workloads: &[Compared], found: &DiscoveredDevice, processes: u32) -> 
     }
 }
 
-/// The figures of comparisons of a thing with itself.
+/// Computes rates of A/A comparisons.
 fn rates(speedups: &[&Speedup]) -> Rates {
     let share = |wanted: &dyn Fn(&Speedup) -> bool| {
         speedups.iter().filter(|speedup| wanted(speedup)).count() as f64 / speedups.len().max(1) as f64
@@ -179,8 +180,8 @@ fn rates(speedups: &[&Speedup]) -> Rates {
     }
 }
 
-/// What is compared with itself: products, which compute, sums of two arrays, which move memory and of which the shortest is
-/// hardly more than its launch, and a step of training, which does both.
+/// Workloads of the A/A tests: matmuls (compute-bound), array additions (memory-bound; the shortest is dominated by
+/// launch overhead), and a training step, which has both.
 fn entries(found: &DiscoveredDevice) -> Result<Vec<Entry>, NoiseError> {
     let trials = platforms::of(found.device).trials(found.software);
     let products = trials.noise_products.iter().map(|&size| Shape::new(size, size, size).map(Into::into));
@@ -209,7 +210,7 @@ fn failed(error: impl Display) -> NoiseError {
     NoiseError::Failed(error.to_string())
 }
 
-/// The case and its twin, compared.
+/// Assignment of a case and its copy, compared with each other.
 fn twice(case: &Case, index: u32, found: &DiscoveredDevice) -> Assignment {
     let named = |name: char| Case { id: format!("{}#{name}{index}", case.id).into(), ..case.clone() };
     let sets = devices::sets(found, case.regime, case.bytes.unwrap_or(0));
@@ -219,7 +220,8 @@ fn twice(case: &Case, index: u32, found: &DiscoveredDevice) -> Assignment {
         AssignedCase { case: first, against: None, sets, kernels: None },
         AssignedCase { case: second, against, sets, kernels: None },
     ];
-    // Neither an earlier look at the noise nor a long warm-up: what counts is how two arms in one process differ.
+    // The noise floor of earlier runs and a long warm-up are irrelevant: only the difference of two arms in one process
+    // counts.
     let timing = Options {
         margin: LEAST_MARGIN,
         warm_up: Duration::from_millis(50),
@@ -230,7 +232,7 @@ fn twice(case: &Case, index: u32, found: &DiscoveredDevice) -> Assignment {
         energy: false,
         ..Options::default()
     };
-    // What the mock device does here: noise of a percent.
+    // On the mock device: 1 % noise.
     let mock = vec![Rule { noise: 0.01, ..Rule::default() }];
     let (device, seed) = (found.facts(), u64::from(index));
     Assignment {
@@ -247,7 +249,7 @@ fn twice(case: &Case, index: u32, found: &DiscoveredDevice) -> Assignment {
     }
 }
 
-/// Keeps the records of one comparison.
+/// Listener that collects the records of one comparison.
 struct Comparison<'a> {
     records: Vec<Record>,
     interrupted: &'a dyn Fn() -> bool,
@@ -298,7 +300,7 @@ mod tests {
         };
         let nothing = || Compared { case: Case::default(), stopwatch: "wall".into(), speedups: Vec::new() };
         let device = DiscoveredDevice::named(Device::Mock(0), "mock");
-        // Of three workloads one cannot be timed here at all.
+        // One of three workloads cannot be timed.
         let of = |middle| {
             summary(
                 &[

@@ -1,4 +1,4 @@
-//! What is known of a device's noise, and the margin that follows from it.
+//! Saved noise of a device, and the margin derived from it.
 
 use crate::cache;
 use crate::clock_notes;
@@ -10,95 +10,95 @@ use chrono::{DateTime, Local, TimeDelta};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// A machine changes: after so many days its noise is measured again.
+/// Maximum age in days of saved noise, because machines change.
 const LASTS_DAYS: i64 = 30;
 
-/// Clocks of machines that share a home differ, but not by more than this.
+/// Maximum clock difference in days between machines that share a home directory.
 const AHEAD_DAYS: i64 = 1;
 
-/// What the figures mean; raised when they come to mean something else.
+/// Version of the meaning of the figures; incremented when it changes.
 pub const VERSION: u32 = 1;
 
-/// A floor above this would make everything the same: a verdict is of differences twice as large.
+/// Maximum floor. The margin is twice the floor, so that a larger one would make every verdict SAME.
 const MOST: f64 = 0.4;
 
-/// What was found by comparing workloads with themselves. Files of early versions, which know no policy, are outdated.
+/// Result of A/A tests. Files of early versions have no policy and count as outdated.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Noise {
-    /// What its figures mean: [`VERSION`].
+    /// Version of the figures: [`VERSION`].
     pub version: u32,
-    /// The device, e.g. `cuda:0`.
+    /// Device, e.g. `cuda:0`.
     pub device: String,
-    /// Tells it from any other.
+    /// Unique identity of the device.
     pub identity: String,
-    /// Driver and versions.
+    /// Driver and its version.
     pub driver: String,
-    /// How its clocks were set.
+    /// Clock settings during the measurement.
     pub policy: String,
-    /// When.
+    /// Time of the measurement (RFC 3339).
     pub measured: String,
-    /// Worker processes that the comparisons were spread over.
+    /// Number of worker processes that made the comparisons.
     pub processes: u32,
-    /// What was compared with itself.
+    /// Workloads that were compared with themselves.
     pub workloads: Vec<WorkloadNoise>,
-    /// Of all comparisons together.
+    /// Rates over all comparisons.
     #[serde(flatten)]
     pub total: Rates,
-    /// The middle one of the workloads' floors: one that cannot be timed well here says nothing of the others.
+    /// Median floor of all workloads; robust against a workload that cannot be timed well.
     pub middle_floor: f64,
-    /// The margin that verdicts on this device use from now on.
+    /// Margin for later verdicts on this device.
     pub margin: f64,
 }
 
-/// The noise of one workload at one size.
+/// Noise of one workload at one size.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct WorkloadNoise {
-    /// What was compared with itself.
+    /// Id of the case.
     pub case: String,
-    /// The clock.
+    /// Stopwatch.
     pub stopwatch: String,
-    /// What came of it.
+    /// Rates of its comparisons.
     #[serde(flatten)]
     pub rates: Rates,
 }
 
-/// What came of comparisons of a thing with itself.
+/// Rates of A/A comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Rates {
-    /// Comparisons made.
+    /// Number of comparisons.
     pub comparisons: u32,
-    /// Share of them that found a difference larger than the margin, where there is none.
+    /// Share of comparisons that reported a difference above the margin.
     pub false_verdict_rate: f64,
-    /// Share of them whose 95 % interval does not hold 1.
+    /// Share of comparisons whose 95 % interval does not contain 1.
     pub interval_miss_rate: f64,
-    /// Share of them that ended as SAME; the rest was inconclusive.
+    /// Share of comparisons with verdict SAME; the remainder was inconclusive.
     pub same_rate: f64,
-    /// 95 % of the ratios were within this share of 1.
+    /// 95th percentile of the relative deviation of a ratio from 1.
     pub floor: f64,
 }
 
-/// What verdicts on a device go by.
+/// Noise floor that verdicts on a device use.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Floor {
     floor: f64,
-    /// Why what was once found is not used.
+    /// Reason why the saved noise is ignored, if it is.
     pub note: Option<String>,
 }
 
 impl Floor {
-    /// What was found on this device, as long as it holds.
+    /// Loads the saved noise of a device, if it is still valid.
     pub fn of(found: &DiscoveredDevice) -> Self {
         path(&found.identity).map_or_else(Self::default, |path| Self::kept(&path, found))
     }
 
-    /// What was found on a device of an earlier run, as far as it holds for the policy of clocks of then.
+    /// Loads the noise of a device of an earlier run; it is valid if it was measured under `policy`.
     pub fn under(found: &DiscoveredDevice, policy: &str) -> Self {
         path(&found.identity).map_or_else(Self::default, |path| Self::read(&path, found, policy))
     }
 
-    /// What a file says of this device.
+    /// Loads the noise of a device from a file.
     pub fn kept(path: &Path, found: &DiscoveredDevice) -> Self {
         Self::read(path, found, &policy(found))
     }
@@ -116,47 +116,45 @@ impl Floor {
         }
     }
 
-    /// The margin for verdicts: what was asked for, or twice the middle floor that was found if that is more.
-    pub fn margin(&self, asked: f64) -> f64 {
-        asked.max(2.0 * self.floor)
+    /// Margin for verdicts: the maximum of the requested margin and twice the median floor.
+    pub fn margin(&self, requested: f64) -> f64 {
+        requested.max(2.0 * self.floor)
     }
 }
 
 fn note(device: Device, why: &str) -> String {
-    format!(
-        "{device}: the noise that was once found is not used, because {why}; see `calorimeter noise --device {device}`"
-    )
+    format!("{device}: the saved noise floor is ignored: {why}; measure it with `calorimeter noise --device {device}`")
 }
 
-/// Why noise says nothing of a device as it is now.
+/// Returns the reason why saved noise does not apply to the device in its current state.
 fn outdated(noise: &Noise, found: &DiscoveredDevice, policy: &str, now: DateTime<Local>) -> Option<String> {
     if !(0.0..=MOST).contains(&noise.middle_floor) {
-        return Some(format!("ratios that differ by {:.0} % are not noise", 100.0 * noise.middle_floor));
+        return Some(format!("a floor of {:.0} % is implausible", 100.0 * noise.middle_floor));
     }
     if noise.version != VERSION {
-        return Some("another version of this program found it".into());
+        return Some("it was measured by another version of this program".into());
     }
     if noise.identity != found.identity {
-        return Some(format!("it is that of another device, {}", noise.identity));
+        return Some(format!("it belongs to another device, {}", noise.identity));
     }
     if noise.driver != found.driver {
-        return Some(format!("it was found under another driver ({}, now {})", noise.driver, found.driver));
+        return Some(format!("it was measured with another driver ({}, now {})", noise.driver, found.driver));
     }
     if noise.policy != policy {
         let [then, now] = [&noise.policy, policy].map(|policy| if policy.is_empty() { "unknown" } else { policy });
-        return Some(format!("clocks and power were set differently ({then}; now {now})"));
+        return Some(format!("clock and power settings differ ({then}; now {now})"));
     }
     let Ok(measured) = DateTime::parse_from_rfc3339(&noise.measured) else {
-        return Some("nobody knows when it was found".into());
+        return Some("its date is invalid".into());
     };
     let (age, day) = (now.signed_duration_since(measured), measured.date_naive());
     if age < -TimeDelta::days(AHEAD_DAYS) {
-        return Some(format!("it is from the future, {day}"));
+        return Some(format!("its date {day} is in the future"));
     }
-    (age > TimeDelta::days(LASTS_DAYS)).then(|| format!("it was found on {day}, more than {LASTS_DAYS} days ago"))
+    (age > TimeDelta::days(LASTS_DAYS)).then(|| format!("it was measured on {day}, more than {} days ago", LASTS_DAYS))
 }
 
-/// How a device's clocks are set at this moment.
+/// Current clock settings of a device.
 pub fn policy(found: &DiscoveredDevice) -> String {
     let facts = found.facts();
     let sensors = platforms::of(found.device).sensors(found.device, &facts).ok();
@@ -189,16 +187,16 @@ mod tests {
         for (noise, policy, why) in [
             (Noise { measured: days(31), ..noise.clone() }, "power limit 700 W", "more than 30 days ago"),
             (Noise { version: 0, ..noise.clone() }, "power limit 700 W", "another version of this program"),
-            (Noise { middle_floor: 1.6, ..noise.clone() }, "power limit 700 W", "differ by 160 % are not noise"),
-            (Noise { middle_floor: -0.1, ..noise.clone() }, "power limit 700 W", "are not noise"),
-            (Noise { measured: String::new(), ..noise.clone() }, "power limit 700 W", "nobody knows when"),
-            (Noise { measured: days(-2), ..noise.clone() }, "power limit 700 W", "from the future"),
+            (Noise { middle_floor: 1.6, ..noise.clone() }, "power limit 700 W", "a floor of 160 % is implausible"),
+            (Noise { middle_floor: -0.1, ..noise.clone() }, "power limit 700 W", "is implausible"),
+            (Noise { measured: String::new(), ..noise.clone() }, "power limit 700 W", "date is invalid"),
+            (Noise { measured: days(-2), ..noise.clone() }, "power limit 700 W", "in the future"),
             (Noise { driver: "0.9".into(), ..noise.clone() }, "power limit 700 W", "another driver (0.9, now 1.0)"),
             (Noise { identity: "another".into(), ..noise.clone() }, "power limit 700 W", "another device"),
             (noise, "power limit 700 W, clock locked at base", "now power limit 700 W, clock locked at base"),
         ] {
-            let told = outdated(&noise, &found, policy, now).unwrap();
-            assert!(told.contains(why), "{told}");
+            let reason = outdated(&noise, &found, policy, now).unwrap();
+            assert!(reason.contains(why), "{reason}");
         }
     }
 }

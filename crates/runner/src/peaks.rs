@@ -1,4 +1,4 @@
-//! The most that a device reaches, measured by probes of our own: the roof that times are held against.
+//! Peaks of a device, measured by probes: the roofline that times are compared with.
 
 mod forms;
 mod kinds;
@@ -24,8 +24,8 @@ use calorimeter_case::record::Roofline;
 use calorimeter_sinks::Record;
 use std::path::Path;
 
-/// The peaks of memory and of products of some kinds: those of an earlier run where the device, its driver and its clocks
-/// are the same, or measured now. None on the mock device.
+/// Returns the peaks of memory and of the given kinds of GEMM. They are loaded from an earlier run if device, driver
+/// and clock settings match, and otherwise measured. `None` on the mock device.
 pub fn of(
     kinds: &[ProductKind],
     known: &mut Option<Peaks>,
@@ -38,7 +38,7 @@ pub fn of(
     let path = path(kept, probe);
     let peaks = known.get_or_insert_with(|| match read(path.as_deref(), probe) {
         Ok(kept) => kept.unwrap_or_else(|| probe.nothing()),
-        Err(why) => Peaks { refused: Some(format!("kept peaks are not used: {why}")), ..probe.nothing() },
+        Err(why) => Peaks { refused: Some(format!("cached peaks are ignored: {why}")), ..probe.nothing() },
     });
     let mut new = false;
     if peaks.memory_gbps.is_none() && !peaks.failed.contains_key(&Limit::Memory) {
@@ -59,13 +59,13 @@ pub fn of(
     if new {
         peaks.save(path.as_deref());
     }
-    let told = peaks.clone();
+    let result = peaks.clone();
     peaks.refused = None;
-    Some(told)
+    Some(result)
 }
 
-/// Probes products again that a case outdid; answers what was in the way. Where others use the machine, they may have
-/// disturbed the probe's load.
+/// Measures GEMM peaks again that a case exceeded; returns the failures. This applies only to devices with shared
+/// memory, where other processes may have disturbed the probe.
 pub fn settle(
     roof: &Roofline,
     kinds: &[ProductKind],
@@ -78,7 +78,9 @@ pub fn settle(
     for &kind in &outdone {
         match probe.products(kind) {
             Ok(peak) => peaks.raise(kind, peak),
-            Err(why) => failed.push(format!("it outdid the peak of {kind}, which could not be measured again: {why}")),
+            Err(why) => {
+                failed.push(format!("faster than the peak of {kind}, which could not be measured again: {why}"))
+            }
         }
     }
     if !outdone.is_empty() {
@@ -87,9 +89,9 @@ pub fn settle(
     failed
 }
 
-/// Measures a case again that is faster than a peak, in turns with probes as large as itself: the device may have been
-/// slower when its peak was measured, or another form of product is faster. Then the peak is raised to what the probe
-/// reaches, never to what the case does. The error says why the case is no result, the answer what is left to be said.
+/// Measures a case again that is faster than a peak, interleaved with probes of its own size. The device may have been
+/// slower when the peak was measured, or another GEMM shape may be faster. The peak is then raised to the rate of the
+/// probe, never to that of the case. Returns warnings, or as an error the reason why the time is implausible.
 pub fn again(
     record: &Record,
     over: &[Limit],
@@ -114,14 +116,14 @@ fn looked_at(record: &Record, over: &[Limit], known: &mut Peaks, turns: &mut dyn
             Judgment::Possible(found) => found,
             Judgment::Unclear(why) => {
                 let peaks = over.iter().map(Limit::to_string).collect::<Vec<_>>().join(" and ");
-                doubts.push(format!("its rate is more than the measured peak of {peaks}, and may be wrong: {why}"));
+                doubts.push(format!("rate above the measured peak of {peaks}, possibly wrong: {why}"));
                 continue;
             }
         };
         match (found.what, found.form) {
             (Limit::Products(kind), Some(form)) => match turns.sustained(kind, form) {
                 Ok(sustained) => known.raise(kind, Peak { burst: found.rate.max(sustained), sustained }),
-                Err(why) => doubts.push(format!("a faster product than that of the peak could not be kept up: {why}")),
+                Err(why) => doubts.push(format!("a matmul faster than the peak could not be sustained: {why}")),
             },
             _ => known.raise_memory(found.rate),
         }
@@ -132,8 +134,8 @@ fn looked_at(record: &Record, over: &[Limit], known: &mut Peaks, turns: &mut dyn
     Ok(doubts)
 }
 
-/// Whether a rate of memory is possible, although the case was slower in turns with the probe, which leaves it nothing in
-/// the cache.
+/// Checks the memory rate of a case against the peak. The case was slower interleaved with the probe, which evicts its
+/// operands from the cache.
 fn repeated(record: &Record, peak: f64) -> Result<(), String> {
     let slowest = record.time.time_ns.map(|time| time.hi.unwrap_or(time.median));
     let Some((bytes, nanos)) = record.case.bytes.zip(slowest) else { return Ok(()) };
@@ -142,12 +144,12 @@ fn repeated(record: &Record, peak: f64) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "{percent:.0} % of what copies and reads of memory reach, and slower in turns with them: a cache held its operands"
+        "{percent:.0} % of the measured memory bandwidth, and slower when interleaved with probes: operands were cached"
     ))
 }
 
 impl Peaks {
-    /// Looks at memory and at the cache until they do not contradict each other; answers whether there is something new.
+    /// Measures memory and cache until they are consistent; returns true if there are new values.
     fn look_at_memory(&mut self, probe: &mut Probe<'_>) -> bool {
         const TIMES: u32 = 3;
         let mut cache = Looks::default();
@@ -168,8 +170,8 @@ impl Peaks {
         let (memory, cache) = (self.memory_gbps.take().unwrap_or_default(), self.cache_gbps.take().unwrap_or_default());
         self.memory_looks = Looks::default();
         let why = format!(
-            "copies and reads reached {memory:.1} GB/s in memory and {cache:.1} GB/s in the cache, which is never slower: \
-             others use this machine too much"
+            "copies and reads reached {memory:.1} GB/s in memory but only {cache:.1} GB/s in the cache: \
+             other processes use too much of this machine"
         );
         self.fail(Limit::Memory, why);
         false
@@ -195,11 +197,11 @@ fn read(path: Option<&Path>, probe: &Probe<'_>) -> Result<Option<Peaks>, String>
     Ok(kept(path)?.filter(same).map(|peaks| peaks.trusted(probe.shares_memory())))
 }
 
-/// What a file holds, as long as a device could reach it.
+/// Reads peaks from a file; fails if a rate is impossible.
 pub fn kept(path: &Path) -> Result<Option<Peaks>, String> {
     let peaks = cache::read::<Peaks>(path)?;
     match peaks.as_ref().and_then(Peaks::impossible) {
-        Some(rate) => Err(format!("{} holds {rate}, which no device reaches", path.display())),
+        Some(rate) => Err(format!("{}: impossible rate {rate}", path.display())),
         None => Ok(peaks),
     }
 }
@@ -264,7 +266,7 @@ mod tests {
         // Two sets of 8 MB stay in the cache.
         let cache = place(&record(1_000, 8_000_000, 4_000.0, 2), &peaks(), &[BF16], 1.0, CACHE).unwrap();
         assert_eq!((cache.bound.as_str(), cache.peak_gbps), ("cache", Some(9000.0)));
-        // One set that is larger by far does not.
+        // One much larger set does not fit.
         let large = Record {
             execution: Execution { rotation: None, ..record(1_000, 8 * CACHE, 4e6, 1).execution },
             ..record(1_000, 8 * CACHE, 4e6, 1)
@@ -283,8 +285,8 @@ mod tests {
         let mut peaks = Peaks { memory_gbps: None, ..peaks() };
         peaks.fail(Limit::Products(F32), "no kernel".into());
         peaks.fail(Limit::Memory, "no buffer".into());
-        assert_eq!(peaks.missing(&[BF16]), ["the peak of memory could not be measured: no buffer"]);
-        assert_eq!(peaks.missing(&[F32])[0], "the peak of f32 could not be measured: no kernel");
+        assert_eq!(peaks.missing(&[BF16]), ["cannot measure the peak of memory: no buffer"]);
+        assert_eq!(peaks.missing(&[F32])[0], "cannot measure the peak of f32: no kernel");
         let kept: Peaks = serde_json::from_value(serde_json::to_value(&peaks).unwrap()).unwrap();
         assert!(kept.failed.is_empty() && kept.products.len() == 1);
         let file = serde_json::to_value(&peaks).unwrap();
@@ -300,10 +302,10 @@ mod tests {
         assert!(kept.contradict());
         let trusted = kept.clone().trusted(true);
         assert_eq!((trusted.memory_gbps, trusted.cache_gbps, trusted.products), (None, None, kept.products.clone()));
-        assert_eq!(trusted.memory_looks, Looks::default(), "what contradicts itself is forgotten");
-        // A device of its own has caches and memory that are measured well enough.
+        assert_eq!(trusted.memory_looks, Looks::default(), "contradictory samples are dropped");
+        // A dedicated device has caches and memory whose measurements are reliable.
         assert_eq!(kept.clone().trusted(false), kept);
-        // A probe shows that memory is faster than the cache was once seen to be: then the cache was seen wrongly.
+        // The probe shows that memory is faster than the recorded cache rate, so the cache rate is dropped.
         let mut raised = Peaks { memory_gbps: Some(10.0), cache_gbps: Some(16.7), ..peaks() };
         raised.raise_memory(20.0);
         assert_eq!((raised.memory_gbps, raised.cache_gbps), (Some(20.0), None));
@@ -322,7 +324,7 @@ mod tests {
         for (rates, kept) in [(&[][..], 0), (&[15.0, 30.0], 2)] {
             let again = with(rates).trusted(true);
             assert_eq!((again.memory_gbps, again.cache_gbps), (None, None), "{rates:?}");
-            assert_eq!(again.memory_looks.interval().is_some(), kept > 0, "the looks stay");
+            assert_eq!(again.memory_looks.interval().is_some(), kept > 0, "the samples are kept");
         }
     }
 
@@ -333,9 +335,9 @@ mod tests {
         let mut file = serde_json::to_value(peaks()).unwrap();
         let products = file.as_object_mut().unwrap().remove("products").unwrap();
         cache::keep(&path, &file);
-        assert!(cache::read::<Peaks>(&path).unwrap_err().contains("a.json cannot be read: missing field `products`"));
+        assert!(cache::read::<Peaks>(&path).unwrap_err().contains("a.json: missing field `products`"));
         file["products"] = products;
-        // Of a kind that only another version has a probe for.
+        // Kind that only another version can probe.
         file["products"]["f4"] = file["products"]["bf16"].clone();
         cache::keep(&path, &file);
         assert_eq!(cache::read::<Peaks>(&path), Ok(Some(peaks())));
@@ -362,12 +364,12 @@ mod tests {
         };
         assert_eq!(doubts(record(10_000_000_000, 8_000_000, 10_000.0, 20)), [Limit::Products(BF16)]);
         assert_eq!(doubts(record(1_000, 50_000_000, 10_000.0, 20)), [Limit::Memory]);
-        // Two sets of a megabyte stay in the cache, whose speed has no such limit.
+        // Two sets of 1 MB stay in the cache, whose rate is not limited by the memory peak.
         assert!(doubts(record(1_000, 1_000_000, 100.0, 2)).is_empty());
         assert!(doubts(record(8_150_000_000, 8_000_000, 10_000.0, 20)).is_empty());
     }
 
-    /// Looks that are given beforehand.
+    /// Probe with scripted results.
     struct Scripted {
         looks: Vec<Vec<Share>>,
         sustained: f64,
@@ -376,7 +378,7 @@ mod tests {
 
     impl Turns for Scripted {
         fn look(&mut self, _: &[Limit]) -> Result<Vec<Share>, String> {
-            if self.looks.is_empty() { Err("no look was left".into()) } else { Ok(self.looks.remove(0)) }
+            if self.looks.is_empty() { Err("no sample remains".into()) } else { Ok(self.looks.remove(0)) }
         }
 
         fn sustained(&mut self, _: ProductKind, _: Shape) -> Result<f64, String> {
@@ -396,7 +398,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_after_a_second_look_is_the_rate_of_the_probe() {
-        // 1000 TFLOP/s at first, which no second look saw.
+        // 1000 TFLOP/s at first, which no later sample confirms.
         let fast = record(10_000_000_000, 8_000_000, 10_000.0, 20);
         let mut known = peaks();
         assert_eq!(
@@ -409,10 +411,10 @@ mod tests {
             Ok(vec![])
         );
         assert_eq!(known.products[&BF16], Peak { burst: 820.0, sustained: 700.0 });
-        // The next case is doubted as the first one was.
+        // The next case is doubted like the first.
         let roof = place(&fast, &known, &[BF16], 1.0, CACHE).unwrap();
         assert_eq!(doubtful(&fast, &roof, &[BF16], CACHE), [Limit::Products(BF16)]);
-        // A probe that is slower than the peak changes nothing.
+        // A probe slower than the peak changes nothing.
         assert_eq!(
             looked_at(
                 &fast,
@@ -431,10 +433,7 @@ mod tests {
         let mut known = peaks();
         let mut apart = looks(Limit::Products(BF16), &[1.1, 1.3, 1.5, 1.7], 900.0);
         let doubts = looked_at(&fast, &[Limit::Products(BF16)], &mut known, &mut apart).unwrap();
-        assert!(
-            doubts[0].starts_with("its rate is more than the measured peak of bf16, and may be wrong"),
-            "{doubts:?}"
-        );
+        assert!(doubts[0].starts_with("rate above the measured peak of bf16, possibly wrong"), "{doubts:?}");
         assert_eq!(known, peaks());
     }
 
@@ -449,10 +448,10 @@ mod tests {
             &mut looks(Limit::Products(BF16), &[1.05, 1.06], 950.0),
         )
         .unwrap_err();
-        assert!(refused.starts_with("106 % of what the fastest of several products"), "{refused}");
+        assert!(refused.starts_with("106 % of the interleaved rate of the fastest of several matmuls"), "{refused}");
         let refused =
             looked_at(&fast, &[Limit::Memory], &mut known, &mut looks(Limit::Memory, &[2.0, 2.0], 4100.0)).unwrap_err();
-        assert!(refused.starts_with("200 % of what copies and reads of memory reached"), "{refused}");
+        assert!(refused.starts_with("200 % of the interleaved rate of memory copies and reads"), "{refused}");
         assert_eq!(known, peaks());
     }
 
@@ -460,15 +459,15 @@ mod tests {
     fn a_cache_that_held_the_operands_of_a_gpu_is_found_by_leaving_nothing_in_it() {
         let over = |nanos| {
             let mut known = peaks();
-            let mut seen = looks(Limit::Memory, &[0.8, 0.8], 4100.0);
+            let mut probe = looks(Limit::Memory, &[0.8, 0.8], 4100.0);
             let refused =
-                looked_at(&record(1_000, 50_000_000, nanos, 20), &[Limit::Memory], &mut known, &mut seen).err();
+                looked_at(&record(1_000, 50_000_000, nanos, 20), &[Limit::Memory], &mut known, &mut probe).err();
             (refused, known.memory_gbps)
         };
         let (refused, raised) = over(10_000.0);
-        assert!(refused.unwrap().starts_with("122 % of what copies and reads of memory reach"));
+        assert!(refused.unwrap().starts_with("122 % of the measured memory bandwidth"));
         assert_eq!((over(12_000.0), raised), ((None, Some(4100.0)), Some(4100.0)));
-        // Memory that others use may have been free for a moment.
+        // Memory shared with other processes may have been free for a moment.
         let mut shared = Scripted { shares_memory: true, ..looks(Limit::Memory, &[0.8, 0.8], 4100.0) };
         let fast = record(1_000, 50_000_000, 10_000.0, 20);
         assert_eq!(looked_at(&fast, &[Limit::Memory], &mut peaks(), &mut shared), Ok(vec![]));

@@ -1,4 +1,4 @@
-//! What will be measured, in which order: a pure function of resolved entries.
+//! Plan: all cases and their order, as a pure function of resolved entries.
 
 mod deal;
 mod group;
@@ -21,7 +21,7 @@ use regex::Regex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Every case of a run, in groups of cases that are compared with each other.
+/// All cases of a run, in groups of cases that are compared with each other.
 #[derive(Debug, Clone)]
 pub struct Plan {
     entries: Arc<[ResolvedEntry]>,
@@ -29,8 +29,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Plans resolved entries; a filter keeps the cases whose id it matches, and the baselines they are compared with. Which
-    /// device of several has a case does not depend on the filter, which may be about devices.
+    /// Plans resolved entries. A filter keeps the cases whose id matches, and their baselines. Cases are assigned to
+    /// devices before filtering, because the filter may refer to devices.
     pub fn new(entries: Vec<ResolvedEntry>, filter: Option<&Regex>) -> Self {
         let mut plan = Self::as_they_are(Self::deal(entries));
         if let Some(filter) = filter {
@@ -40,7 +40,7 @@ impl Plan {
         plan
     }
 
-    /// Every case of entries, each on the device of its entry.
+    /// Plans every case of the entries on the device of its entry.
     fn as_they_are(entries: Vec<ResolvedEntry>) -> Self {
         let entries: Arc<[ResolvedEntry]> = entries.into();
         let mut ids = IdsAndReasons::default();
@@ -56,56 +56,56 @@ impl Plan {
         Self { entries, groups }
     }
 
-    /// The groups in order.
+    /// Groups in plan order.
     pub fn groups(&self) -> &[Group] {
         &self.groups
     }
 
-    /// The groups in the order in which they are measured: device by device, and as good as drawn. A plan goes from small
-    /// to large, and so may the temperature of a device: in the plan's own order the one would pass for the other.
+    /// Groups in measurement order: device by device, pseudo-randomly shuffled. Plan order goes from small to large
+    /// sizes, and the temperature of a device may rise alike, so that the two effects would be confounded.
     pub fn drawn(&self) -> Vec<&Group> {
         let devices: HashMap<Device, usize> =
             self.groups.iter().enumerate().rev().map(|(at, group)| (self.entry(group).device, at)).collect();
-        let mut drawn: Vec<&Group> = self.groups.iter().collect();
-        drawn.sort_by_cached_key(|group| {
-            let lot = fnv1a(group.cases().first().map_or(&[], |case| case.id().as_bytes()));
-            // The last letters of a name move the low bits alone.
-            (devices[&self.entry(group).device], lot.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+        let mut groups: Vec<&Group> = self.groups.iter().collect();
+        groups.sort_by_cached_key(|group| {
+            let hash = fnv1a(group.cases().first().map_or(&[], |case| case.id().as_bytes()));
+            // The last characters of an id change only the low bits of the hash.
+            (devices[&self.entry(group).device], hash.wrapping_mul(0x9E37_79B9_7F4A_7C15))
         });
-        drawn
+        groups
     }
 
-    /// The number of cases.
+    /// Number of cases.
     pub fn len(&self) -> usize {
         self.groups.iter().map(Group::len).sum()
     }
 
-    /// Whether there is nothing to do.
+    /// True if the plan has no cases.
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
 
-    /// The id of every case in order.
+    /// Ids of all cases in plan order.
     pub fn ids(&self) -> impl Iterator<Item = &CaseId> {
         self.groups.iter().flat_map(Group::cases).map(PlannedCase::id)
     }
 
-    /// Every case in order, each with the reason if it is known that it cannot run.
+    /// All cases in plan order, each with the reason if it is unsupported.
     pub fn cases(&self) -> impl Iterator<Item = (Case, Result<(), &str>)> {
         self.groups.iter().flat_map(Group::cases).map(|planned| (planned.case(), planned.supported()))
     }
 
-    /// The entries of the configuration, every default filled in.
+    /// Entries of the configuration with all defaults filled in.
     pub fn entries(&self) -> &[ResolvedEntry] {
         &self.entries
     }
 
-    /// The entry that a group belongs to.
+    /// Entry of a group.
     pub fn entry(&self, group: &Group) -> &ResolvedEntry {
         &self.entries[group.entry]
     }
 
-    /// The devices that cases run on, and those that share the work and have none.
+    /// Devices of all cases, including devices of a fleet that got none.
     pub fn devices(&self) -> Vec<Device> {
         let mut devices: Vec<Device> = self.groups.iter().map(|group| self.entry(group).device).collect();
         devices.extend(self.entries.iter().flat_map(|entry| &entry.fleet));
@@ -144,12 +144,12 @@ mod tests {
         assert_eq!(on(0), "inference/linear/baseline/eager/cpu/bf16/m8-k8-n8");
         let gpu = ["eager", "fused"].map(|name| format!("inference/linear/baseline/{name}/cuda:0/bf16/m8-k8-n8"));
         assert_eq!(on(2), gpu.join(" "));
-        // A named device is taken at its word, also where it is not.
+        // A named device is accepted, even if it does not exist.
         let named = format!("device: cuda:1\n{text}");
         assert_eq!(plan(&named, &machine(0)).unwrap().devices(), [Device::Cuda(1)]);
         let error = plan(&format!("device: xpu\n{text}"), &machine(2)).unwrap_err().to_string();
-        let says = "inline.yml: models[0]: device xpu is not here; found: cuda:0 (a GPU), cuda:1 (a GPU), cpu";
-        assert!(error.starts_with(says), "{error}");
+        let expected = "inline.yml: models[0]: device xpu not found; available: cuda:0 (a GPU), cuda:1 (a GPU), cpu";
+        assert!(error.starts_with(expected), "{error}");
     }
 
     #[test]
@@ -181,7 +181,7 @@ mod tests {
                     let one = vec![Size::custom(axes.iter().enumerate().map(at).collect())];
                     let recipes = vec!["int8wo".parse().unwrap(), "mxfp4".parse().unwrap()];
                     let entry = Entry { element, recipes, ..Entry::new(Origin::command("sizes"), subject, one) };
-                    // A shape of which a product is too large to be counted is refused before.
+                    // Shapes whose element count overflows are rejected earlier.
                     let Ok(entries) = resolve(vec![entry], &Overrides::default(), &machine(1)) else { continue };
                     sizes += Plan::new(entries, None).cases().count();
                 }
@@ -224,7 +224,7 @@ models: [{shapes: [{name: custom, shapes: [[8, 8, 8]]}]}]";
         assert!(graph.cases().iter().all(|case| case.supported().unwrap_err().starts_with("graph: only `native`")));
         let cold = plan.groups().iter().find(|group| group.regime() == Regime::DeviceCold).unwrap();
         assert!(cold.cases()[0].supported().is_ok() && cold.cases()[1].supported().is_err());
-        // What cannot run is compared with what can, never the other way round.
+        // Unsupported cases are compared with supported ones, never the reverse.
         assert_eq!((cold.against(0), cold.against(1), graph.against(1)), (None, Some(0), None));
     }
 

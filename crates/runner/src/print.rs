@@ -1,4 +1,4 @@
-//! What is printed to be read on.
+//! Printing of results to standard output.
 
 use crate::shown::shown;
 use calorimeter_sinks::terminal::WIDTH;
@@ -11,24 +11,23 @@ pub fn print(text: &str) -> Result<()> {
     heard(out.write_all(shown(text).as_bytes()).and_then(|()| out.flush()))
 }
 
-/// How many characters a line of standard output takes. A file has no width, and gets lines of the usual one.
+/// Line width of standard output in characters; the default width if it is not a terminal.
 pub fn width() -> usize {
     width_of(stdout())
 }
 
-/// The same of another output.
+/// Line width of an output in characters; the default width if it is not a terminal.
 pub fn width_of(output: impl AsFd) -> usize {
     terminal_width(output).unwrap_or(WIDTH)
 }
 
-/// How many characters a line takes, if the output is a terminal.
+/// Line width in characters if the output is a terminal.
 pub fn terminal_width(output: impl AsFd) -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(output).ok()?;
     (size.ws_col > 0).then_some(size.ws_col.into())
 }
 
-/// A reader that has gone away, such as `head`, has seen enough; anything else that keeps text from being written is an
-/// error.
+/// Treats a broken pipe as success: the reader, such as `head`, has read enough. Other errors are returned.
 pub fn heard(written: Result<()>) -> Result<()> {
     written.or_else(|error| if error.kind() == ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
 }

@@ -1,7 +1,8 @@
-//! The whole program, with recipes, shapes, operators, models, devices, implementations and sinks of somebody else's.
+//! The complete program, extensible by recipes, shapes, operators, models, devices, implementations and sinks of other
+//! crates.
 
+use crate::log_line::log_line;
 use crate::platforms::{self, Platform};
-use crate::tell::tell;
 use crate::{Exit, cli, dialects, worker};
 use calorimeter_case::{DeviceKind, Implementation};
 use calorimeter_recipes::Family;
@@ -13,8 +14,9 @@ use calorimeter_zoo::{
 };
 use std::process::ExitCode;
 
-/// The program `calorimeter`, to which an outside crate adds what is its own: each addition has a name in YAML files, stands
-/// in `list`, in the JSON Schema and in suggestions, and runs with gate, workers and tables like ours.
+/// Builder of the program `calorimeter`, to which another crate adds its own parts. Each addition has a name in YAML
+/// files, appears in `list`, in the JSON Schema and in suggestions, and uses the same gate, workers and tables as the
+/// built-in parts.
 ///
 /// ```no_run
 /// use calorimeter_runner::Calorimeter;
@@ -44,28 +46,28 @@ pub struct Calorimeter {
 }
 
 impl Calorimeter {
-    /// The program as it is.
+    /// Creates the program without additions.
     pub fn new() -> Self {
         dialects::name_ours();
         Self::default()
     }
 
-    /// A family of recipes.
+    /// Adds a family of recipes.
     pub fn recipe(self, family: &'static Family) -> Self {
         self.noting(calorimeter_recipes::Recipe::register(family))
     }
 
-    /// A generator of shapes.
+    /// Adds a shape generator.
     pub fn shapes(self, generator: &'static Generator) -> Self {
         self.noting(calorimeter_shapes::register(generator))
     }
 
-    /// A sink, which writes files of its own after each run.
+    /// Adds a sink, which writes its own files after each run.
     pub fn sink(self, sink: &'static dyn Sink) -> Self {
         self.noting(calorimeter_sinks::register(sink))
     }
 
-    /// An operator, and the ways to run it: `|ways| ways.burn().cube()`.
+    /// Adds an operator and its implementations, e.g. `|ways| ways.burn().cube()`.
     pub fn operator<O: Operation>(
         self,
         operator: O,
@@ -74,7 +76,7 @@ impl Calorimeter {
         self.noting(register_operator(operator).map(ways))
     }
 
-    /// A model, to which every recipe applies, and the ways to run it.
+    /// Adds a model and its implementations; every recipe applies to it.
     pub fn model<D: Definition>(
         self,
         model: D,
@@ -83,18 +85,18 @@ impl Calorimeter {
         self.noting(register_model(model).map(ways))
     }
 
-    /// A platform, whose devices are found, listed, chosen and timed like ours; [`way`](Self::way)
-    /// says what runs on them.
+    /// Adds a platform. Its devices are discovered, listed, selected and timed like built-in ones; [`way`](Self::way)
+    /// adds implementations for them.
     pub fn platform(self, platform: &'static dyn Platform) -> Self {
         self.noting(platforms::register(platform))
     }
 
-    /// An implementation, with a line about it. [`way`](Self::way) says what runs in it.
+    /// Adds an implementation with a one-line description; [`way`](Self::way) adds its workloads.
     pub fn implementation(self, name: &'static str, about: &'static str) -> Self {
         self.noting(Implementation::register(name, about))
     }
 
-    /// What runs an operator or a model, whosever it is, in an implementation on a kind of device.
+    /// Adds the code that runs an operator or model in an implementation on a device kind.
     pub fn way(self, subject: &str, implementation: &str, kind: DeviceKind, opener: impl Opener) -> Self {
         let implementation = match implementation.parse::<Implementation>() {
             Ok(implementation) => implementation,
@@ -111,10 +113,10 @@ impl Calorimeter {
         self
     }
 
-    /// Runs the program: as a worker if it was started as one, else what the command line says.
+    /// Runs the program: as a worker if it was started as one, otherwise the command line.
     pub fn main(self) -> ExitCode {
         if !self.refused.is_empty() {
-            self.refused.iter().for_each(|why| tell!("error: {why}"));
+            self.refused.iter().for_each(|why| log_line!("error: {why}"));
             return Exit::Usage.into();
         }
         platforms::name_ours();

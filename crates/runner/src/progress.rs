@@ -1,4 +1,4 @@
-//! What the terminal shows while a run goes on: records on standard output, progress on standard error.
+//! Terminal output during a run: records on standard output, progress on standard error.
 
 mod bar;
 mod left;
@@ -8,9 +8,9 @@ pub use bar::Bar;
 pub use line::Told;
 
 use crate::clock_lock;
+use crate::log_line::log_line;
 use crate::print::{print, width};
 use crate::run::Prepared;
-use crate::tell::tell;
 use crate::worker::{Event, Listener, Stage};
 use calorimeter_case::CaseId;
 use calorimeter_sinks::Record;
@@ -19,57 +19,57 @@ use left::Left;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How records are printed as they come.
+/// Output format of records during a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// A table for people.
+    /// Human-readable table.
     Table,
-    /// One JSON object a line.
+    /// JSON object per line.
     Jsonl,
 }
 
-/// Set by Ctrl-C; a second one ends the program at once.
+/// Set by the first Ctrl-C; a second one exits immediately.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Begins to listen for Ctrl-C.
+/// Installs the Ctrl-C handler.
 pub fn listen_for_interrupts() {
-    let heard = ctrlc::set_handler(|| {
+    let installed = ctrlc::set_handler(|| {
         if INTERRUPTED.swap(true, Ordering::SeqCst) {
             clock_lock::undo_all();
             std::process::exit(130);
         }
-        tell!("\ninterrupted: finishing the journal; once more to quit at once");
+        log_line!("\ninterrupted: finishing the journal; press Ctrl-C again to quit immediately");
     });
-    if let Err(error) = heard {
-        tell!("warning: cannot listen for Ctrl-C: {error}");
+    if let Err(error) = installed {
+        log_line!("warning: cannot install the Ctrl-C handler: {error}");
     }
 }
 
-/// Whether Ctrl-C was pressed.
+/// True after Ctrl-C.
 pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::SeqCst)
 }
 
-/// A terminal, or whatever the output goes to.
+/// Listener that prints records and progress.
 pub struct Terminal {
     format: Format,
     table: Option<LiveTable>,
     bar: Bar,
-    /// Cases that have ended, of so many.
+    /// Number of finished cases, and of all cases.
     done: u64,
     of: u64,
-    /// Devices that are at work.
+    /// Number of busy devices.
     devices: usize,
     left: Left,
     begun: Instant,
-    /// When something was heard last.
+    /// Time of the last event.
     heard: Instant,
     doing: Option<Doing>,
-    /// The first record that could not be printed ends the printing, not the run.
+    /// Result of printing. After the first error printing stops, but the run continues.
     printed: std::io::Result<()>,
 }
 
-/// What is being done to a case, and since when.
+/// Current stage, its start, and the displayed case.
 struct Doing {
     stage: Stage,
     since: Instant,
@@ -77,16 +77,16 @@ struct Doing {
     shown: Instant,
 }
 
-/// How long the line names a case: those that are measured take turns.
+/// Minimum time for which a case id is displayed, because interleaved cases alternate quickly.
 const NAMED: Duration = Duration::from_secs(1);
 
 impl Terminal {
-    /// Progress is shown only where standard error is a terminal.
+    /// Creates a listener with a table. Progress is shown only if standard error is a terminal.
     pub fn new(format: Format, color: Color) -> Self {
         Self { table: Some(LiveTable::new(color).as_wide_as(width())), ..Self::without_rows(format) }
     }
 
-    /// The same for a table that is printed when all its records are there.
+    /// Creates a listener without a live table; the caller prints the table at the end.
     pub fn without_rows(format: Format) -> Self {
         let now = Instant::now();
         Self {
@@ -104,14 +104,14 @@ impl Terminal {
         }
     }
 
-    /// The same for a run of which it is predicted how long it takes.
+    /// Adds the predicted duration of a run for the estimate of the remaining time.
     pub fn expecting(self, run: &Prepared) -> Self {
-        // Nobody waits for what nobody sees.
-        let left = if self.bar.is_seen() { Left::of(run.predicted()) } else { Left::default() };
-        Self { left, ..self }
+        // The estimate is skipped if the progress line is hidden.
+        let remaining = if self.bar.is_seen() { Left::of(run.predicted()) } else { Left::default() };
+        Self { left: remaining, ..self }
     }
 
-    /// Takes the bar away, and answers whether all was printed.
+    /// Removes the progress line and returns the result of printing.
     pub fn finish(self) -> std::io::Result<()> {
         self.bar.clear();
         self.printed
@@ -146,13 +146,13 @@ impl Terminal {
         self.heard = self.begun;
         already.iter().for_each(|case| self.left.end(case, false));
         if !already.is_empty() {
-            tell!("{} of {cases} cases are done already", already.len());
+            log_line!("{} of {cases} cases are already finished", already.len());
         }
     }
 
     fn touched(&mut self, case: CaseId, stage: Stage) {
         let now = Instant::now();
-        // As the pool charges it: what passed belongs to the case that is touched now.
+        // Like the pool: the elapsed time is charged to the case of this event.
         self.left.spend(&case, stage, now.duration_since(self.heard).as_secs_f64());
         self.heard = now;
         match &mut self.doing {
@@ -169,16 +169,16 @@ impl Terminal {
     fn draw(&mut self) {
         let doing = self.doing.as_ref();
         let doing = doing.map(|doing| {
-            // They are the device's, whichever case came first.
+            // Peaks belong to the device, not to the case that triggered them.
             let case = if doing.stage == Stage::Peaks { "" } else { &*doing.case };
             (doing.stage, case, doing.since.elapsed().as_secs_f64())
         });
-        let gone = self.begun.elapsed().as_secs_f64();
+        let elapsed = self.begun.elapsed().as_secs_f64();
         self.bar.draw(|| Told {
             done: self.done,
             of: self.of,
             devices: self.devices,
-            gone,
+            gone: elapsed,
             left: self.left.seconds(),
             doing,
         });

@@ -1,4 +1,4 @@
-//! Which stopwatch answers the question of a regime, and where there is none.
+//! Stopwatch of each regime, and regimes that a device does not support.
 
 use crate::platforms::{self, Choice};
 use calorimeter_case::{Clock, Device, Implementation, Regime};
@@ -6,22 +6,21 @@ use calorimeter_timing::{EndToEnd, Enqueue, Failure, Work};
 use calorimeter_zoo::foreign::ForeignProblem;
 use calorimeter_zoo::{Machines, Setup};
 
-/// Whether a regime exists for an implementation on a device; the error says why not.
+/// Checks that a regime exists for an implementation on a device; the error is the reason.
 pub fn supported(regime: Regime, implementation: Implementation, device: Device) -> Result<(), String> {
     let platform = platforms::of(device);
     match regime.clock() {
         Clock::Graph if !platform.has_graphs(implementation) => Err(format!(
             "{regime}: only `native` on cuda enqueues on a stream that can be captured, not `{implementation}` on {device}"
         )),
-        Clock::Enqueuing if platform.is_synchronous() => Err(format!(
-            "{regime}: work on the {device} has been done when the call returns; {} is its time",
-            Regime::HostE2e
-        )),
+        Clock::Enqueuing if platform.is_synchronous() => {
+            Err(format!("{regime}: calls on {device} are synchronous; use {}", Regime::HostE2e))
+        }
         _ => Ok(()),
     }
 }
 
-/// Whether a regime exists for a program that is not ours; the error says which does.
+/// Checks that a regime exists for a foreign program; the error names a supported regime.
 pub fn supported_of_others(
     regime: Regime,
     problem: &ForeignProblem,
@@ -34,16 +33,16 @@ pub fn supported_of_others(
     }
     let time = Regime::HostE2e;
     if problem.is_a_process(implementation) {
-        return Err(format!("{regime}: a command is started and waited for; {time} is its time"));
+        return Err(format!("{regime}: commands are synchronous; use {time}"));
     }
     if platform.is_synchronous() || platform.is_scripted() {
         return Ok(());
     }
-    Err(format!("{regime}: a library is called by the host, which waits for it; on {device} {time} is its time"))
+    Err(format!("{regime}: library calls are synchronous; use {time} on {device}"))
 }
 
 // ANCHOR: stopwatch
-/// The stopwatch for work of a setup in a regime.
+/// Selects the stopwatch of a regime for a workload.
 pub fn stopwatch(
     regime: Regime,
     setup: Setup,

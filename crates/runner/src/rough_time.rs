@@ -1,6 +1,6 @@
-//! Times of waiting, as people say them.
+//! Human-readable durations.
 
-/// So many seconds in the unit that suits them, as finely as anybody can wait: `8 s`, `45 s`, `3 min`, `2 h 20 min`, `3 days`.
+/// Formats seconds in a suitable unit, rounded: `8 s`, `45 s`, `3 min`, `2 h 20 min`, `3 days`.
 pub fn rough(seconds: f64) -> String {
     let to = |step: f64| (seconds / step).round().max(1.0) * step;
     match seconds {
@@ -18,13 +18,13 @@ pub fn rough(seconds: f64) -> String {
     }
 }
 
-/// Two ends, `20 s to 2 min`, or what both are.
-pub fn between(least: f64, most: f64) -> String {
-    let (least, most) = (rough(least), rough(most));
-    if least == most { least } else { format!("{least} to {most}") }
+/// Formats a range, e.g. `20 s to 2 min`; a single value if both ends round to it.
+pub fn between(min: f64, max: f64) -> String {
+    let (min, max) = (rough(min), rough(max));
+    if min == max { min } else { format!("{min} to {max}") }
 }
 
-/// What a clock shows of so many seconds: `0:07`, `1:02:03`.
+/// Formats seconds as a clock: `0:07`, `1:02:03`.
 pub fn clock(seconds: u64) -> String {
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn a_time_has_the_unit_and_the_digits_that_somebody_who_waits_can_use() {
-        for (seconds, said) in [
+        for (seconds, expected) in [
             (0.2, "1 s"),
             (7.6, "8 s"),
             (43.0, "45 s"),
@@ -47,7 +47,7 @@ mod tests {
             (8_300.0, "2 h 20 min"),
             (200_000.0, "2 days"),
         ] {
-            assert_eq!(rough(seconds), said);
+            assert_eq!(rough(seconds), expected);
         }
         assert_eq!((between(20.0, 110.0).as_str(), between(7.0, 7.2).as_str()), ("20 s to 2 min", "7 s"));
         assert_eq!([7, 62, 3723].map(clock), ["0:07", "1:02", "1:02:03"]);

@@ -1,4 +1,5 @@
-//! The measuring measured: computations whose times, or differences, are known beforehand; and how the machine is set up.
+//! Self-test of the measurement: computations whose times or ratios are known in advance, and checks of the machine's
+//! settings.
 
 mod check;
 mod checks;
@@ -12,7 +13,7 @@ pub use check::Check;
 pub use mock_rig::{Lies, MockRig};
 pub use rig::{RealRig, Rig};
 
-/// Every check in turn; `show` hears of each. A check that cannot be made, because the device fails, does not hold.
+/// Runs every check and calls `show` after each. A check that fails with an error counts as not passed.
 pub fn run(rig: &mut dyn Rig, show: &mut dyn FnMut(&Check)) -> Vec<Check> {
     let mut done = settings::look(rig);
     done.iter().for_each(&mut *show);
@@ -56,7 +57,7 @@ mod tests {
         assert_eq!(failing(Lies { cold_share: 0.5, ..Lies::default() }), ["cold and hot"]);
         assert_eq!(failing(Lies { graph_share: 0.9, ..Lies::default() }), ["clocks"]);
         assert_eq!(failing(Lies { other_clock_share: 1.02, ..Lies::default() }), ["clocks"]);
-        assert_eq!(failing(Lies { hushed: true, ..Lies::default() }), ["alone and in company"]);
+        assert_eq!(failing(Lies { hushed: true, ..Lies::default() }), ["isolation"]);
     }
 
     #[test]

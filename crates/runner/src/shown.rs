@@ -1,13 +1,11 @@
-//! Text as it may go to a terminal: names and reasons come from files and drivers, and an escape sequence in one of them
-//! would be obeyed.
+//! Escaping of text for terminals: names and messages come from files and drivers and may contain escape sequences.
 
 use std::borrow::Cow;
 
-/// The colors that our tables have, and their end. Another one could hide what follows.
+/// Escape sequences that are passed through: the colors of this program's tables and the reset.
 const COLORS: [&str; 5] = ["\x1b[0m", "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[33m"];
 
-/// The same with every control character spelled out, but for the ends of lines, tabs, and the colors that we write; and
-/// with those that turn the order of letters.
+/// Escapes control characters and bidirectional overrides. Newlines, tabs and the colors of this program are kept.
 pub fn shown(text: &str) -> Cow<'_, str> {
     let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let harmless = |c: char| (!c.is_control() && !turns(c)) || c == '\n' || c == '\t';
@@ -19,7 +17,7 @@ pub fn shown(text: &str) -> Cow<'_, str> {
         if harmless(c) || COLORS.iter().any(|color| text[at..].starts_with(color)) {
             shown.push(c);
         } else {
-            // JSON stays JSON.
+            // The escape is valid JSON, so that JSON output stays JSON.
             shown.push_str(&format!("\\u{:04x}", u32::from(c)));
         }
     }

@@ -1,4 +1,4 @@
-//! The speed-ups of each recipe over all shapes, together.
+//! Mean speed-up of each recipe over all shapes.
 
 use calorimeter_case::record::SuiteSpeedup;
 use calorimeter_case::{Device, Element, Implementation, Mode, Name, Regime, variant};
@@ -7,16 +7,16 @@ use calorimeter_sinks::{Brief, Record, Status};
 use calorimeter_timing::SuiteMean;
 use std::collections::HashMap;
 
-/// What the bootstrap draws from: the same records give the same interval.
+/// Seed of the bootstrap: identical records give identical intervals.
 const SEED: u64 = 42;
 
-/// A line for each recipe, or operator, and implementation on a device, in a dtype and regime, in the order of the records.
+/// Mean speed-ups per recipe (or operator), implementation, device, dtype and regime, in the order of the records.
 pub fn speedups(records: &[Record]) -> Vec<SuiteSpeedup> {
     let with_speedup: Vec<Brief> = records.iter().filter(|record| record.speedup.is_some()).map(Brief::from).collect();
     means(&with_speedup).into_iter().map(|mean| mean.together).collect()
 }
 
-/// The same, with the places of the cases behind each line.
+/// Mean speed-ups with the indices of the cases that each covers.
 pub fn means(cases: &[Brief]) -> Vec<Mean> {
     let mut lines: Vec<(SuiteSpeedup, Vec<f64>, Vec<usize>)> = Vec::new();
     let mut place_of: HashMap<Line, usize> = HashMap::new();
@@ -37,10 +37,10 @@ pub fn means(cases: &[Brief]) -> Vec<Mean> {
     lines.into_iter().filter_map(mean).collect()
 }
 
-/// What cases must share to have a mean together.
+/// Key of a mean: properties that its cases share.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Line {
-    /// Different operators have no mean, nor have different passes.
+    /// Workload of operators and training passes, which are not averaged over workloads.
     workload: Option<Name>,
     variant: Option<(Name, Option<Name>)>,
     implementation: Implementation,

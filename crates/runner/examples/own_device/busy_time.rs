@@ -1,10 +1,10 @@
-//! The stopwatch of a device that counts the time in which it is busy.
+//! Stopwatch of a device that counts its busy time.
 
 use calorimeter_timing::{Failure, Overhead, Reading, Stopwatch, Work};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 // ANCHOR: stopwatch
-/// The nanoseconds in which a device was busy, as it counts them itself.
+/// Reads the busy-time counter of a device, in nanoseconds.
 pub struct BusyTime(pub &'static AtomicU64);
 
 impl Stopwatch for BusyTime {

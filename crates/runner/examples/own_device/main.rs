@@ -1,5 +1,5 @@
-//! The whole program with a device that it does not have by itself: threads that take launches in turn. One is found,
-//! listed, chosen in YAML files and with `--device`, timed with a stopwatch of its own and watched by sensors of its own.
+//! The program with an additional device: threads that execute launches. The device is listed, selectable in YAML files
+//! and with `--device`, timed by its own stopwatch and monitored by its own sensors.
 //!
 //! `cargo run -p calorimeter-runner --example own_device -- list devices`
 

@@ -1,4 +1,4 @@
-//! The sum of two arrays, made by a thread.
+//! Addition of two arrays on a thread.
 
 use crate::threads::busy;
 use calorimeter_zoo::{Opening, Output, Workload, ZooError};
@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
-/// Sends a thread its orders, and takes what it made.
+/// Sends launches to a thread and receives the results.
 struct Sum {
     orders: Sender<()>,
     sums: Receiver<Vec<f32>>,
@@ -14,11 +14,11 @@ struct Sum {
     last: Vec<f32>,
 }
 
-/// Starts a thread that has the arrays and waits for orders.
+/// Starts a thread that owns the arrays and waits for launches.
 pub fn open(opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
     let busy = busy(opening.setup.device);
     let (_, inputs) = opening.operator()?;
-    // Launches go through as many sets of buffers as are asked for.
+    // Launches rotate through the requested number of buffer sets.
     let sets = vec![[0, 1].map(|input: usize| inputs[input].values.to_vec()); opening.setup.sets as usize];
     let (orders, taken) = channel();
     let (made, sums) = channel();

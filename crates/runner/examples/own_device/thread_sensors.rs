@@ -1,9 +1,9 @@
-//! What can be known of threads while they work.
+//! Sensors of threads.
 
 use calorimeter_timing::telemetry::{Sample, Source, now};
 use serde_json::{Value, json};
 
-/// A thread has no clock, no power and no temperature of its own.
+/// Threads have no clock, power or temperature sensors.
 pub struct ThreadSensors;
 
 impl Source for ThreadSensors {
@@ -19,7 +19,7 @@ impl Source for ThreadSensors {
         None
     }
 
-    // They belong to this process, and nobody else gives them work.
+    // The threads belong to this process, so there are no other users.
     fn others(&mut self, _: &[u32]) -> Result<Vec<String>, String> {
         Ok(Vec::new())
     }

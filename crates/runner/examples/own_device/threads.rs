@@ -12,7 +12,7 @@ use calorimeter_zoo::{Device, DeviceKind, Machines, Setup};
 use std::sync::atomic::AtomicU64;
 
 // ANCHOR: platform
-/// What their devices are called: `thread:0` and so on.
+/// Device kind `thread`, with devices `thread:0` and so on.
 pub const THREAD: DeviceKind = DeviceKind::Other(Name::new("thread"));
 
 /// Threads as devices.
@@ -25,7 +25,7 @@ impl Platform for Threads {
     }
 
     fn find(&self) -> Vec<DiscoveredDevice> {
-        // It imitates a device, so nobody gets it unasked.
+        // Marked as software, so that `auto` never selects it.
         let found = |index| DiscoveredDevice {
             software: true,
             driver: "std::thread".into(),
@@ -48,10 +48,10 @@ impl Platform for Threads {
 }
 // ANCHOR_END: platform
 
-/// Nanoseconds in which each thread was busy.
+/// Busy time of each thread in nanoseconds.
 static BUSY: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
-/// Those of one of them.
+/// Busy-time counter of a device.
 pub fn busy(device: Device) -> &'static AtomicU64 {
     let Device::Other(_, index) = device else { return &BUSY[0] };
     &BUSY[usize::from(index)]

@@ -1,3 +1,7 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| calorimeter_fuzz::hand("j.jsonl", calorimeter_fuzz::readers::journal, data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| calorimeter_fuzz::check_reader(
+    "j.jsonl",
+    calorimeter_fuzz::readers::journal,
+    data
+));

@@ -1,3 +1,7 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| calorimeter_fuzz::hand("n.json", calorimeter_fuzz::readers::noise, data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| calorimeter_fuzz::check_reader(
+    "n.json",
+    calorimeter_fuzz::readers::noise,
+    data
+));

@@ -1,3 +1,7 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| calorimeter_fuzz::hand("k.json", calorimeter_fuzz::readers::peaks, data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| calorimeter_fuzz::check_reader(
+    "k.json",
+    calorimeter_fuzz::readers::peaks,
+    data
+));

@@ -1,3 +1,7 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| calorimeter_fuzz::hand("p.json", calorimeter_fuzz::readers::profile, data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| calorimeter_fuzz::check_reader(
+    "p.json",
+    calorimeter_fuzz::readers::profile,
+    data
+));

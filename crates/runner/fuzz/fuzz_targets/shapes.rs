@@ -1,3 +1,7 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| calorimeter_fuzz::hand("s.csv", calorimeter_fuzz::readers::shapes, data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| calorimeter_fuzz::check_reader(
+    "s.csv",
+    calorimeter_fuzz::readers::shapes,
+    data
+));

@@ -1,15 +1,16 @@
-//! What the fuzz targets share: a file is written, read as the program reads it, and refused in a sentence or not at all.
+//! Shared code of the fuzz targets: writes the input to a file and reads it. Readers must accept a file or fail with a
+//! proper error message.
 
 use std::sync::LazyLock;
 
 #[path = "../../tests/claims/readers.rs"]
 pub mod readers;
 
-/// Hands a reader a file of these bytes.
-pub fn hand(name: &str, reader: readers::Reader, data: &[u8]) {
-    static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a temporary folder"));
+/// Runs a reader on a file with this content.
+pub fn check_reader(name: &str, reader: readers::Reader, data: &[u8]) {
+    static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().expect("temporary folder"));
     let path = FOLDER.path().join(name);
-    std::fs::write(&path, data).expect("a file in a temporary folder");
+    std::fs::write(&path, data).expect("writable temporary folder");
     if let Err(fault) = reader(&path).map_err(|error| readers::faults(&error)) {
         assert_eq!(fault, None);
     }

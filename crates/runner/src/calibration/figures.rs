@@ -1,4 +1,4 @@
-//! One operation at one size, and its curve over all sizes.
+//! Profile of one operation at one size, and its efficiency curve over all sizes.
 
 use super::numbers::Numbers;
 use super::parts::Part;
@@ -10,68 +10,65 @@ use calorimeter_sinks::{Record, Status};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What became of an operation at a size.
+/// Measured performance of an operation at one size.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OperationProfile {
-    /// The part of the plan: stream, cache, latency or blas.
+    /// Calibration part: stream, cache, latency or blas.
     pub part: String,
     pub operation_type: String,
     pub implementation: String,
     pub precision: String,
     pub regime: String,
     pub input_shape: Axes,
-    /// `ok`, or what it ended as.
+    /// Status of the case, such as `ok`.
     pub status: String,
     pub reason: Option<String>,
     pub median_latency_ms: Option<f64>,
-    /// The ends of the 95 % interval.
+    /// Bounds of the 95 % interval.
     pub lo_latency_ms: Option<f64>,
     pub hi_latency_ms: Option<f64>,
-    /// Whether the interval became as narrow as asked for.
+    /// True if the interval reached the requested precision.
     pub converged: Option<bool>,
     pub num_trials: u64,
     pub measured_gflops: Option<f64>,
     pub achieved_bandwidth_gbps: Option<f64>,
-    /// Operations for each byte that must be moved.
+    /// Operations per byte of required traffic.
     pub arithmetic_intensity: Option<f64>,
-    /// Share of the measured peak of its numbers.
+    /// Fraction of the measured peak of its precision.
     pub compute_efficiency: Option<f64>,
-    /// Share of the measured peak of memory; absent where operands came from a cache.
+    /// Fraction of the measured memory peak; absent if operands came from a cache.
     pub memory_efficiency: Option<f64>,
-    /// Which of the two is higher.
+    /// `compute` or `memory`: the limit with the higher fraction.
     pub bound: Option<String>,
-    /// The higher of the two.
+    /// Higher of the two fractions.
     pub efficiency: Option<f64>,
-    /// Energy of one run, where the sensors tell.
+    /// Energy per launch, if the sensors report it.
     pub joules: Option<f64>,
-    /// Kernels of one run, where the clock sees them.
+    /// Kernels per launch, if the stopwatch counts them.
     pub launches: Option<f64>,
-    /// Whether launching, not working, takes the time.
+    /// True if launch overhead dominates the time.
     pub launch_bound: Option<bool>,
     pub kernel: Option<String>,
     pub stopwatch: Option<String>,
     pub warnings: Vec<String>,
 }
 
-/// A time below this many times that of the smallest kernel is that of launching it.
+/// An operation is launch-bound if it takes less than this many times the smallest kernel.
 const FLOOR: f64 = 5.0;
 
-/// Every operation by its key.
+/// Builds the profiles of all operations, by key.
 pub fn operations(
     records: &[CalibrationRecord<'_>],
     cache_bytes: Option<u64>,
     peaks: &BTreeMap<String, Peak>,
 ) -> BTreeMap<String, OperationProfile> {
     let floors = floors(records);
-    let of_operations = records.iter().filter(|one| one.purpose != Purpose::Fusion);
-    of_operations
-        .map(|one| one.record)
-        .map(|record| (key(record), operation(record, cache_bytes, peaks, &floors)))
-        .collect()
+    let unfused = records.iter().filter(|one| one.purpose != Purpose::Fusion);
+    unfused.map(|one| one.record).map(|record| (key(record), operation(record, cache_bytes, peaks, &floors))).collect()
 }
 
-/// Nanoseconds of the smallest kernel on the device, by implementation.
+/// Time of the smallest kernel on the device in nanoseconds, by implementation.
 fn floors(records: &[CalibrationRecord<'_>]) -> BTreeMap<Implementation, f64> {
     let smallest = records.iter().filter(|one| one.purpose.part() == Some(Part::Latency)).map(|one| one.record);
     let of_device = smallest.filter(|record| record.case.regime == Regime::DeviceHot);
@@ -91,7 +88,7 @@ fn operation(
         (on_device && record.outcome.status == Status::Ok).then_some(rate? / peak)
     };
     let precision = Numbers::from(record).to_string();
-    // A copy computes nothing: it has no rate of it.
+    // Copies have no FLOP/s.
     let gflops = record.rates.tflops.map(|rate| 1e3 * rate).filter(|&rate| rate > 0.0);
     let compute = share(&precision, gflops);
     let memory = if from_memory(record, cache_bytes) { share(MEMORY, record.rates.gbps) } else { None };
@@ -139,12 +136,12 @@ fn operation(
     }
 }
 
-/// A measured size of an operation. Curves are points in order and not fits: a fit says nothing until it is tried on
-/// points that it was not made from.
+/// Measured point of an efficiency curve. Curves are sorted points without a fit, since there is no independent data to
+/// validate a fit.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CurvePoint {
-    /// Bytes that one run must move.
+    /// Required traffic in bytes.
     pub bytes: u64,
     pub shape: String,
     pub gflops: Option<f64>,
@@ -152,7 +149,7 @@ pub struct CurvePoint {
     pub efficiency: Option<f64>,
 }
 
-/// The points of each operation, implementation, type and regime, the smallest first.
+/// Builds one curve per operation, implementation, dtype and regime, sorted by size.
 pub fn curves(
     records: &[CalibrationRecord<'_>],
     operations: &BTreeMap<String, OperationProfile>,
@@ -206,11 +203,13 @@ mod tests {
             record(Part::Blas, "matmul", 2_000_000, 1_000),
         ];
         let found = profiles(&records);
-        let of = |name: &str| found.values().find(|one| one.operation_type == name).unwrap();
-        assert_eq!(of("stream_copy").efficiency, Some(1.0));
-        assert_eq!((of("stream_scale").efficiency, of("stream_scale").bound.as_deref()), (Some(0.5), Some("memory")));
-        assert_eq!((of("matmul").efficiency, of("matmul").bound.as_deref()), (Some(1.0), Some("compute")));
-        assert_eq!(of("matmul").arithmetic_intensity, Some(2000.0));
+        let find = |name: &str| found.values().find(|one| one.operation_type == name).unwrap();
+        assert_eq!(find("stream_copy").efficiency, Some(1.0));
+        let scale = find("stream_scale");
+        assert_eq!((scale.efficiency, scale.bound.as_deref()), (Some(0.5), Some("memory")));
+        let matmul = find("matmul");
+        assert_eq!((matmul.efficiency, matmul.bound.as_deref()), (Some(1.0), Some("compute")));
+        assert_eq!(matmul.arithmetic_intensity, Some(2000.0));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Fusion patterns: each implementation at each size beside the same computation kernel by kernel.
+//! Fusion patterns: fused implementations compared with separate kernels, by size.
 
 use super::numbers::Numbers;
 use super::patterns::Pattern;
@@ -9,50 +9,50 @@ use calorimeter_sinks::{Record, Status};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What fusing a pattern does at one size. The names of the first fields are those of branes-ai/graphs.
+/// Effect of fusing a pattern at one size. The names of the first fields are those of branes-ai/graphs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FusionProfile {
     pub fusion_pattern: String,
-    /// One name for each separate kernel.
+    /// Names of the separate kernels.
     pub operators: Vec<String>,
-    /// Operations, and the bytes of the two models once more under their other names.
+    /// Operations, followed by the modeled traffic under short names.
     pub flops: Option<u64>,
     pub unfused_bytes: Option<u64>,
     pub fused_bytes: Option<u64>,
     pub num_operators: usize,
     pub unfused_latency_ms: Option<f64>,
     pub unfused_gflops: Option<f64>,
-    /// Modeled, not measured: what separate kernels must move.
+    /// Modeled traffic of separate kernels.
     pub unfused_memory_bytes: Option<u64>,
     pub fused_latency_ms: Option<f64>,
     pub fused_gflops: Option<f64>,
-    /// Modeled, not measured: what one kernel must move.
+    /// Modeled traffic of one fused kernel.
     pub fused_memory_bytes: Option<u64>,
     pub speedup_factor: Option<f64>,
-    /// Modeled, not measured: the share of the bytes that one kernel need not move.
+    /// Modeled fraction of the traffic that fusing saves.
     pub memory_reduction: Option<f64>,
     pub gflops_improvement: Option<f64>,
     pub input_shape: Vec<u64>,
-    /// The names of the sizes.
+    /// Sizes by axis name.
     pub extra_params: Axes,
     pub num_trials: u64,
-    /// The fields above that come from a model of the traffic.
+    /// Names of the modeled fields.
     pub modeled: Vec<String>,
-    /// The operator as configuration files name it.
+    /// Operator name as in configuration files.
     pub operator: String,
     pub implementation: String,
     pub precision: String,
     pub speedup_lo: Option<f64>,
     pub speedup_hi: Option<f64>,
     pub verdict: Verdict,
-    /// The share of the speed-up that the model of the traffic promises.
+    /// Fraction of the modeled speed-up that was reached.
     pub predicted_saving_reached: Option<f64>,
     pub unfused_launches: Option<f64>,
     pub fused_launches: Option<f64>,
-    /// Measured: what went to and from the memory, where the device's counters can be read.
+    /// Measured traffic to and from memory, if the device's counters are readable.
     pub unfused_counted_bytes: Option<f64>,
     pub fused_counted_bytes: Option<f64>,
-    /// Measured peaks of memory in use, where they were followed.
+    /// Measured peak memory in use, if it was profiled.
     pub unfused_peak_bytes: Option<u64>,
     pub fused_peak_bytes: Option<u64>,
     pub fused_kernel: Option<String>,
@@ -63,7 +63,7 @@ pub struct FusionProfile {
 const MODELED: [&str; 5] =
     ["unfused_bytes", "fused_bytes", "unfused_memory_bytes", "fused_memory_bytes", "memory_reduction"];
 
-/// Every pattern by operator, implementation, type, size and regime.
+/// Builds all fusion profiles, by operator, implementation, dtype, size and regime.
 pub fn fusions(records: &[Record]) -> BTreeMap<String, FusionProfile> {
     let patterns = || records.iter().filter(|record| record.case.fusion.is_some());
     let mut found = BTreeMap::new();
@@ -75,7 +75,7 @@ pub fn fusions(records: &[Record]) -> BTreeMap<String, FusionProfile> {
                 && (&other.workload, &other.element, &other.shape, &other.regime)
                     == (&case.workload, &case.element, &case.shape, &case.regime)
         });
-        // As in the names of cases, the usual regime is not written.
+        // As in case ids, the default regime is omitted.
         let regime = if case.regime == Regime::default() { String::new() } else { format!("/{}", case.regime) };
         let key = format!("{}/{}/{}/{}{regime}", case.workload, case.implementation, case.element, case.shape);
         found.insert(key, fusion(unfused, fused));
@@ -83,7 +83,7 @@ pub fn fusions(records: &[Record]) -> BTreeMap<String, FusionProfile> {
     found
 }
 
-/// The implementation that runs every step as a kernel of its own.
+/// Implementation that runs each step as a separate kernel.
 const UNFUSED: Implementation = Implementation::Eager;
 
 fn fusion(unfused: Option<&Record>, fused: &Record) -> FusionProfile {
@@ -141,7 +141,7 @@ fn fusion(unfused: Option<&Record>, fused: &Record) -> FusionProfile {
     }
 }
 
-/// The verdict, and what must be said beside it.
+/// Returns the verdict and a reason or remark.
 fn judge(unfused: Option<&Record>, fused: &Record, ratio: Option<&Ratio>) -> (Verdict, Option<String>) {
     let inconclusive = |why: String| (Verdict::Inconclusive, Some(why));
     match (fused.outcome.status, unfused) {
@@ -150,25 +150,25 @@ fn judge(unfused: Option<&Record>, fused: &Record, ratio: Option<&Ratio>) -> (Ve
         _ => return (Verdict::Failed, fused.outcome.reason.clone()),
     }
     let Some(unfused) = unfused else {
-        return inconclusive(format!("`{UNFUSED}`, the unfused side, was not asked for"));
+        return inconclusive(format!("the unfused implementation `{UNFUSED}` was not requested"));
     };
     if unfused.outcome.status != Status::Ok {
         let why = unfused.outcome.reason.clone().unwrap_or_else(|| unfused.outcome.status.to_string());
-        return inconclusive(format!("the unfused side has no time: {why}"));
+        return inconclusive(format!("no unfused time: {why}"));
     }
     let (own, theirs) = (Numbers::from(fused), Numbers::from(unfused));
     if own != theirs {
-        return inconclusive(format!("{own} against {theirs}: not the same numbers"));
+        return inconclusive(format!("different precisions: {own} fused, {theirs} unfused"));
     }
     if let (Some(theirs), Some(own)) = (&unfused.execution.stopwatch, &fused.execution.stopwatch)
         && theirs != own
     {
-        return inconclusive(format!("{own} against {theirs}: not the same clock"));
+        return inconclusive(format!("different stopwatches: {own} fused, {theirs} unfused"));
     }
     let launches = unfused.execution.kernel_launches.zip(fused.execution.kernel_launches);
     let verdict = Verdict::of(ratio.and_then(|ratio| ratio.interval), launches);
-    let unseen = "the clock does not see kernels: whether fewer ran is not known";
-    (verdict, launches.is_none().then(|| unseen.into()))
+    let uncounted = "the stopwatch does not count kernels, so it is unknown whether fusion reduced them";
+    (verdict, launches.is_none().then(|| uncounted.into()))
 }
 
 struct Ratio {
@@ -176,7 +176,7 @@ struct Ratio {
     interval: Option<(f64, f64)>,
 }
 
-/// How many times faster, where the two sides took turns.
+/// Speed-up from the interleaved measurement of the two cases, if there is one.
 fn compare(unfused: &Record, fused: &Record) -> Option<Ratio> {
     let speedup = fused.speedup.as_ref().filter(|speedup| speedup.vs == unfused.case.id)?;
     Some(Ratio { middle: speedup.ratio, interval: speedup.lo.zip(speedup.hi) })
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(keys, ["linear_bias/fused/f32/n64", "linear_bias/native/f32/n128"]);
         let (fused, native) = (&found[keys[0]], &found[keys[1]]);
         assert_eq!((fused.verdict, fused.speedup_lo, fused.num_operators), (Verdict::Strong, Some(1.9), 2));
-        // Twice as fast where a third of the traffic is left.
+        // Traffic is reduced to a third, and the time to half.
         assert_eq!(fused.predicted_saving_reached, Some(0.5));
         assert!((fused.memory_reduction.unwrap() - 2.0 / 3.0).abs() < 1e-12);
         assert_eq!((native.verdict, native.reason.as_deref()), (Verdict::Unsupported, Some("no kernel")));
@@ -229,13 +229,13 @@ mod tests {
         let mut fused = against(arm("linear_bias", "fused", 64, None), &unfused, (1.9, 2.0, 2.1));
         unfused.execution.stopwatch = Some("timestamps".into());
         fused.execution.stopwatch = Some("slope".into());
-        let of = |records: &[Record]| fusions(records).into_values().next().unwrap();
-        let found = of(&[unfused, fused.clone()]);
+        let first = |records: &[Record]| fusions(records).into_values().next().unwrap();
+        let found = first(&[unfused, fused.clone()]);
         assert_eq!(found.verdict, Verdict::Inconclusive);
-        assert_eq!(found.reason.as_deref(), Some("slope against timestamps: not the same clock"));
-        let alone = of(&[fused]);
-        assert_eq!((alone.verdict, alone.unfused_latency_ms), (Verdict::Inconclusive, None));
-        assert_eq!((alone.flops, alone.unfused_bytes, alone.fused_bytes), (Some(2_000), Some(300), Some(100)));
+        assert_eq!(found.reason.as_deref(), Some("different stopwatches: slope fused, timestamps unfused"));
+        let single = first(&[fused]);
+        assert_eq!((single.verdict, single.unfused_latency_ms), (Verdict::Inconclusive, None));
+        assert_eq!((single.flops, single.unfused_bytes, single.fused_bytes), (Some(2_000), Some(300), Some(100)));
     }
 
     #[test]

@@ -1,27 +1,27 @@
-//! Levels of memory, seen as plateaus in the rate of copies of growing size.
+//! Memory hierarchy levels: plateaus in the bandwidth of copies of increasing size.
 
 use serde::{Deserialize, Serialize};
 
-/// A plateau: working sets that move at about the same rate.
+/// Plateau: range of working sets with about equal bandwidth.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Level {
-    /// The smallest working set, in bytes.
+    /// Smallest working set in bytes.
     pub from_bytes: u64,
-    /// The largest.
+    /// Largest working set in bytes.
     pub to_bytes: u64,
-    /// The median rate of the points near the best one, in 10⁹ bytes per second.
+    /// Median bandwidth in GB/s of the points close to the fastest one.
     pub gbps: f64,
-    /// How many sizes it was seen at. One alone at the end may be noise.
+    /// Number of sizes. A single one at the end may be noise.
     pub points: u32,
-    /// `cache`, `memory`, or `cache or memory` where the sizes do not leave the last cache well behind.
+    /// `cache`, `memory`, or `cache or memory` if the sizes do not exceed the last-level cache by enough.
     pub kind: String,
 }
 
-/// A level ends where the rate falls by this factor from one size to the next.
+/// A level ends where the bandwidth drops by this factor between consecutive sizes.
 const FALL: f64 = 1.2;
 
-/// The plateaus of points of working set and rate, in the order of their sizes. A rise ends no level: small copies are
-/// bound by their launches.
+/// Splits points of working set and bandwidth, sorted by size, into plateaus. A rise does not end a level, because
+/// small copies are launch-bound.
 pub fn levels(points: &[(u64, f64)], cache_bytes: Option<u64>) -> Vec<Level> {
     let smooth = smooth(points);
     let mut levels = Vec::new();
@@ -36,7 +36,7 @@ pub fn levels(points: &[(u64, f64)], cache_bytes: Option<u64>) -> Vec<Level> {
     levels
 }
 
-/// Each rate as the median of itself and its neighbors: one odd point makes no level, and a step stays a step.
+/// Median filter of width 3, which removes single outliers and preserves steps.
 fn smooth(points: &[(u64, f64)]) -> Vec<f64> {
     let rate = |index: usize| points[index].1;
     (0..points.len())
@@ -81,9 +81,9 @@ mod tests {
             (&[100.0], &[(1, 100.0)]),
             (&[100.0, 101.0, 99.0, 100.0], &[(4, 100.0)]),
             (&[400.0, 400.0, 200.0, 200.0, 100.0, 100.0, 20.0, 20.0], &[(2, 400.0), (2, 200.0), (2, 100.0), (2, 20.0)]),
-            // Bound by launches at first.
+            // Launch-bound at first.
             (&[10.0, 40.0, 150.0, 160.0, 50.0, 50.0], &[(4, 160.0), (2, 50.0)]),
-            // An odd point in the middle, up or down.
+            // Single outliers, high or low.
             (&[100.0, 100.0, 60.0, 100.0, 100.0], &[(5, 100.0)]),
             (&[100.0, 100.0, 150.0, 100.0, 100.0], &[(5, 150.0)]),
             (&[100.0, 95.0, 90.0, 85.0, 80.0], &[(5, 95.0)]),

@@ -1,10 +1,10 @@
-//! What a calibration measured, from its journal.
+//! Reads the journal of a calibration.
 
 use calorimeter_sinks::SinkError;
 use calorimeter_sinks::journal::{self, JournalContents};
 use std::path::Path;
 
-/// The journal in a folder. A profile counts windows; samples of sensors and single launches stay on disk.
+/// Reads the journal in a folder. Keeps windows, which profiles count, and drops sensor samples and single launches.
 pub fn measured(dir: &Path) -> Result<JournalContents, SinkError> {
     journal::read_trimmed(dir, |record| {
         let windows = std::mem::take(&mut record.time.windows);

@@ -1,4 +1,4 @@
-//! Calibration: what a device reaches, as a plan like any other and a profile made from its records alone.
+//! Calibration: a plan of operations that measures the peaks of a device, and a profile computed from its records.
 
 mod figures;
 mod fusion;

@@ -1,22 +1,21 @@
-//! The numbers that products are computed in.
+//! Precisions in which matmuls are computed.
 
 use calorimeter_case::{Dtype, Element, Record};
 use std::fmt;
 
-/// The kind of number that something was really computed in.
+/// Precision that a computation actually used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Numbers {
-    /// That which was asked for.
+    /// Requested element type.
     Of(Element),
-    /// f32, rounded for tensor cores.
+    /// TF32: f32 rounded for tensor cores.
     Tf32,
 }
 
 impl Numbers {
-    /// Single precision.
     pub const F32: Self = Self::of(Dtype::F32);
 
-    /// Those of a type of floats.
+    /// Precision of a float dtype.
     pub const fn of(dtype: Dtype) -> Self {
         Self::Of(Element::Float(dtype))
     }

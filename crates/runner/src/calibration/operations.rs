@@ -1,9 +1,9 @@
-//! What can be calibrated: the words of `--operations`, and the operators that they stand for.
+//! Operations that can be calibrated: words of `--operations`, and their operators.
 
 use super::parts::Part;
 use std::str::FromStr;
 
-/// One thing to measure.
+/// Calibrated operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     StreamCopy,
@@ -46,16 +46,16 @@ const WORDS: &[(&str, &[Operation])] = &[
 ];
 
 impl Operation {
-    /// Everything, in the order in which it is measured.
+    /// All operations, in measuring order.
     pub const ALL: [Self; 12] =
         [StreamCopy, StreamScale, StreamAdd, StreamTriad, Cache, Latency, Dot, Axpy, Gemv, Gemm, Matmul, Transfer];
 
-    /// The operation of a part that runs an operator.
+    /// Returns the operation of `part` that uses `operator`.
     pub fn named(part: Part, operator: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.part() == part && one.operators().contains(&operator))
     }
 
-    /// The part that measures it.
+    /// Part of the plan to which it belongs.
     pub fn part(self) -> Part {
         match self {
             StreamCopy | StreamScale | StreamAdd | StreamTriad => Part::Stream,
@@ -66,7 +66,7 @@ impl Operation {
         }
     }
 
-    /// The operators that are run.
+    /// Operators that measure it.
     pub fn operators(self) -> &'static [&'static str] {
         match self {
             StreamCopy | Cache => &["stream_copy"],
@@ -89,20 +89,20 @@ impl Operation {
     }
 }
 
-/// What is measured where nothing is asked for.
+/// Default operations.
 pub fn every_operation() -> Vec<Operation> {
     Operation::ALL.into()
 }
 
-/// Why a calibration has no transfers.
-pub const NO_TRANSFER: &str = "copies between host and device are measured on cuda, where --operations has transfer";
+/// Reason for missing transfers in a profile.
+pub const NO_TRANSFER: &str = "copies between host and device are measured on CUDA only, with --operations transfer";
 
-/// The operations behind one word of the command line.
+/// Operations denoted by one word of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operations(pub &'static [Operation]);
 
 impl Operations {
-    /// Every word.
+    /// All accepted words.
     pub fn words() -> impl Iterator<Item = &'static str> {
         WORDS.iter().map(|(word, _)| *word)
     }
@@ -116,15 +116,15 @@ impl FromStr for Operations {
     }
 }
 
-/// The value behind a word.
+/// Looks up a word in a table.
 pub fn look_up<T: Copy>(words: &[(&str, T)], word: &str) -> Option<T> {
     words.iter().find(|(known, _)| *known == word).map(|(_, value)| *value)
 }
 
-/// The error for a word that is not among the known ones.
-pub fn unknown<T>(what: &str, word: &str, words: &[(&str, T)]) -> String {
+/// Error message for an unknown word.
+pub fn unknown<T>(kind: &str, word: &str, words: &[(&str, T)]) -> String {
     let known: Vec<&str> = words.iter().map(|(known, _)| *known).collect();
-    format!("unknown {what} {word:?}; known: {}", known.join(", "))
+    format!("unknown {kind} {word:?}; known: {}", known.join(", "))
 }
 
 #[cfg(test)]

@@ -1,19 +1,19 @@
-//! The parts of a calibration.
+//! Parts of a calibration plan.
 
 use std::fmt;
 
-/// A part of a calibration's plan. Its word is the name of its entries, so that the cases in a journal say what they are for.
+/// Part of a calibration plan. Its word is the name of its entries, so that journals record the part of each case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// Large arrays copied and added.
+    /// STREAM: copies and additions of large arrays.
     Stream,
-    /// Copies from what every cache holds to what none does.
+    /// Copies from below the smallest cache to beyond the largest.
     Cache,
-    /// The smallest launches.
+    /// Smallest launches.
     Latency,
     /// Products of vectors and matrices.
     Blas,
-    /// Patterns beside their own kernels run one by one.
+    /// Fused patterns, compared with separate kernels.
     Fusion,
     /// Copies between host and device.
     Transfer,
@@ -22,12 +22,12 @@ pub enum Part {
 impl Part {
     const ALL: [Self; 6] = [Self::Stream, Self::Cache, Self::Latency, Self::Blas, Self::Fusion, Self::Transfer];
 
-    /// The part of a word.
+    /// Parses the word of a part.
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|part| part.word() == word)
     }
 
-    /// As it is written.
+    /// Word in files and ids.
     pub fn word(self) -> &'static str {
         match self {
             Self::Stream => "stream",

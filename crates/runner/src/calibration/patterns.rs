@@ -1,11 +1,11 @@
-//! Fusion patterns: the words of `--fusion-patterns` and of `fusion --patterns`, and their operators.
+//! Fusion patterns: words of `--fusion-patterns` and `fusion --patterns`, and their operators.
 
 use super::operations::look_up;
 use crate::loosely::is_loosely;
 use calorimeter_case::UnknownName;
 use std::str::FromStr;
 
-/// A group of patterns with the same axes.
+/// Group of patterns with equal axes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
     Linear,
@@ -13,12 +13,12 @@ pub enum Family {
     Attention,
 }
 
-/// A pattern: an operator, compared with its own kernels run one by one.
+/// Fusion pattern: an operator whose fused kernel is compared with separate kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pattern {
-    /// The operator.
+    /// Operator name.
     pub operator: &'static str,
-    /// What branes-ai/graphs calls it, or a name in its manner.
+    /// Name in branes-ai/graphs, or a name of that form.
     pub name: &'static str,
     pub family: Family,
 }
@@ -27,7 +27,7 @@ const fn pattern(family: Family, operator: &'static str, name: &'static str) -> 
     Pattern { operator, name, family }
 }
 
-/// Every pattern.
+/// All patterns.
 pub const PATTERNS: &[Pattern] = &[
     pattern(Family::Linear, "linear_bias", "Linear_Bias"),
     pattern(Family::Linear, "linear_bias_relu", "Linear_Bias_ReLU"),
@@ -46,13 +46,13 @@ pub const PATTERNS: &[Pattern] = &[
 ];
 
 impl Pattern {
-    /// The pattern of an operator.
+    /// Returns the pattern of an operator.
     pub fn of(operator: &str) -> Option<Self> {
         PATTERNS.iter().find(|pattern| pattern.operator == operator).copied()
     }
 }
 
-/// The patterns behind one word of the command line: a family's, or one by its name here or elsewhere.
+/// Patterns denoted by one word of the command line: a family or a pattern, by either of its names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patterns(pub Vec<Pattern>);
 
@@ -64,7 +64,7 @@ const FAMILIES: &[(&str, &[Family])] = &[
 ];
 
 impl Patterns {
-    /// Every word: the families, then the operators of the patterns.
+    /// All accepted words: families, then operators.
     pub fn words() -> impl Iterator<Item = &'static str> {
         FAMILIES.iter().map(|(word, _)| *word).chain(PATTERNS.iter().map(|pattern| pattern.operator))
     }
@@ -75,11 +75,11 @@ impl FromStr for Patterns {
 
     fn from_str(word: &str) -> Result<Self, UnknownName> {
         let families = look_up(FAMILIES, &word.to_lowercase()).unwrap_or_default();
-        let is_meant = |pattern: &Pattern| {
+        let matches = |pattern: &Pattern| {
             let Pattern { operator, name, family } = *pattern;
             families.contains(&family) || is_loosely(word, operator) || is_loosely(word, name)
         };
-        let found: Vec<Pattern> = PATTERNS.iter().copied().filter(is_meant).collect();
+        let found: Vec<Pattern> = PATTERNS.iter().copied().filter(matches).collect();
         if found.is_empty() {
             return Err(UnknownName::new("fusion pattern", word, Self::words()));
         }

@@ -1,4 +1,4 @@
-//! The highest rates of a calibration: by its operations, and by the probes that every run measures first.
+//! Peaks of a calibration, from its operations and from the probes of every run.
 
 use super::numbers::Numbers;
 use super::parts::Part;
@@ -8,42 +8,43 @@ use calorimeter_sinks::{Record, Status};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The highest rate of one kind. Nothing is ever clamped: what is above a stated peak says that the statement is wrong.
+/// Highest measured rate of memory or of a precision. Not clamped: a measurement above a stated peak disproves the
+/// statement.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Peak {
-    /// `GB/s`, or `GFLOP/s`.
+    /// `GB/s` or `GFLOP/s`.
     pub unit: String,
-    /// The higher of the next two.
+    /// Maximum of `by_operations` and `by_probes`.
     pub measured: f64,
-    /// The key of the operation that gave it, or `probe`.
+    /// Key of the fastest operation, or `probe`.
     pub by: String,
-    /// The best of the operations.
+    /// Highest rate of the operations.
     pub by_operations: Option<f64>,
-    /// The best of the probes: copies, reads and products without a framework.
+    /// Highest rate of the probes: copies, reads and matmuls without a framework.
     pub by_probes: Option<f64>,
-    /// What the command line said.
+    /// Peak stated on the command line.
     pub stated: Option<f64>,
-    /// Measured and stated compared, in words.
+    /// Comparison of measured and stated peak.
     pub finding: Option<String>,
 }
 
-/// The name of memory among the peaks; products have the name of their numbers.
+/// Key of memory in the map of peaks; matmul peaks are keyed by precision.
 pub const MEMORY: &str = "memory";
 
-/// What the command line says of the machine.
+/// Peaks stated on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Stated {
-    /// Of products in f32, in 10⁹ operations per second.
+    /// f32 matmul in GFLOP/s.
     pub gflops: Option<f64>,
-    /// Of memory, in 10⁹ bytes per second.
+    /// Memory bandwidth in GB/s.
     pub gbps: Option<f64>,
 }
 
-/// The peaks that records show.
+/// Computes the peaks from records.
 pub fn peaks(records: &[CalibrationRecord<'_>], cache_bytes: Option<u64>, stated: Stated) -> BTreeMap<String, Peak> {
     let mut peaks: BTreeMap<String, Peak> = BTreeMap::new();
-    let mut note = |kind: &str, rate: Option<f64>, by: Option<String>| {
+    let mut add = |kind: &str, rate: Option<f64>, by: Option<String>| {
         let Some(rate) = rate else { return };
         let peak = peaks.entry(kind.to_owned()).or_insert_with(|| Peak {
             unit: if kind == MEMORY { "GB/s" } else { "GFLOP/s" }.into(),
@@ -58,20 +59,20 @@ pub fn peaks(records: &[CalibrationRecord<'_>], cache_bytes: Option<u64>, stated
     for &CalibrationRecord { purpose, record } in records.iter().filter(|one| one.record.outcome.status == Status::Ok) {
         let from_memory = from_memory(record, cache_bytes);
         if purpose.part() == Some(Part::Stream) && from_memory {
-            note(MEMORY, record.rates.gbps, Some(key(record)));
+            add(MEMORY, record.rates.gbps, Some(key(record)));
         }
         if purpose.part() == Some(Part::Blas) {
-            note(&Numbers::from(record).to_string(), record.rates.tflops.map(|rate| 1e3 * rate), Some(key(record)));
+            add(&Numbers::from(record).to_string(), record.rates.tflops.map(|rate| 1e3 * rate), Some(key(record)));
         }
         let Some(roof) = &record.rates.roofline else { continue };
         if from_memory {
-            note(MEMORY, roof.peak_gbps, None);
+            add(MEMORY, roof.peak_gbps, None);
         }
-        // On CUDA the roof of f32 may be that of TF32.
+        // On CUDA the f32 roofline may use TF32.
         if (record.case.element, record.case.device.kind()) != (Dtype::F32.into(), DeviceKind::Cuda) {
-            // Journals of early versions have one peak.
+            // Early journals have a single compute peak.
             let highest = roof.burst_tflops.or(roof.peak_tflops);
-            note(&record.case.element.to_string(), highest.map(|rate| 1e3 * rate), None);
+            add(&record.case.element.to_string(), highest.map(|rate| 1e3 * rate), None);
         }
     }
     for (kind, stated) in [(MEMORY.to_owned(), stated.gbps), (Numbers::F32.to_string(), stated.gflops)] {
@@ -85,18 +86,19 @@ pub fn peaks(records: &[CalibrationRecord<'_>], cache_bytes: Option<u64>, stated
 
 fn finding(measured: f64, stated: f64) -> String {
     if measured > stated {
-        return format!("the stated peak is wrong: what was measured is {:.2} times as much", measured / stated);
+        return format!("the stated peak is too low: the measured one is {:.2} times as high", measured / stated);
     }
-    format!("{:.1} % of the stated peak was reached", 100.0 * measured / stated)
+    format!("{:.1} % of the stated peak", 100.0 * measured / stated)
 }
 
-/// Where a record stands in a profile: the same in every run, whatever was measured.
+/// Key of a record in a profile; independent of measured values.
 pub fn key(record: &Record) -> String {
     let case = &record.case;
     format!("{}/{}/{}/{}/{}", case.workload, case.implementation, case.element, case.shape, case.regime)
 }
 
-/// Whether operands came from memory: from buffers that together exceed the last cache, or four times as large as it.
+/// True if operands came from memory: the rotated buffer sets exceed the last-level cache, or the case moves at least
+/// four times its size.
 pub fn from_memory(record: &Record, cache_bytes: Option<u64>) -> bool {
     let cold = record.case.regime.rotates();
     match (record.execution.rotation, cache_bytes) {
@@ -118,7 +120,7 @@ pub mod tests {
     use calorimeter_case::record::{Rates, Time};
     use calorimeter_sinks::Case;
 
-    /// An ok record of a part, 1000 ns long.
+    /// Returns an `ok` record of a part, with a time of 1000 ns.
     pub fn record(part: Part, workload: &str, flops: u64, bytes: u64) -> Record {
         let case = Case {
             id: format!("{part}/{workload}/{flops}/{bytes}").into(),
@@ -144,9 +146,9 @@ pub mod tests {
         let records = [record(Part::Stream, "stream_add", 1, 90_000), record(Part::Blas, "matmul", 2_000_000, 10)];
         let found = peaks(&with_purpose(&records), None, Stated { gflops: Some(1000.0), gbps: Some(100.0) });
         let (memory, products) = (&found[MEMORY], &found["f32"]);
-        assert_eq!((memory.measured, memory.finding.as_deref()), (90.0, Some("90.0 % of the stated peak was reached")));
+        assert_eq!((memory.measured, memory.finding.as_deref()), (90.0, Some("90.0 % of the stated peak")));
         assert_eq!(products.measured, 2000.0);
-        let wrong = "the stated peak is wrong: what was measured is 2.00 times as much";
+        let wrong = "the stated peak is too low: the measured one is 2.00 times as high";
         assert_eq!(products.finding.as_deref(), Some(wrong));
     }
 

@@ -1,4 +1,4 @@
-//! What a calibration measures: nothing but a function of machine and wishes.
+//! Calibration plan: a pure function of target and options.
 
 use super::operations::Operation;
 use super::parts::Part;
@@ -13,15 +13,15 @@ use calorimeter_zoo::operators::presets::Preset;
 use calorimeter_zoo::{Device, Operator, Subject, Task};
 use std::time::Duration;
 
-/// What sizes depend on.
+/// Properties of the machine that determine sizes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Machine {
     pub device: Device,
-    /// Whether a processor imitates it.
+    /// True for a GPU emulated in software.
     pub software: bool,
-    /// Its last cache, or a guess.
+    /// Size of the last-level cache, possibly estimated.
     pub cache_bytes: u64,
-    /// Memory of the host that is free, where the system tells.
+    /// Free host memory, if known.
     pub free_bytes: Option<u64>,
 }
 
@@ -31,21 +31,21 @@ impl Machine {
     }
 }
 
-/// What was asked for.
+/// Options of a calibration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wish {
     pub quick: bool,
     pub operations: Vec<Operation>,
     pub patterns: Vec<Pattern>,
-    /// Those that were named.
+    /// Requested dtypes.
     pub dtypes: Option<Vec<Dtype>>,
 }
 
 impl Wish {
     fn dtypes(&self, trials: &Trials) -> Vec<Dtype> {
-        let usual = if self.quick { trials.quick_dtypes } else { trials.dtypes };
+        let default = if self.quick { trials.quick_dtypes } else { trials.dtypes };
         let mut dtypes = Vec::new();
-        for &dtype in self.dtypes.as_deref().unwrap_or(usual) {
+        for &dtype in self.dtypes.as_deref().unwrap_or(default) {
             if !dtypes.contains(&dtype) {
                 dtypes.push(dtype);
             }
@@ -53,7 +53,8 @@ impl Wish {
         dtypes
     }
 
-    /// Whether patterns are compared in the first, the second … of so many types: one is enough for a quick look.
+    /// True if fusion patterns are measured in the dtype at `index` of `types`; a quick plan without explicit dtypes
+    /// measures only the last one.
     fn compares_in(&self, index: usize, types: usize) -> bool {
         !self.quick || self.dtypes.is_some() || index + 1 == types
     }
@@ -62,14 +63,14 @@ impl Wish {
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// What is measured, in order; nothing where nothing that was asked for can be.
+/// Returns the entries in measuring order; empty if none of the requested operations is available.
 pub fn entries(machine: &Machine, wish: &Wish) -> Vec<Entry> {
     let mut plan = Calibration { machine, wish, entries: Vec::new() };
     let dtypes = wish.dtypes(&machine.trials());
     for (index, &dtype) in dtypes.iter().enumerate() {
         plan.stream(dtype);
         if index == 0 {
-            // Caches and launches are the same whatever the numbers are.
+            // Cache levels and launch latency do not depend on the dtype.
             plan.ladder(dtype);
             plan.latency(dtype);
             plan.transfers(dtype);
@@ -82,7 +83,7 @@ pub fn entries(machine: &Machine, wish: &Wish) -> Vec<Entry> {
     plan.entries
 }
 
-/// How each case is measured.
+/// Timing of every case.
 fn timing(quick: bool, trials: &Trials) -> Timing {
     let milliseconds = |count| Some(Span(Duration::from_millis(count)));
     if !quick {
@@ -97,14 +98,14 @@ fn timing(quick: bool, trials: &Trials) -> Timing {
     }
 }
 
-/// Bytes of an array that no cache holds a noticeable part of, if memory and time allow.
+/// Array size that exceeds the cache by far, within the limits of memory and time.
 pub fn array_bytes(machine: &Machine, quick: bool) -> u64 {
-    let wanted = (4 * machine.cache_bytes).next_power_of_two().max(256 * MIB);
+    let target_bytes = (4 * machine.cache_bytes).next_power_of_two().max(256 * MIB);
     let trials = machine.trials();
-    let most = if quick { trials.quick_array } else { trials.largest_buffer };
-    // Two buffer sets of three arrays, their copies on the host, and what is computed between them.
-    let room = machine.free_bytes.map_or(u64::MAX, |free| 1 << (free / 24).max(MIB).ilog2());
-    wanted.min(most).min(room)
+    let max_buffer = if quick { trials.quick_array } else { trials.largest_buffer };
+    // Two buffer sets of three arrays, host copies of them, and intermediate results.
+    let memory_limit = machine.free_bytes.map_or(u64::MAX, |free| 1 << (free / 24).max(MIB).ilog2());
+    target_bytes.min(max_buffer).min(memory_limit)
 }
 
 struct Calibration<'a> {
@@ -122,7 +123,7 @@ impl Calibration<'_> {
         }
     }
 
-    /// Copies from what every cache holds to what none does.
+    /// Copies from below the smallest cache to beyond the largest.
     fn ladder(&mut self, dtype: Dtype) {
         let (largest, step) = (array_bytes(self.machine, self.wish.quick), if self.wish.quick { 4 } else { 2 });
         let sizes = std::iter::successors(Some(16 * KIB), |bytes| Some(bytes * step));
@@ -152,7 +153,7 @@ impl Calibration<'_> {
         let squares: &[u64] = if quick { &[64, 256, 1024] } else { &[32, 64, 128, 256, 512, 1024, 2048] };
         let sizes: Vec<Axes> = squares.iter().map(|&n| Axes::from([("m", n), ("k", n)])).collect();
         self.entry(Operation::Gemv, dtype, &[DeviceCold], &sizes);
-        // `gemm` and `matmul` are the same product at other sizes.
+        // `gemm` and `matmul` are the same operator at different sizes.
         let [gemm, matmul] = [Operation::Gemm, Operation::Matmul].map(|one| self.wish.operations.contains(&one));
         let product = if gemm { Operation::Gemm } else { Operation::Matmul };
         let (gemm, matmul) = (if gemm { squares } else { &[] }, if matmul { self.products() } else { &[] });
@@ -168,7 +169,7 @@ impl Calibration<'_> {
         if self.wish.quick { trials.quick_products } else { trials.products }
     }
 
-    /// Each pattern in every implementation that the device could have, so that what is missing is told.
+    /// Plans each pattern in every implementation that the device might support, so that unsupported ones are recorded.
     fn fusion(&mut self, dtype: Dtype) {
         let implementations = self.machine.trials().fusion;
         for pattern in &self.wish.patterns {
@@ -181,7 +182,8 @@ impl Calibration<'_> {
         }
     }
 
-    /// An operation, if it was asked for, in every implementation that it has; for a quick look in `native` alone, if it has that.
+    /// Plans an operation, if requested, in every available implementation; a quick plan uses only `native`, or `eager`
+    /// without it.
     fn entry(&mut self, operation: Operation, dtype: Dtype, regimes: &[Regime], sizes: &[Axes]) {
         if !self.wish.operations.contains(&operation) {
             return;
@@ -222,7 +224,7 @@ impl Calibration<'_> {
     }
 }
 
-/// Patterns are compared at no more sizes than this.
+/// Maximum number of sizes per fusion pattern.
 const MOST_SIZES: usize = 3;
 
 /// Sizes along one axis.
@@ -232,14 +234,14 @@ fn along(axis: &'static str, values: impl IntoIterator<Item = u64>) -> Vec<Axes>
 
 const VECTORS: [u64; 5] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 
-/// The operator of a name, if this version has it.
+/// Looks up an operator of this version by name.
 pub fn operator(name: &str) -> Option<Operator> {
     Operator::all().into_iter().find(|operator| operator.info().name == name)
 }
 
-/// Those that it has; known without touching the device.
+/// Implementations of an operator, determined without opening the device.
 fn implementations(operator: Operator, size: &Axes, dtype: Dtype, device: Device) -> Vec<Implementation> {
-    // The mock device would say yes to everything; it stands for a processor.
+    // The mock device supports everything; use the implementations of the CPU instead.
     let device = if platforms::of(device).is_scripted() { Device::Cpu } else { device };
     let task = Task::new(Subject::Operator(operator), size, Element::Float(dtype), None, 0);
     task.map(|task| task.implementations(device)).unwrap_or_default()
@@ -337,7 +339,7 @@ mod tests {
         let patterns: Vec<_> = PATTERNS.iter().map(|one| (one.operator.into(), Dtype::Bf16.into())).collect();
         assert_eq!(compared(&usual), patterns);
         assert_eq!(compared(&planned(Some(vec![Dtype::F32, Dtype::Bf16]))).len(), 2 * PATTERNS.len());
-        // Windows, and what finding their length and warming up took on a GPU.
+        // Measuring time, and the time for window calibration and warm-up on a GPU.
         let seconds = usual.len() as f64 * (0.2 + 0.13);
         assert!(seconds < 45.0, "{} cases, {seconds} s", usual.len());
     }

@@ -1,4 +1,4 @@
-//! Which types of numbers the device computes in, how fast, and why not in the others.
+//! Supported precisions of a device, their speed, and the reasons for unsupported ones.
 
 use super::numbers::Numbers;
 use super::peaks::Peak;
@@ -8,56 +8,56 @@ use calorimeter_sinks::{Record, Status};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The types of a device.
+/// Precisions of a device.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PrecisionMatrix {
     pub supported_precisions: Vec<String>,
-    /// The others, each with the reason.
+    /// Unsupported precisions with their reasons.
     pub unsupported_precisions: BTreeMap<String, String>,
     pub peak_gflops_by_precision: BTreeMap<String, f64>,
-    /// How many times as fast as f32 the largest product is that both were measured at.
+    /// Speed-up over f32, at the largest matmul size measured in both.
     pub speedup_vs_fp32: BTreeMap<String, PrecisionSpeedup>,
-    /// What the command line said.
+    /// Peaks stated on the command line.
     pub theoretical_peaks: BTreeMap<String, f64>,
 }
 
-/// A comparison of two types at one size.
+/// Comparison of two precisions at one size.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PrecisionSpeedup {
     pub ratio: f64,
-    /// The size of the product.
+    /// Matmul size.
     pub shape: String,
 }
 
 const QUANTIZED: &str =
-    "calibration multiplies floats of 16 and 32 bits; `calorimeter run` measures quantized products";
+    "calibration measures 16-bit and 32-bit floats only; `calorimeter run` measures quantized matmuls";
 
-/// In the order in which they are listed everywhere, each with why it may be missing.
+/// Precisions in listing order, with the default reason for their absence.
 const PRECISIONS: [(&str, Option<Numbers>, Option<&str>); 9] = [
-    ("f64", None, Some("no operator of this version takes it")),
+    ("f64", None, Some("no operator of this version supports it")),
     ("f32", Some(Numbers::F32), None),
-    ("tf32", Some(Numbers::Tf32), Some("f32 products were not rounded to it")),
+    ("tf32", Some(Numbers::Tf32), Some("f32 matmuls did not use it")),
     ("f16", Some(Numbers::of(Dtype::F16)), None),
     ("bf16", Some(Numbers::of(Dtype::Bf16)), None),
     ("f8", None, Some(QUANTIZED)),
-    ("i32", Some(Numbers::Of(Element::Signed(32))), Some("no operator of this version takes it")),
+    ("i32", Some(Numbers::Of(Element::Signed(32))), Some("no operator of this version supports it")),
     ("i8", Some(Numbers::Of(Element::Signed(8))), Some(QUANTIZED)),
     ("i4", Some(Numbers::Of(Element::Signed(4))), Some(QUANTIZED)),
 ];
 
-/// The matrix that records show.
+/// Computes the matrix from records.
 pub fn precisions(records: &[CalibrationRecord<'_>], peaks: &BTreeMap<String, Peak>) -> PrecisionMatrix {
     let mut matrix = PrecisionMatrix::default();
     for (name, numbers, why) in PRECISIONS {
-        let of: Vec<&Record> =
+        let matching: Vec<&Record> =
             records.iter().map(|one| one.record).filter(|record| Some(Numbers::from(*record)) == numbers).collect();
-        if of.iter().any(|record| record.outcome.status == Status::Ok) {
+        if matching.iter().any(|record| record.outcome.status == Status::Ok) {
             matrix.supported_precisions.push(name.into());
         } else {
-            let reason = of.iter().find_map(|record| record.outcome.reason.as_deref()).or(why);
-            let reason = reason.unwrap_or("not asked for; name it with --dtypes");
+            let reason = matching.iter().find_map(|record| record.outcome.reason.as_deref()).or(why);
+            let reason = reason.unwrap_or("not requested; add it with --dtypes");
             matrix.unsupported_precisions.insert(name.into(), reason.into());
         }
         if let Some(peak) = peaks.get(name) {
@@ -85,7 +85,7 @@ fn speedup(records: &[CalibrationRecord<'_>], numbers: Numbers) -> Option<Precis
     })
 }
 
-/// The products that have a time.
+/// Matmul records with a time.
 fn products<'a>(records: &[CalibrationRecord<'a>]) -> impl Iterator<Item = &'a Record> {
     let of_matrices = records.iter().filter(|one| one.purpose.is_product()).map(|one| one.record);
     of_matrices.filter(|record| record.outcome.status == Status::Ok)

@@ -1,4 +1,4 @@
-//! The profile of a device: all of it follows from a journal and what the command line said.
+//! Calibration profile of a device, computed from a journal and the options of the command line.
 
 use super::figures::{CurvePoint, OperationProfile, curves, operations};
 use super::fusion::{FusionProfile, fusions};
@@ -15,31 +15,31 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What the command line says of the hardware.
+/// Labels given on the command line.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Labels {
-    /// A name for it; the device's own otherwise.
+    /// Name of the hardware; by default the name of the device.
     pub hardware: Option<String>,
     pub stated: Stated,
 }
 
-/// The name and version of the schema.
+/// Name and version of the schema.
 pub const SCHEMA: &str = "calorimeter-calibration";
 pub const VERSION: u32 = 1;
 
-/// A calibrated device.
+/// Calibration profile of a device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
     pub schema: String,
     pub version: u32,
     pub environment: Environment,
-    /// The highest rates: `memory`, and products by their numbers.
+    /// Peaks by key: `memory` or a precision.
     pub peaks: BTreeMap<String, Peak>,
-    /// Absent where STREAM was not measured.
+    /// Absent without STREAM.
     pub memory_arrays: Option<MemoryArrays>,
     pub cache_levels: Vec<Level>,
     pub operation_profiles: BTreeMap<String, OperationProfile>,
-    /// What was not measured at all, and why.
+    /// Parts that were not measured, with the reason.
     pub not_measured: BTreeMap<String, String>,
     pub efficiency_curves: BTreeMap<String, Vec<CurvePoint>>,
     pub fusion_profiles: BTreeMap<String, FusionProfile>,
@@ -47,7 +47,7 @@ pub struct Profile {
     pub notes: Vec<String>,
 }
 
-/// Where and when a profile was made.
+/// Environment of a calibration.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Environment {
@@ -55,10 +55,10 @@ pub struct Environment {
     pub hardware_id: String,
     /// Name, identity, driver, cache, clocks and power of the device.
     pub device: Value,
-    /// Machine, system and versions of the program.
+    /// Machine, operating system and software versions.
     pub host: Value,
     pub calorimeter: String,
-    /// Where the build was told.
+    /// Git revision, if known at build time.
     pub git_revision: Option<String>,
     pub seed: Option<u64>,
     pub run_id: String,
@@ -68,22 +68,22 @@ pub struct Environment {
     pub command: Vec<String>,
 }
 
-/// How large the arrays of STREAM were beside the last cache.
+/// Sizes of the STREAM arrays relative to the last-level cache.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MemoryArrays {
     pub bytes_per_array: u64,
-    /// What the system says of the last cache.
+    /// Size of the last-level cache according to the system.
     pub cache_bytes: Option<u64>,
-    /// An array over the cache; 4 and more leave nothing worth mentioning in it.
+    /// Array size divided by cache size; from 4 on, cache effects are negligible.
     pub arrays_over_cache: Option<f64>,
-    /// All buffer sets that the launches went through, over the cache.
+    /// Size of all rotated buffer sets divided by cache size.
     pub footprint_over_cache: Option<f64>,
     pub note: Option<String>,
 }
 
 impl Profile {
-    /// The profile that a journal holds.
+    /// Computes the profile from a journal.
     pub fn of(journal: &JournalContents, labels: &Labels) -> Self {
         let environment = environment(journal, labels);
         let records = &with_purpose(&journal.records);
@@ -94,7 +94,7 @@ impl Profile {
         let mut notes: Vec<String> = memory_arrays.iter().filter_map(|arrays| arrays.note.clone()).collect();
         notes.extend(journal.summary.iter().flat_map(|summary| summary.notes.clone()));
         if environment.interrupted {
-            notes.push("the calibration was interrupted: what is missing here was not measured".into());
+            notes.push("the calibration was interrupted: this profile is incomplete".into());
         }
         Self {
             schema: SCHEMA.into(),
@@ -149,10 +149,12 @@ fn memory_arrays(records: &[CalibrationRecord<'_>], cache_bytes: Option<u64>) ->
     let footprint = copy.execution.rotation.map(|rotation| u64::from(rotation.sets) * rotation.bytes);
     let arrays_over_cache = over(bytes_per_array);
     let note = match arrays_over_cache {
-        None => Some("the size of the last cache is not known: arrays may be smaller than four times as large".into()),
+        None => {
+            Some("the size of the last-level cache is unknown: arrays may be smaller than four times its size".into())
+        }
         Some(over) if over < 4.0 => Some(format!(
-            "arrays of STREAM are {over:.2} times the last cache, less than 4: memory, buffers or --quick allow no larger ones; \
-             launches take turns through several sets of them"
+            "STREAM arrays are only {over:.2} times as large as the last-level cache (4 or more is recommended), limited by \
+             memory, buffer size or --quick; launches rotate between several sets of them"
         )),
         Some(_) => None,
     };
@@ -160,7 +162,7 @@ fn memory_arrays(records: &[CalibrationRecord<'_>], cache_bytes: Option<u64>) ->
     Some(MemoryArrays { bytes_per_array, cache_bytes, arrays_over_cache, footprint_over_cache, note })
 }
 
-/// The levels that copies show, by the implementation that was fastest at each size.
+/// Levels of the memory hierarchy, from the fastest implementation at each size.
 fn ladder(records: &[CalibrationRecord<'_>], cache_bytes: Option<u64>) -> Vec<Level> {
     let mut best: BTreeMap<u64, f64> = BTreeMap::new();
     let copies = records.iter().filter(|one| one.purpose.part() == Some(Part::Cache)).map(|one| one.record);
@@ -173,14 +175,14 @@ fn ladder(records: &[CalibrationRecord<'_>], cache_bytes: Option<u64>) -> Vec<Le
     levels(&best.into_iter().collect::<Vec<_>>(), cache_bytes)
 }
 
-/// What this device is not asked for.
+/// Parts that were not measured on this device, with the reason.
 fn not_measured(records: &[CalibrationRecord<'_>]) -> BTreeMap<String, String> {
     let measured = records.iter().any(|one| one.purpose.part() == Some(Part::Transfer));
     let missing = (!measured).then(|| (Part::Transfer.to_string(), NO_TRANSFER.to_owned()));
     missing.into_iter().collect()
 }
 
-/// The folder name of a hardware.
+/// Folder name of a hardware in the registry.
 pub fn hardware_id(name: &str) -> String {
     cache::file_name(name.trim()).trim_start_matches('.').to_owned()
 }
@@ -220,10 +222,10 @@ mod tests {
 
     #[test]
     fn small_arrays_are_owned_up_to() {
-        for (bytes, over, said) in [(9_000, 3.0, true), (12_000, 4.0, false)] {
+        for (bytes, over, is_noted) in [(9_000, 3.0, true), (12_000, 4.0, false)] {
             let profile = Profile::of(&journal(vec![record(Part::Stream, "stream_add", 1, bytes)]), &Labels::default());
             let arrays = profile.memory_arrays.unwrap();
-            assert_eq!((arrays.arrays_over_cache, arrays.note.is_some()), (Some(over), said));
+            assert_eq!((arrays.arrays_over_cache, arrays.note.is_some()), (Some(over), is_noted));
         }
     }
 

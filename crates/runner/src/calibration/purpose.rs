@@ -1,22 +1,22 @@
-//! What each case of a calibration is measured for.
+//! Purpose of each case of a calibration.
 
 use super::operations::Operation;
 use super::parts::Part;
 use calorimeter_case::Record;
 
-/// What a case is measured for.
+/// Purpose of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// The figures of an operation.
+    /// Measures an operation.
     Operation(Operation),
-    /// What fusing a pattern is worth.
+    /// Measures the effect of fusion.
     Fusion,
-    /// No calibration of ours asked for it: the journal is that of another run.
+    /// Not planned by a calibration; the journal belongs to another kind of run.
     Other,
 }
 
 impl Purpose {
-    /// The purpose that journals and profiles keep as two words: the part, which names the case's entry, and the operator.
+    /// Parses the purpose from the two words that journals and profiles store: part (name of the entry) and operator.
     pub fn read(part: &str, operator: &str) -> Self {
         match Part::named(part) {
             Some(Part::Fusion) => Self::Fusion,
@@ -25,7 +25,7 @@ impl Purpose {
         }
     }
 
-    /// The part that it belongs to.
+    /// Part of the plan to which it belongs.
     pub fn part(self) -> Option<Part> {
         match self {
             Self::Operation(operation) => Some(operation.part()),
@@ -34,13 +34,13 @@ impl Purpose {
         }
     }
 
-    /// Whether matrices are multiplied.
+    /// True for matmuls.
     pub fn is_product(self) -> bool {
         matches!(self, Self::Operation(Operation::Gemm | Operation::Matmul))
     }
 }
 
-/// A record of a calibration with what it was measured for, read once.
+/// Record with its parsed purpose.
 #[derive(Debug, Clone, Copy)]
 pub struct CalibrationRecord<'a> {
     pub purpose: Purpose,
@@ -53,7 +53,7 @@ impl<'a> From<&'a Record> for CalibrationRecord<'a> {
     }
 }
 
-/// Each record with its purpose.
+/// Adds the purpose to each record.
 pub fn with_purpose(records: &[Record]) -> Vec<CalibrationRecord<'_>> {
     records.iter().map(CalibrationRecord::from).collect()
 }
@@ -68,7 +68,7 @@ mod tests {
             for operator in operation.operators() {
                 let purpose = Purpose::read(operation.part().word(), operator);
                 assert_eq!(purpose.part(), Some(operation.part()), "{operation:?}");
-                // `gemm` and `matmul` are the same product at other sizes.
+                // `gemm` and `matmul` are the same operator at different sizes.
                 let same = purpose == Purpose::Operation(operation);
                 assert!(same || (purpose.is_product() && Purpose::Operation(operation).is_product()), "{operation:?}");
             }

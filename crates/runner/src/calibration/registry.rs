@@ -1,4 +1,4 @@
-//! A folder of profiles that only grows: one folder for each hardware, one file for each calibration.
+//! Append-only registry of profiles: one folder per hardware, one file per calibration.
 
 use super::profile::{Profile, SCHEMA, VERSION, hardware_id};
 use calorimeter_case::read_text;
@@ -7,10 +7,10 @@ use chrono::Utc;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Profiles have a few hundred KiB.
+/// Maximum size of a profile; typical ones have a few hundred KiB.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// Adds a profile under the time of this moment; nothing there is ever replaced.
+/// Adds a profile under the current time. Never replaces a file.
 pub fn keep(registry: &Path, profile: &Profile) -> Result<PathBuf, SinkError> {
     let bytes = written(profile);
     loop {
@@ -23,49 +23,54 @@ pub fn keep(registry: &Path, profile: &Profile) -> Result<PathBuf, SinkError> {
     }
 }
 
-/// The last profile of a hardware.
+/// Returns the newest profile of a hardware.
 pub fn latest(registry: &Path, hardware: &str) -> Result<PathBuf, String> {
     let folder = registry.join(hardware_id(hardware));
     let files = std::fs::read_dir(&folder).map_err(|error| {
         let known = std::fs::read_dir(registry).into_iter().flatten().flatten();
         let mut known: Vec<String> = known.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
         known.sort_unstable();
-        format!("no profile of {hardware:?} in {}: {error}; there are: {}", registry.display(), known.join(", "))
+        format!("no profile of {hardware:?} in {}: {error}; available: {}", registry.display(), known.join(", "))
     })?;
     let profiles = files.flatten().map(|file| file.path()).filter(|path| path.extension().is_some_and(|e| e == "json"));
-    profiles.max().ok_or_else(|| format!("{} holds no profile", folder.display()))
+    profiles.max().ok_or_else(|| format!("no profile in {}", folder.display()))
 }
 
-/// Whether a path is that of a profile, by its name: runs are folders, journals and Parquet files.
+/// True if a path names a profile, judged by its extension. Runs are folders, journals or Parquet files.
 pub fn is_profile(path: &Path) -> bool {
     path.is_file() && path.extension().is_some_and(|ending| ending == "json")
 }
 
 impl Profile {
-    /// Reads a profile of this version or an older one.
+    /// Reads a profile of this or an older version.
     pub fn read(path: &Path) -> Result<Self, String> {
-        let place = path.display();
-        let text = read_text(path, MOST_BYTES).map_err(|error| format!("cannot read {place}: {error}"))?;
-        let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| format!("{place}: {error}"))?;
+        let file = path.display();
+        let text = read_text(path, MOST_BYTES).map_err(|error| format!("cannot read {file}: {error}"))?;
+        let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| format!("{file}: {error}"))?;
         if value["schema"] != SCHEMA {
-            return Err(format!("{place} is no profile of `calorimeter calibrate`: its schema is {}", value["schema"]));
+            let schema = &value["schema"];
+            return Err(format!(
+                "{file} is not a profile of `calorimeter calibrate`: schema {schema}, expected {SCHEMA}"
+            ));
         }
         if value["version"].as_u64().is_none_or(|version| version > u64::from(VERSION)) {
             let version = &value["version"];
-            return Err(format!("{place} has version {version}; this program reads up to {VERSION}: use a newer one"));
+            return Err(format!(
+                "{file}: unsupported version {version}, expected at most {VERSION}; update this program"
+            ));
         }
-        // Not from the value, which sorts the names of axes.
-        serde_json::from_str(&text).map_err(|error| format!("{place}: {error}"))
+        // Parsed from the text again: `Value` would sort the axes by name.
+        serde_json::from_str(&text).map_err(|error| format!("{file}: {error}"))
     }
 
-    /// Writes it as a file.
+    /// Writes the profile to a file.
     pub fn write(&self, path: &Path) -> Result<(), SinkError> {
         atomic::write_named(path, &written(self))
     }
 }
 
 fn written(profile: &Profile) -> Vec<u8> {
-    // Keys are strings and no float is infinite, so that it can always be written.
+    // Keys are strings and all floats are finite, so serialization cannot fail.
     let mut bytes = serde_json::to_vec_pretty(profile).unwrap_or_default();
     bytes.push(b'\n');
     bytes

@@ -1,4 +1,4 @@
-//! A profile as a few tables.
+//! Calibration profile as text.
 
 use super::figures::OperationProfile;
 use super::fusion::FusionProfile;
@@ -12,21 +12,21 @@ use calorimeter_sinks::terminal::nanoseconds;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The tables of a profile.
+/// Formats the tables of a profile.
 pub fn show(profile: &Profile) -> String {
     let environment = &profile.environment;
-    let about = ["device", "name", "driver"].map(|key| environment.device[key].as_str().unwrap_or_default());
-    let about = about.into_iter().filter(|word| !word.is_empty() && *word != environment.hardware_name);
-    let about = about.collect::<Vec<_>>().join(", ");
+    let device = ["device", "name", "driver"].map(|key| environment.device[key].as_str().unwrap_or_default());
+    let device = device.into_iter().filter(|word| !word.is_empty() && *word != environment.hardware_name);
+    let device = device.collect::<Vec<_>>().join(", ");
     let (hardware, version, started) = (&environment.hardware_name, &environment.calorimeter, &environment.started);
-    let mut text = format!("{hardware}  ({about}; calorimeter {version}, {started})\n");
+    let mut text = format!("{hardware}  ({device}; calorimeter {version}, {started})\n");
     let sections = [
         ("Peaks", peaks(profile)),
-        ("Levels of memory, by working set of a copy", levels(profile)),
+        ("Memory hierarchy, by working set of a copy", levels(profile)),
         ("Launches", launches(profile)),
-        ("Best of each operation", best(profile)),
+        ("Fastest size of each operation", best(profile)),
         ("Fusion", fusions(profile)),
-        ("Types of numbers", precisions(profile)),
+        ("Precisions", precisions(profile)),
         ("Not measured", missing(profile)),
         ("Notes", profile.notes.iter().map(|note| format!("  {note}\n")).collect()),
     ];
@@ -62,7 +62,7 @@ fn launches(profile: &Profile) -> String {
     profile.operation_profiles.values().filter(|one| purpose(one).part() == Some(Part::Latency)).map(line).collect()
 }
 
-/// The size at which each operation is fastest: by arithmetic where it has any to speak of, else by traffic.
+/// Fastest size of each operation: by FLOP/s for matmuls, otherwise by bandwidth.
 fn best(profile: &Profile) -> String {
     let mut best: BTreeMap<[&str; 3], &OperationProfile> = BTreeMap::new();
     let is_compared =
@@ -92,7 +92,7 @@ fn best(profile: &Profile) -> String {
     best.values().map(line).collect()
 }
 
-/// What it was measured for; a profile may come from a file.
+/// Purpose of an operation, which may come from a file.
 fn purpose(operation: &OperationProfile) -> Purpose {
     Purpose::read(&operation.part, &operation.operation_type)
 }
@@ -103,10 +103,10 @@ fn rate(operation: &OperationProfile) -> f64 {
 }
 
 fn why(operation: &OperationProfile) -> String {
-    format!("{}: {}", operation.status, operation.reason.as_deref().unwrap_or("no reason was given"))
+    format!("{}: {}", operation.status, operation.reason.as_deref().unwrap_or("no reason recorded"))
 }
 
-/// A line for each pattern that was compared; what is not there is told once for each reason.
+/// Formats one line per compared pattern, and the unavailable ones grouped by reason.
 fn fusions(profile: &Profile) -> String {
     let mut text = String::new();
     let mut absent: BTreeMap<(Verdict, &str), Vec<&str>> = BTreeMap::new();
@@ -142,17 +142,17 @@ fn precisions(profile: &Profile) -> String {
         return String::new();
     }
     let line = |name: &String| match matrix.speedup_vs_fp32.get(name) {
-        Some(speedup) => format!("  {name:<5} {:.2} times f32 at {}\n", speedup.ratio, speedup.shape),
+        Some(speedup) => format!("  {name:<5} {:.2}x f32 at {}\n", speedup.ratio, speedup.shape),
         None => format!("  {name}\n"),
     };
     matrix.supported_precisions.iter().map(line).collect()
 }
 
 fn missing(profile: &Profile) -> String {
-    profile.not_measured.iter().map(|(what, why)| format!("  {what}: {why}\n")).collect()
+    profile.not_measured.iter().map(|(part, why)| format!("  {part}: {why}\n")).collect()
 }
 
-/// Four digits at least, and no thousands in exponents.
+/// Formats at least four digits without an exponent.
 fn figure(value: f64) -> String {
     match value {
         ..10.0 => format!("{value:.3}"),

@@ -1,8 +1,8 @@
-//! What a speed-up by fusing is worth, judged by its interval and by the kernels that ran.
+//! Verdict on a fusion, from the interval of its speed-up and the number of kernels.
 
 use serde::{Deserialize, Serialize};
 
-/// The word for a pattern.
+/// Verdict on a fused pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -10,17 +10,17 @@ pub enum Verdict {
     Strong,
     /// At least 1.1 times as fast.
     Moderate,
-    /// Neither faster nor slower to speak of.
+    /// No relevant difference.
     Neutral,
-    /// Slower.
+    /// Slower than 0.95 times.
     Slower,
-    /// The interval allows more than one of these.
+    /// The interval is compatible with several verdicts.
     Inconclusive,
-    /// As many kernels ran as without fusing: whatever the time is, fusing did not make it.
+    /// No fewer kernels than unfused, so fusion does not explain the time.
     NotFused,
-    /// It does not exist here.
+    /// Not available on this device.
     Unsupported,
-    /// It went wrong.
+    /// The case failed.
     Failed,
 }
 
@@ -29,7 +29,7 @@ const MODERATE: f64 = 1.1;
 const SLOWER: f64 = 0.95;
 
 impl Verdict {
-    /// The verdict on the interval of a speed-up, with the kernels that ran unfused and fused where both were counted.
+    /// Judges the interval of a speed-up, and the kernel counts unfused and fused if both are known.
     pub fn of(interval: Option<(f64, f64)>, launches: Option<(f64, f64)>) -> Self {
         match (interval, launches) {
             (_, Some((unfused, fused))) if fused >= unfused => Self::NotFused,
@@ -41,7 +41,7 @@ impl Verdict {
         }
     }
 
-    /// As it is written in profiles.
+    /// Name in profiles.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Strong => "strong",

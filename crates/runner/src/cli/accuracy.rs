@@ -1,4 +1,4 @@
-//! `calorimeter accuracy`: a run that times nothing, and its recipes side by side.
+//! `calorimeter accuracy`: runs without timing and prints the accuracy of recipes as a table.
 
 use super::dry_run::dry_run;
 use super::error::CliError;
@@ -41,7 +41,7 @@ pub fn accuracy(arguments: AccuracyArguments) -> Result<Exit, CliError> {
     Ok(exit)
 }
 
-/// What is compared without a file: a few recipes of each family in each kind of model, small enough for any machine.
+/// Default cases if no file is given: recipes of each family in three models, at one size that fits any machine.
 fn overview() -> Result<Vec<Entry>, CliError> {
     let usage = |error: &dyn std::fmt::Display| CliError::Usage(error.to_string());
     let shape = Shape::new(64, 512, 512).map_err(|error| usage(&error))?;

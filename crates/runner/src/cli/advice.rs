@@ -1,11 +1,11 @@
-//! The ways out of what goes wrong when results are stored: the options of this program that lead on.
+//! Remedies for errors of reading and writing results, in terms of the options of this program.
 
 use super::error::CliError;
 use crate::compare::CompareError;
 use crate::run::RunError;
 use calorimeter_sinks::SinkError;
 
-/// An error as one line: what is wrong, why, and what to do about it.
+/// Formats an error as one line: problem, cause and remedy.
 pub fn line(error: &CliError) -> String {
     match error {
         CliError::Sink(error) | CliError::Run(RunError::Sink(error)) | CliError::Compare(CompareError::Sink(error)) => {
@@ -15,32 +15,30 @@ pub fn line(error: &CliError) -> String {
     }
 }
 
-/// The same of results that could not be stored.
+/// Formats an error of reading or writing results, with its remedy.
 pub fn stored(error: &SinkError) -> String {
-    let way_out = match error {
-        SinkError::NotWritable { .. } => "choose another one with --out",
-        // Why it is full is known: the system's words add nothing.
+    let remedy = match error {
+        SinkError::NotWritable { .. } => "choose another folder with --out",
+        // The message already names the cause; the text of the system adds nothing.
         SinkError::DiskFull { .. } => return format!("{error}; free some space and continue with --resume"),
-        SinkError::Write { .. } => "what was written before is intact and can be continued with --resume",
-        SinkError::Read { .. } => "check that the path and its permissions are right",
-        SinkError::Format { .. } => "please report this, the journal is unharmed",
+        SinkError::Write { .. } => "the records written so far are intact; continue with --resume",
+        SinkError::Read { .. } => "check the path and its permissions",
+        SinkError::Format { .. } => "please report this; the journal is intact",
         SinkError::JournalExists { .. } => "continue that run with --resume, or choose another folder with --out",
-        // That there is no such file has been said.
+        // The message already says that the file does not exist.
         SinkError::JournalMissing { .. } => {
             return format!("{error}; check the folder, or start a new run with --out");
         }
         SinkError::OtherConfig { .. } => {
-            "give the same configuration and options as then, or start a new run with another --out"
+            "use the original configuration and options, or start a new run with another --out"
         }
-        SinkError::BadLine { .. } => "the file was damaged or edited: delete this line to drop its case",
+        SinkError::BadLine { .. } => "the file is damaged or was edited; delete this line to drop its case",
         SinkError::Locked { .. } => "wait for it to end, or choose another folder with --out",
-        SinkError::JournalLost { .. } => {
-            "leave it alone while a run writes there; one that was moved goes on with --resume"
-        }
-        SinkError::BadTime { .. } => "mend that line",
+        SinkError::JournalLost { .. } => "do not move or delete it during a run; resume a moved run with --resume",
+        SinkError::BadTime { .. } => "correct this line",
         _ => return error.with_causes(),
     };
-    format!("{}; {way_out}", error.with_causes())
+    format!("{}; {remedy}", error.with_causes())
 }
 
 #[cfg(test)]
@@ -55,7 +53,7 @@ mod tests {
         for (error, expected) in [
             (
                 SinkError::NotWritable { dir: "out".into(), cause: denied() },
-                "cannot write in the folder out: permission denied; choose another one with --out",
+                "cannot write to the directory out: permission denied; choose another folder with --out",
             ),
             (
                 SinkError::DiskFull { path: path(), cause: denied() },

@@ -15,59 +15,59 @@ use crate::platforms;
 use crate::print::print;
 use crate::progress::Format;
 use crate::run::{Request, RunError};
-use crate::tell::tell;
+use crate::log_line::log_line;
 use calorimeter_recipes::Dtype;
 use calorimeter_sinks::index;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
-/// Measure what a device reaches, and write its profile.
+/// Measure the peaks of a device and write its calibration profile.
 ///
-/// Copies and sums of arrays, products of vectors and matrices, launches and the levels of memory are measured as any run
-/// measures its cases; with --fusion-patterns also what fusing is worth. The profile, DIR/profile.json in the folder of the
-/// run, follows from the run's journal alone.
+/// Measures STREAM (copies and additions of arrays), BLAS routines, launch latency and the levels of the memory
+/// hierarchy, with the same method as any run; with --fusion-patterns also the speed-up of fused operators. The profile
+/// is DIR/profile.json in the folder of the run. It is computed from the run's journal.
 #[derive(Debug, Args)]
 pub struct CalibrateArguments {
-    /// What to call the hardware [default: the device's name]
+    /// Name of the hardware [default: name of the device]
     #[arg(long, value_name = "NAME")]
     pub hardware: Option<String>,
-    /// The peak that somebody states for f32 products, in GFLOP/s; compared with the measured one, never used for it
-    #[arg(long, value_name = "X", value_parser = positive)]
+    /// Stated f32 matmul peak in GFLOP/s; reported next to the measured peak, never used in its place
+    #[arg(long, value_name = "X", value_parser = parse_positive)]
     pub peak_gflops: Option<f64>,
-    /// The peak that somebody states for memory, in GB/s; compared with the measured one, never used for it
-    #[arg(long, value_name = "Y", value_parser = positive)]
+    /// Stated memory bandwidth in GB/s; reported next to the measured bandwidth, never used in its place
+    #[arg(long, value_name = "Y", value_parser = parse_positive)]
     pub peak_bandwidth: Option<f64>,
-    /// Write the profile to this file as well
+    /// Also write the profile to this file
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// A first look: fewer and smaller sizes, two types on a GPU, one implementation of operations, each pattern once, shorter
-    /// measurements
+    /// Measure less: fewer and smaller sizes, two dtypes on a GPU, one implementation per operation, each pattern once,
+    /// and shorter times
     #[arg(long)]
     pub quick: bool,
-    /// What to measure: matmul, memory (or stream), stream_copy, stream_scale, stream_add, stream_triad, blas, blas1, blas2,
-    /// blas3, dot, axpy, gemv, gemm, cache, latency, transfer [default: all of it]
+    /// Operations to measure: matmul, memory (or stream), stream_copy, stream_scale, stream_add, stream_triad, blas,
+    /// blas1, blas2, blas3, dot, axpy, gemv, gemm, cache, latency, transfer [default: all]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub operations: Option<Vec<Operations>>,
-    /// Which fusion patterns to measure: linear, conv, attention, all, or operators by name [default: none]
+    /// Fusion patterns to measure: linear, conv, attention, all, or names of operators [default: none]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub fusion_patterns: Option<Vec<Patterns>>,
-    /// Types of numbers: f32, bf16, f16 [default: f32 on a processor; on a GPU all, with --quick f32 and bf16,
-    /// f16 through Vulkan and Metal]
+    /// Dtypes: f32, bf16, f16 [default: f32 on a CPU; all on a GPU; with --quick on a GPU f32 and bf16, or f16 through
+    /// Vulkan and Metal]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub dtypes: Option<Vec<Dtype>>,
-    /// Print this profile, or with --registry the last one of this hardware, and measure nothing
+    /// Print this profile, or with --registry the newest profile of this hardware, without measuring
     #[arg(long, value_name = "FILE")]
     pub show: Option<PathBuf>,
-    /// Add the profile to this folder, as DIR/HARDWARE/TIME.json; nothing there is ever replaced
+    /// Add the profile to this folder as DIR/HARDWARE/TIME.json; existing files are never replaced
     #[arg(long, value_name = "DIR")]
     pub registry: Option<PathBuf>,
     #[command(flatten)]
     pub run: RunArguments,
 }
 
-fn positive(text: &str) -> Result<f64, String> {
+fn parse_positive(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
-    number.ok_or_else(|| format!("{text:?} is no number above 0"))
+    number.ok_or_else(|| format!("invalid value {text:?}: expected a number above 0"))
 }
 
 pub fn calibrate(arguments: CalibrateArguments) -> Result<Exit, CliError> {
@@ -76,13 +76,14 @@ pub fn calibrate(arguments: CalibrateArguments) -> Result<Exit, CliError> {
     if let Some(wanted) = shown {
         return printed(wanted, registry.as_deref());
     }
-    let plans = arguments.quick
+    let changes_plan = arguments.quick
         || arguments.operations.is_some()
         || arguments.fusion_patterns.is_some()
         || arguments.dtypes.is_some();
     let entries = match &run.resume {
-        Some(_) if plans => {
-            let why = "--resume goes on with what was asked for then: leave operations, patterns and dtypes out";
+        Some(_) if changes_plan => {
+            let why =
+                "--resume continues the original plan: omit --quick, --operations, --fusion-patterns and --dtypes";
             return Err(CliError::Usage(why.into()));
         }
         Some(_) => Vec::new(),
@@ -97,20 +98,20 @@ pub fn calibrate(arguments: CalibrateArguments) -> Result<Exit, CliError> {
         finished.print(&format!("\n{}", show(&profile)));
     }
     let exit = report(&finished.outcome, finished.strict);
-    let kept = finished.dir.join("profile.json");
-    for path in [Some(kept.clone()), output].into_iter().flatten() {
+    let profile_path = finished.dir.join("profile.json");
+    for path in [Some(profile_path.clone()), output].into_iter().flatten() {
         profile.write(&path)?;
-        tell!("wrote {}", path.display());
+        log_line!("wrote {}", path.display());
     }
-    index::add(&finished.dir, &[kept])?;
-    // What was cut short can be gone on with; the registry takes whole calibrations.
+    index::add(&finished.dir, &[profile_path])?;
+    // An interrupted calibration can be resumed; the registry accepts only complete ones.
     if let Some(registry) = registry.filter(|_| !finished.outcome.interrupted) {
-        tell!("wrote {}", keep(&registry, &profile)?.display());
+        log_line!("wrote {}", keep(&registry, &profile)?.display());
     }
     finished.end(exit)
 }
 
-/// What the options ask for.
+/// Builds the entries that the options request.
 fn asked(arguments: &CalibrateArguments, device: Option<Wanted>) -> Result<Vec<Entry>, CliError> {
     let device = devices::here().choose(device.unwrap_or_default()).map_err(RunError::from)?;
     let machine = machine(&devices::present(device).map_err(RunError::from)?);
@@ -127,18 +128,18 @@ fn asked(arguments: &CalibrateArguments, device: Option<Wanted>) -> Result<Vec<E
     let dtypes = arguments.dtypes.clone();
     let entries = entries(&machine, &Wish { quick: arguments.quick, operations, patterns, dtypes });
     if entries.is_empty() {
-        return Err(CliError::Usage("--operations: nothing of this can be measured in this version".into()));
+        return Err(CliError::Usage("--operations: none of these can be measured on this device".into()));
     }
     Ok(entries)
 }
 
 fn machine(found: &DiscoveredDevice) -> Machine {
-    // The mock device holds no arrays.
+    // The mock device allocates no arrays.
     let free_bytes = if platforms::of(found.device).is_scripted() { None } else { available_memory() };
     Machine { device: found.device, software: found.software, cache_bytes: found.cache_bytes(), free_bytes }
 }
 
-/// Prints a profile by its file, or the last one of a hardware.
+/// Prints the profile in a file, or the newest profile of a hardware in the registry.
 fn printed(wanted: &Path, registry: Option<&Path>) -> Result<Exit, CliError> {
     let path = match registry.filter(|_| !wanted.is_file()) {
         Some(registry) => latest(registry, &wanted.to_string_lossy()).map_err(CliError::Usage)?,

@@ -1,4 +1,4 @@
-//! `calorimeter ci`: a run whose result is the dashboard's JSON.
+//! `calorimeter ci`: a run that writes the JSON of the PyTorch benchmark dashboard.
 
 use super::error::CliError;
 use super::options::CiArguments;
@@ -6,13 +6,13 @@ use super::run::{execute, read};
 use crate::Exit;
 use crate::devices;
 use crate::run::Request;
-use crate::tell::tell;
+use crate::log_line::log_line;
 use calorimeter_case::record::Record;
 use calorimeter_sinks::journal::check_writable;
 use calorimeter_sinks::{atomic, dashboard, services};
 use std::path::Path;
 
-/// Makes of records what a service reads.
+/// Converts records to the format of a benchmark tracking service.
 type Service = fn(&[Record]) -> String;
 
 pub fn ci(arguments: CiArguments) -> Result<Exit, CliError> {
@@ -20,7 +20,7 @@ pub fn ci(arguments: CiArguments) -> Result<Exit, CliError> {
         arguments;
     run.overrides.models = models;
     let sources = read(&[&config])?;
-    // An output that cannot be written costs nothing when it is known first.
+    // Checks all outputs first, so that an unwritable path does not cost a run.
     let services: [(_, Service); 3] = [
         (github_action_benchmark, services::github_action_benchmark),
         (bencher, services::bencher),
@@ -36,16 +36,16 @@ pub fn ci(arguments: CiArguments) -> Result<Exit, CliError> {
         .and_then(|device| devices::present(device).ok())
         .map_or_else(|| "unknown".to_owned(), |found| found.name);
     let entries = dashboard::write(&output, records, &arch)?;
-    tell!("wrote {}", output.display());
+    log_line!("wrote {}", output.display());
     for (path, text) in services {
         if let Some(path) = path {
             atomic::write_named(&path, text(records).as_bytes())?;
-            tell!("wrote {}", path.display());
+            log_line!("wrote {}", path.display());
         }
     }
     if entries == 0 && !allow_empty {
-        tell!(
-            "error: {} is empty: no recipe was measured beside its baseline; --allow-empty lets it pass",
+        log_line!(
+            "error: {} is empty: no recipe was measured with its baseline; pass --allow-empty to accept this",
             output.display()
         );
         return finished.end(if exit == Exit::Fine { Exit::Broken } else { exit });

@@ -1,4 +1,4 @@
-//! Every command.
+//! Commands of the program.
 
 use super::calibrate::CalibrateArguments;
 use super::compare::CompareArguments;
@@ -13,7 +13,7 @@ use super::watch::WatchArguments;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
-/// Measures what quantization, fusion and better kernels really buy on this machine.
+/// Measures the effect of quantization, operator fusion and better kernels on this machine
 #[derive(Debug, Parser)]
 #[command(name = "calorimeter", version, max_term_width = 100, arg_required_else_help = true)]
 pub struct Cli {
@@ -21,28 +21,28 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// Where a command has no line here, what it takes says what it does, in short and at length.
+/// Subcommands. A variant without a comment takes its help text from its arguments.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Run(RunFilesArguments),
     Ops(OpsArguments),
-    /// Measure the GEMM suite: matrix products, quantization, and what runs beside them
+    /// Measure the GEMM suite: matmuls, quantization, and the operators around them
     Gemm(SuiteArguments),
-    /// Measure what fusing patterns of operators buys
+    /// Measure the speed-up of fused operator patterns
     Fusion(SuiteArguments),
     Time(Box<TimeArguments>),
     Accuracy(AccuracyArguments),
     Calibrate(CalibrateArguments),
-    /// Measure a configuration file and write the dashboard's JSON
+    /// Measure a configuration file and write JSON for the PyTorch benchmark dashboard
     Ci(CiArguments),
     Compare(CompareArguments),
     Watch(WatchArguments),
     Report(ReportArguments),
     Merge(MergeArguments),
     Render(RenderArguments),
-    /// List what configuration files can name
+    /// List the names that configuration files accept
     List {
-        /// What to list; everything without it
+        /// Kind of names [default: all but devices]
         #[arg(value_enum)]
         what: Option<Listing>,
     },
@@ -51,25 +51,25 @@ pub enum Command {
     Doctor(DoctorArguments),
     /// Print the JSON Schema of configuration files, for editors
     Schema,
-    /// Print a completion script, for example for `source <(calorimeter completions bash)`
+    /// Print a completion script; in bash, load it with `source <(calorimeter completions bash)`
     Completions {
-        /// The shell to complete in
+        /// Shell to generate for
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
-    /// Print the manual page of the program, or of one of its commands
+    /// Print the manual page of the program or of one of its commands
     Man {
-        /// The command
+        /// Command to describe [default: the program]
         #[arg(value_name = "COMMAND")]
-        of: Option<String>,
+        command: Option<String>,
     },
-    /// Write the parts of the book that follow from the code into its pages
+    /// Update the generated sections of the book
     #[command(hide = true)]
     Docs {
-        /// The folder of the pages
+        /// Folder with the pages of the book
         #[arg(default_value = "docs/src")]
         dir: PathBuf,
-        /// Change nothing, and fail where a page is stale
+        /// Fail if a page is out of date, and change nothing
         #[arg(long)]
         check: bool,
     },
@@ -77,15 +77,15 @@ pub enum Command {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Listing {
-    /// Ways to quantize
+    /// Quantization recipes
     Recipes,
-    /// Computations that recipes apply to
+    /// Models, to which recipes apply
     Models,
-    /// Computations of the suites
+    /// Operators of the suites
     Operators,
-    /// Shape generators with their parameters
+    /// Shape generators and their parameters
     Shapes,
-    /// Whose kernels run
+    /// Implementations
     Implementations,
     /// Devices of this machine
     Devices,

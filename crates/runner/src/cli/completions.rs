@@ -1,4 +1,5 @@
-//! `calorimeter completions`: clap's scripts, with the names that the registries have, and what goes on after a comma.
+//! `calorimeter completions`: completion scripts by clap, extended by the names in the registries and by completion of
+//! comma-separated lists.
 
 use super::command::Cli;
 use crate::calibration::{Operations, Patterns};
@@ -14,7 +15,7 @@ use regex::Regex;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-/// The script of a shell. Nothing is looked for: devices are words.
+/// Generates the completion script of a shell. Does not look for devices; their names are fixed.
 pub fn script(shell: Shell) -> String {
     let mut program = named(Cli::command());
     let lists = lists(&program);
@@ -29,21 +30,21 @@ pub fn script(shell: Shell) -> String {
     }
 }
 
-/// The program, each of whose options is told the names that it takes. Only scripts are made of it: it would refuse spellings
-/// that are understood.
+/// Gives each option the names that it accepts as possible values. Only for completion scripts: as a parser the result
+/// would reject alternative spellings.
 fn named(program: Command) -> Command {
     let commands: Vec<String> = visible(&program).map(|command| command.get_name().to_owned()).collect();
     program.mut_subcommands(|command| {
         let name = command.get_name().to_owned();
         command.mut_args(|arg| match names(&name, arg.get_id().as_str(), &commands) {
-            // clap keeps names for as long as the program runs, which ends when the script is printed.
+            // clap requires `'static` names. The program ends after printing the script, so leaking them is harmless.
             Some(names) => arg.value_parser(PossibleValuesParser::new(names.into_iter().map(|name| &*name.leak()))),
             None => arg,
         })
     })
 }
 
-/// What an option of a command is told, where it takes names.
+/// Returns the names that an option of a command accepts, if it accepts names.
 fn names(command: &str, option: &str, commands: &[String]) -> Option<Vec<String>> {
     let suite = Suite::ALL.into_iter().find(|suite| suite.name() == command);
     let listed = |operator: &Operator| suite.is_none_or(|suite| operator.is_listed_in(suite));
@@ -57,21 +58,21 @@ fn names(command: &str, option: &str, commands: &[String]) -> Option<Vec<String>
         "dtypes" => words(Dtype::ALL),
         "recipes" => Recipe::known().iter().flat_map(|recipe| spelled_out(&recipe.name)).collect(),
         "shapes" => {
-            // Some say nothing without their parameters.
-            let alone = |name: &&str| name.parse::<ShapeSource>().is_ok();
-            words(calorimeter_shapes::known().map(|generator| generator.name).filter(alone))
+            // Some generators have required parameters.
+            let has_defaults = |name: &&str| name.parse::<ShapeSource>().is_ok();
+            words(calorimeter_shapes::known().map(|generator| generator.name).filter(has_defaults))
         }
         "ops" if suite == Some(Suite::Fusion) => words(Patterns::words()),
         "ops" => words(operators()),
         "preset" => words(Preset::all()),
         "operations" => words(Operations::words()),
         "fusion_patterns" => words(Patterns::words()),
-        // Part of an id is an expression that matches it.
+        // A part of an id is a regular expression that matches the id.
         "filter" if suite.is_some() => words(operators()),
         "filter" => {
             words(Model::known().iter().map(|model| &model.name)).into_iter().chain(words(operators())).collect()
         }
-        "of" if command == "man" => commands.to_vec(),
+        "command" if command == "man" => commands.to_vec(),
         _ => return None,
     })
 }
@@ -80,40 +81,42 @@ fn words(names: impl IntoIterator<Item = impl Display>) -> Vec<String> {
     names.into_iter().map(|name| name.to_string()).collect()
 }
 
-/// The words for devices. Those of which there are several can be counted too, as `cuda:1`.
+/// Names accepted by `--device`. Kinds with several devices also accept an index, such as `cuda:1`.
 fn devices() -> Vec<String> {
     let kinds = DeviceKind::known().into_iter().map(|kind| kind.name().to_string());
     ["auto".to_owned()].into_iter().chain(kinds).chain(["wgpu".to_owned()]).collect()
 }
 
-/// Sizes of groups that stand for all of them.
+/// Group sizes offered in place of an open parameter.
 const GROUPS: &str = "32|64|128";
 
-/// The names behind a spelling such as `int4wo-{32|64}[-hqq]`; what is in braces without alternatives is a size of a group.
+/// Expands a spelling such as `int4wo-{32|64}[-hqq]` to names. A `{...}` without alternatives stands for a group size.
 fn spelled_out(spelling: &str) -> Vec<String> {
     let Some(open) = spelling.find(['{', '[']) else {
         return if spelling.parse::<Recipe>().is_ok() { vec![spelling.to_owned()] } else { Vec::new() };
     };
-    let (before, rest) = spelling.split_at(open);
+    let (prefix, rest) = spelling.split_at(open);
     let Some(close) = rest.find(['}', ']']) else { return Vec::new() };
-    let (inside, after) = (&rest[1..close], &rest[close + 1..]);
-    let inside = if inside.contains('|') || rest.starts_with('[') { inside } else { GROUPS };
-    let none = rest.starts_with('[').then_some("");
-    none.into_iter().chain(inside.split('|')).flat_map(|one| spelled_out(&format!("{before}{one}{after}"))).collect()
+    let (alternatives, suffix) = (&rest[1..close], &rest[close + 1..]);
+    let is_optional = rest.starts_with('[');
+    let alternatives = if alternatives.contains('|') || is_optional { alternatives } else { GROUPS };
+    let empty = is_optional.then_some("");
+    let choices = empty.into_iter().chain(alternatives.split('|'));
+    choices.flat_map(|choice| spelled_out(&format!("{prefix}{choice}{suffix}"))).collect()
 }
 
 fn visible(program: &Command) -> impl Iterator<Item = &Command> {
     program.get_subcommands().filter(|command| !command.is_hide_set())
 }
 
-/// The options that take names with commas between them.
+/// Names of the options that accept comma-separated lists of names.
 fn lists(program: &Command) -> BTreeSet<String> {
     let is_list = |arg: &&Arg| arg.get_value_delimiter() == Some(',') && !arg.get_possible_values().is_empty();
     let options = visible(program).flat_map(Command::get_opts).filter(is_list);
     options.filter_map(Arg::get_long_and_visible_aliases).flatten().map(str::to_owned).collect()
 }
 
-/// The function around clap's: of a word with commas it completes the last part, and it knows `--option=value`.
+/// Wraps clap's bash function: completes the part after the last comma, and supports `--option=value`.
 const BASH: &str = r#"
 _calorimeter_words() {
     local cur="$2" prev="$3" begun="" words at
@@ -134,13 +137,14 @@ _calorimeter_words() {
 complete -F _calorimeter_words -o bashdefault -o default calorimeter
 "#;
 
-/// `_sequence` completes what follows a comma; the blank before it keeps other arguments away.
+/// Replaces the value lists of zsh by `_sequence`, which completes after commas. The leading blank in the replacement
+/// keeps other arguments out.
 fn lists_of_zsh(script: &str) -> String {
-    let list = Regex::new(r":([^':]*,…):\(([^()]*)\)'").expect("a constant expression");
+    let list = Regex::new(r":([^':]*,…):\(([^()]*)\)'").expect("valid regular expression");
     list.replace_all(script, ":$1: _sequence compadd - $2'").into_owned()
 }
 
-/// A function that puts what stands before the last comma in front of every name.
+/// Fish function that prefixes each name with the text up to the last comma.
 const FISH: &str = r#"
 function __calorimeter_list
     set -l token (string replace -r '^--[^=]*=' '' -- (commandline -ct))
@@ -150,12 +154,12 @@ end
 "#;
 
 fn lists_of_fish(script: &str, lists: &BTreeSet<String>) -> String {
-    let option = Regex::new(r#"(?s) -l (\S+) -d .*? -a "(.*?)""#).expect("a constant expression");
+    let option = Regex::new(r#"(?s) -l (\S+) -d .*? -a "(.*?)""#).expect("valid regular expression");
     let mut text = String::from(FISH.trim_start());
     let mut at = 0;
     for found in option.captures_iter(script) {
         let (Some(name), Some(values)) = (found.get(1), found.get(2)) else { continue };
-        // The expression may begin at an option without values and end at the next one's.
+        // The regular expression may start at an option without values and end at the values of a later option.
         let name = script[..values.start()].rfind(" -l ").map_or(name.as_str(), |start| {
             script[start + 4..values.start()].split_whitespace().next().unwrap_or_default()
         });
@@ -174,7 +178,7 @@ mod tests {
     use super::*;
     use crate::entries::Wanted;
 
-    /// The names that an option of a command is completed to.
+    /// Names that complete an option of a command.
     fn offered(command: &str, option: &str) -> Vec<String> {
         names(command, option, &[]).unwrap()
     }
@@ -213,7 +217,7 @@ mod tests {
     fn every_shell_is_offered_names() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::PowerShell] {
             let script = script(shell);
-            // The last two of them complete options alone.
+            // clap's generators for Elvish and PowerShell complete option names only.
             let names = matches!(shell, Shell::Bash | Shell::Zsh | Shell::Fish);
             assert_eq!(script.contains("int4wo-64"), names, "{shell}");
         }

@@ -1,5 +1,5 @@
-//! `calorimeter doctor`: what is here, which clock will be used, how to get what is missing; with `--deep`, whether
-//! measuring on a device can be believed.
+//! `calorimeter doctor`: devices, stopwatches, and remedies for missing libraries; with `--deep`, checks of the
+//! measurement itself.
 
 use super::error::CliError;
 use super::options::{DoctorArguments, TextFormat};
@@ -25,7 +25,7 @@ pub fn doctor(arguments: DoctorArguments) -> Result<Exit, CliError> {
 fn deep(arguments: DoctorArguments) -> Result<Exit, CliError> {
     let device = devices::here().choose(arguments.device).map_err(RunError::from)?;
     let found = devices::present(device).map_err(RunError::from)?;
-    // Without a folder CubeCL would keep what it tunes in a project around the working directory.
+    // Without a folder of its own, CubeCL stores autotune results in the project that contains the working directory.
     let tuning = tempfile::tempdir().map_err(WorkerError::Spawn).map_err(RunError::from)?;
     calorimeter_zoo::backends::configure(Some(tuning.path()), TuningLevel::Full, false);
     let (name, text) = (found.name.clone(), arguments.format == TextFormat::Text);
@@ -62,19 +62,19 @@ fn line(check: &Check) -> String {
         (None, None) => "-",
     };
     let advice = advice.map_or_else(String::new, |advice| format!("         {:<20} advice: {advice}\n", ""));
-    format!("  {word:<6} {name:<20} {found}\n         {:<20} wanted: {wanted}\n{advice}", "")
+    format!("  {word:<6} {name:<20} {found}\n         {:<20} expected: {wanted}\n{advice}", "")
 }
 
 fn shallow() -> String {
     let mut text = String::new();
-    let built_with = [("burn", option_env!("CALORIMETER_BURN")), ("cubecl", option_env!("CALORIMETER_CUBECL"))];
-    let built_with: String =
-        built_with.iter().filter_map(|(name, version)| Some(format!(", {name} {}", (*version)?))).collect();
-    let _ = writeln!(text, "calorimeter {}{built_with}", env!("CARGO_PKG_VERSION"));
+    let libraries = [("burn", option_env!("CALORIMETER_BURN")), ("cubecl", option_env!("CALORIMETER_CUBECL"))];
+    let libraries: String =
+        libraries.iter().filter_map(|(name, version)| Some(format!(", {name} {}", (*version)?))).collect();
+    let _ = writeln!(text, "calorimeter {}{libraries}", env!("CARGO_PKG_VERSION"));
     if let Some(bytes) = host::available_memory() {
         let _ = writeln!(text, "memory available: {:.1} GB\n", bytes as f64 / 1e9);
     }
-    let _ = writeln!(text, "Devices, the best first:");
+    let _ = writeln!(text, "Devices, in order of preference:");
     for found in devices::here().all() {
         let software = if found.software { ", software: never chosen by `auto`" } else { "" };
         let _ = writeln!(text, "  {:<10} {} ({}{software})", found.device.to_string(), found.name, found.driver);

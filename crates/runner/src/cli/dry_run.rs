@@ -1,4 +1,4 @@
-//! `--dry-run`: the plan, and how long it will take.
+//! `--dry-run`: prints the plan and its predicted time.
 
 use super::error::CliError;
 use crate::entries::ResolvedEntry;
@@ -8,13 +8,13 @@ use crate::progress::Format;
 use crate::rough_time::between;
 use crate::run::Prepared;
 use crate::shown::shown;
-use crate::tell::tell;
+use crate::log_line::log_line;
 use calorimeter_sinks::Case;
 use calorimeter_sinks::terminal::wrap;
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
 
-/// A line of the plan: what will be measured, or why it cannot be.
+/// Line of the plan in JSON: a case, and the reason if it is unsupported.
 #[derive(Serialize)]
 struct Line<'a> {
     #[serde(flatten)]
@@ -25,7 +25,7 @@ struct Line<'a> {
     reason: Option<&'a str>,
 }
 
-/// Prints every case, then what was decided, and how long all of it will take.
+/// Prints every case, then the resolved configuration and the predicted time.
 pub fn dry_run(prepared: &Prepared, format: Format) -> Result<(), CliError> {
     let mut out = BufWriter::new(std::io::stdout().lock());
     let width = terminal_width(out.get_ref());
@@ -45,25 +45,25 @@ pub fn dry_run(prepared: &Prepared, format: Format) -> Result<(), CliError> {
     };
     heard(print())?;
     for note in &prepared.notes {
-        tell!("note: {note}");
+        log_line!("note: {note}");
     }
     if format == Format::Table {
         let plan = prepared.plan();
         let resolved: Vec<_> = plan.entries().iter().map(ResolvedEntry::describe).collect();
-        tell!("\nresolved to\n{}", serde_yaml::to_string(&resolved).unwrap_or_default().trim_end());
-        tell!("{} cases in {} groups", plan.len(), plan.groups().len());
+        log_line!("\nresolved to\n{}", serde_yaml::to_string(&resolved).unwrap_or_default().trim_end());
+        log_line!("{} cases in {} groups", plan.len(), plan.groups().len());
         let predicted: Predicted = prepared.predicted().map(|(_, _, predicted)| predicted).sum();
         if predicted != Predicted::default() {
-            tell!("about {}{ASSUMED}", between(predicted.least(), predicted.most()));
+            log_line!("about {}{ASSUMED}", between(predicted.least(), predicted.most()));
         }
     }
     Ok(())
 }
 
-/// What a predicted time takes for granted.
-const ASSUMED: &str = ", with kernels tuned and peaks known; else longer";
+/// Assumption behind the predicted time.
+const ASSUMED: &str = ", if kernels are tuned and peaks are measured; otherwise longer";
 
-/// A case in one line, or in several where that would not fit into a terminal of so many characters.
+/// Formats a case as one line, or as several if the line exceeds the width of the terminal.
 fn row(case: &Case, reason: Option<&str>, width: Option<usize>) -> String {
     let gflop = figure(case.flops, 1e9, 3);
     let [traffic, memory] = [case.bytes, case.memory_bytes].map(|bytes| figure(bytes, 1e6, 2));
@@ -74,9 +74,9 @@ fn row(case: &Case, reason: Option<&str>, width: Option<usize>) -> String {
         None => line.trim_end().to_owned(),
         Some(width) => {
             let figures = format!("{gflop} GFLOP, {traffic} MB moved, {memory} MB needed");
-            let told =
+            let lines =
                 [figures, note].iter().flat_map(|text| wrap(text, width.saturating_sub(4).max(20))).collect::<Vec<_>>();
-            format!("{id}\n    {}", told.join("\n    "))
+            format!("{id}\n    {}", lines.join("\n    "))
         }
     }
 }
@@ -95,12 +95,12 @@ mod tests {
             Case { id: "inference/linear".into(), flops: Some(1 << 30), bytes: Some(1 << 20), ..Case::default() };
         let line = row(&case, None, None);
         assert_eq!((line.lines().count(), row(&case, None, Some(200))), (1, line));
-        let narrow = row(&case, Some("there is no such kernel"), Some(30));
+        let narrow = row(&case, Some("kernel not available"), Some(30));
         let expected = "inference/linear
     1.074 GFLOP, 1.05 MB
     moved, - MB needed
-    unsupported: there is no
-    such kernel";
+    unsupported: kernel not
+    available";
         assert_eq!(narrow, expected);
     }
 }

@@ -1,9 +1,9 @@
-//! What ends a command.
+//! Errors of commands.
 
 use crate::compare::CompareError;
 use crate::run::RunError;
 
-/// An error of the command line's own, or of the run.
+/// Error that ends a command.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
     #[error(transparent)]

@@ -10,7 +10,7 @@ pub fn list(what: Option<Listing>) -> String {
     let all = [Listing::Recipes, Listing::Models, Listing::Operators, Listing::Shapes, Listing::Implementations];
     match what {
         Some(what) => section(what),
-        // Devices are asked for by name: looking for them loads drivers.
+        // Devices are listed on request only: discovery loads drivers.
         None => all.map(|what| format!("{}:\n{}", title(what), section(what))).join("\n"),
     }
 }

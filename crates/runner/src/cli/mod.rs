@@ -1,4 +1,4 @@
-//! The command line.
+//! Command line.
 
 mod accuracy;
 mod advice;
@@ -25,21 +25,21 @@ mod watch;
 use crate::Exit;
 use crate::clock_lock;
 use crate::print::print;
-use crate::tell::tell;
+use crate::log_line::log_line;
 use calorimeter_case::UnknownName;
 use calorimeter_zoo::Suite;
 use clap::{CommandFactory, Parser};
 use command::{Cli, Command};
 use error::CliError;
 
-/// Reads the command line and does what it says.
+/// Parses the command line and runs the command.
 pub fn main() -> Exit {
     let cli = Cli::parse();
     clock_lock::undo_left_behind();
     match dispatch(cli) {
         Ok(exit) => exit,
         Err(error) => {
-            tell!("error: {}", advice::line(&error));
+            log_line!("error: {}", advice::line(&error));
             Exit::Usage
         }
     }
@@ -67,16 +67,16 @@ fn dispatch(cli: Cli) -> Result<Exit, CliError> {
         Command::Render(arguments) => merge::render(arguments),
         Command::Schema => printed(&crate::dialects::schema()),
         Command::Completions { shell } => printed(&completions::script(shell)),
-        Command::Man { of } => {
+        Command::Man { command } => {
             let mut page = Vec::new();
-            let rendered = clap_mangen::Man::new(described(of)?).render(&mut page);
-            rendered.map_err(|error| CliError::Usage(format!("cannot make the manual page: {error}")))?;
+            let rendered = clap_mangen::Man::new(described(command)?).render(&mut page);
+            rendered.map_err(|error| CliError::Usage(format!("cannot generate the manual page: {error}")))?;
             printed(&String::from_utf8_lossy(&page))
         }
     }
 }
 
-/// The program, or one of its commands, as a manual page describes it.
+/// Returns the clap command of the program, or of one of its subcommands, for its manual page.
 fn described(command: Option<String>) -> Result<clap::Command, CliError> {
     let mut program = Cli::command();
     program.build();
@@ -91,7 +91,7 @@ fn described(command: Option<String>) -> Result<clap::Command, CliError> {
     }
 }
 
-/// Prints all that a command has to say.
+/// Prints the whole output of a command.
 fn printed(text: &str) -> Result<Exit, CliError> {
     print(text)?;
     Ok(Exit::Fine)

@@ -8,7 +8,7 @@ use crate::noise::{Comparisons, NoiseError, measure};
 use crate::noise_floor::{Noise, Rates, WorkloadNoise};
 use crate::print::print;
 use crate::progress::{interrupted, listen_for_interrupts};
-use crate::tell::tell;
+use crate::log_line::log_line;
 use crate::worker::{Kept, Subprocess};
 use calorimeter_case::record::Speedup;
 
@@ -19,21 +19,21 @@ pub fn noise(arguments: NoiseArguments) -> Result<Exit, CliError> {
     let mut count = 0;
     let mut show = |case: &str, speedup: &Speedup| {
         count += 1;
-        tell!("{count:>4} of {comparisons}  {:.4}x  {:<8} {case}", speedup.ratio, speedup.verdict);
+        log_line!("{count:>4} of {comparisons}  {:.4}x  {:<8} {case}", speedup.ratio, speedup.verdict);
     };
-    let kept = filter.is_none();
+    let stored = filter.is_none();
     let wanted = Comparisons { device, count: comparisons, filter, lock_clocks };
     let noise = match measure(&wanted, &mut Subprocess::new(keep), &interrupted, &mut show) {
         Ok(noise) => noise,
         Err(NoiseError::Interrupted) => return Ok(Exit::Interrupted),
         Err(NoiseError::Run(error)) => return Err(error.into()),
         Err(NoiseError::Failed(reason)) => {
-            tell!("error: {reason}");
+            log_line!("error: {reason}");
             return Ok(Exit::Broken);
         }
     };
     print(&match format {
-        TextFormat::Text => text(&noise, kept),
+        TextFormat::Text => text(&noise, stored),
         TextFormat::Json => serde_json::to_string_pretty(&noise).unwrap_or_default() + "\n",
     })?;
     Ok(Exit::Fine)
@@ -43,28 +43,28 @@ fn percent(share: f64) -> String {
     format!("{:.2} %", 100.0 * share)
 }
 
-fn text(noise: &Noise, kept: bool) -> String {
-    let mut text = format!("{:>9} {:>9} {:>9} {:>9}  against itself\n", "false", "off 1", "SAME", "floor");
-    let mut row = |rates: &Rates, what: &str| {
+fn text(noise: &Noise, stored: bool) -> String {
+    let mut text = format!("{:>9} {:>9} {:>9} {:>9}  compared with itself\n", "false", "off 1", "SAME", "floor");
+    let mut row = |rates: &Rates, label: &str| {
         let Rates { false_verdict_rate, interval_miss_rate, same_rate, floor, .. } = *rates;
         let shares = [false_verdict_rate, interval_miss_rate, same_rate, floor];
         text += &shares.map(|share| format!("{:>9} ", percent(share))).concat();
-        text += &format!(" {what}\n");
+        text += &format!(" {label}\n");
     };
     for WorkloadNoise { case, stopwatch, rates } in &noise.workloads {
         row(rates, &format!("{case}, {} comparisons, clock {stopwatch}", rates.comparisons));
     }
     let Noise { total, processes, .. } = noise;
     row(total, &format!("all {} comparisons, in {processes} processes", total.comparisons));
-    let margin = match kept {
-        true => "kept for verdicts on this device for 30 days, under this driver and policy of clocks",
-        false => "not kept: it is of some workloads only",
+    let margin = match stored {
+        true => "stored for 30 days for verdicts on this device with this driver and clock policy",
+        false => "not stored: --filter excluded workloads",
     };
     text + &format!(
         "\n\
-         false   a difference was found where there is none; at most 5 % should be\n\
-         off 1   intervals that do not hold 1; more than about 5 % are real, if small: two places in memory differ\n\
-         SAME    the rest was inconclusive\n\
+         false   verdicts of a difference, all of them false; 5 % or less is expected\n\
+         off 1   intervals that exclude 1; more than about 5 % indicates real but small effects of memory placement\n\
+         SAME    verdicts of no difference; the remaining ones are UNCLEAR\n\
          floor   95 % of the ratios were within this of 1\n\
          margin  {}, {margin}\n",
         percent(noise.margin)

@@ -1,4 +1,4 @@
-//! `calorimeter ops`, `gemm` and `fusion`: operators at sizes by name.
+//! `calorimeter ops`, `gemm` and `fusion`: suites of operators at preset sizes.
 
 use super::error::CliError;
 use super::options::{OpsArguments, SuiteArguments};
@@ -11,7 +11,7 @@ use crate::mock::Rule;
 use crate::print::width;
 use crate::progress::Format;
 use crate::run::Request;
-use crate::tell::tell;
+use crate::log_line::log_line;
 use crate::{Exit, calibration};
 use calorimeter_recipes::{Dtype, Element};
 use calorimeter_shapes::{Axes, MAX_SHAPES};
@@ -31,14 +31,14 @@ pub fn ops(arguments: OpsArguments) -> Result<Exit, CliError> {
     )
 }
 
-/// Measures the operators of a suite; some axes may be given besides those of the options.
+/// Measures the operators of a suite. `given` holds axis values in addition to `--axis`.
 pub fn suite(suite: Suite, arguments: SuiteArguments, mut given: Vec<(String, Vec<u64>)>) -> Result<Exit, CliError> {
     let SuiteArguments { ops, preset, dtypes, axis, output, export, mut run } = arguments;
     run.overrides.export = export;
     given.extend(axis.into_iter().map(|axis| (axis.name, axis.values)));
     let entries = match &run.resume {
         Some(_) if ops.is_some() || preset.is_some() || dtypes.is_some() || !given.is_empty() => {
-            let why = "--resume goes on with what was asked for then: leave operators and sizes out";
+            let why = "--resume continues the original plan: omit operators and sizes";
             return Err(CliError::Usage(why.into()));
         }
         Some(_) => Vec::new(),
@@ -50,7 +50,7 @@ pub fn suite(suite: Suite, arguments: SuiteArguments, mut given: Vec<(String, Ve
         let table = terminal::operators(&finished.outcome.records, finished.color, width());
         finished.print(&format!("\n{table}\n"));
     }
-    // Each table has its own.
+    // The table of operators replaces the suite part of the summary.
     finished.outcome.suite.clear();
     let exit = finished.sum_up();
     if let Some(path) = output {
@@ -58,18 +58,18 @@ pub fn suite(suite: Suite, arguments: SuiteArguments, mut given: Vec<(String, Ve
             Suite::Fusion => atomic::write_named(&path, &patterns(&finished.dir)?)?,
             _ => operators::write(&path, &finished.outcome.records)?,
         }
-        tell!("wrote {}", path.display());
+        log_line!("wrote {}", path.display());
     }
     finished.end(exit)
 }
 
-/// The patterns of fusion by name, with what fusing each does at each size.
+/// Fusion profiles of a run as JSON, by pattern and size.
 fn patterns(dir: &Path) -> Result<Vec<u8>, CliError> {
     let records = calibration::measured(dir)?.records;
     serde_json::to_vec_pretty(&calibration::fusions(&records)).map_err(|error| CliError::Usage(error.to_string()))
 }
 
-/// What the options ask for.
+/// Builds the entries that the options request.
 fn entries(
     suite: Suite,
     ops: Option<Vec<String>>,
@@ -92,7 +92,7 @@ fn entries(
     let known: BTreeSet<&str> = operators.iter().flat_map(|operator| operator.info().axes).copied().collect();
     if let Some((name, _)) = given.iter().find(|(name, _)| !known.contains(name.as_str())) {
         let known = known.into_iter().collect::<Vec<_>>().join(", ");
-        return Err(CliError::Usage(format!("none of these operators has an axis {name:?}; they have {known}")));
+        return Err(CliError::Usage(format!("none of these operators has the axis {name:?}; available: {known}")));
     }
     let mock = Rule::of_the_environment().map_err(CliError::Usage)?;
     let (mut entries, mut asked) = (Vec::new(), 0u64);
@@ -102,7 +102,7 @@ fn entries(
         let elements = dtypes.as_deref().unwrap_or(&usual);
         asked = asked.saturating_add((sizes.len() as u64).saturating_mul(elements.len() as u64));
         if asked > MAX_SHAPES {
-            let why = format!("up to {operator} there are {asked} sizes, more than {MAX_SHAPES}; give fewer values");
+            let why = format!("{asked} sizes including {operator}, more than {MAX_SHAPES}; give fewer values");
             return Err(CliError::Usage(why));
         }
         for &element in elements {
@@ -118,11 +118,11 @@ fn entries(
     Ok(entries)
 }
 
-/// Words that stand for other operators.
+/// Common names of operators.
 const WORDS: &[(&str, &[&str])] = &[("loss", &["mse_loss", "cross_entropy"]), ("swish", &["silu"])];
 
-/// The operators behind a word: a family of patterns, or one by its name. Those of the suite come first, since other suites
-/// have namesakes.
+/// Returns the operators that a word denotes: a family of fusion patterns, an alias, or one operator. Operators of the
+/// suite take precedence over operators of the same name in other suites.
 fn named(suite: Suite, word: &str) -> Result<Vec<Operator>, ZooError> {
     if let (Suite::Fusion, Ok(Patterns(patterns))) = (suite, word.parse()) {
         return patterns.iter().map(|pattern| pattern.operator.parse()).collect();
@@ -137,7 +137,7 @@ fn named(suite: Suite, word: &str) -> Result<Vec<Operator>, ZooError> {
     }
 }
 
-/// Sizes in which the axes that were given have these values instead, in every combination.
+/// Replaces the values of the given axes in the preset sizes, in every combination.
 fn sizes(preset: Vec<Axes>, given: &[(String, Vec<u64>)]) -> Result<Vec<Axes>, CliError> {
     let mut sizes = preset;
     for (name, values) in given {
@@ -159,7 +159,7 @@ fn sizes(preset: Vec<Axes>, given: &[(String, Vec<u64>)]) -> Result<Vec<Axes>, C
     Ok(sizes)
 }
 
-/// The number type that an operator is usually run in.
+/// Default dtype of the inputs of an operator.
 fn usual(operator: Operator) -> Element {
     match operator.info().suite {
         Suite::Gemm => default_element(operator),

@@ -1,4 +1,4 @@
-//! `calorimeter peaks`: what is held to be the most that devices reach.
+//! `calorimeter peaks`: measured peaks of the devices.
 
 use super::error::CliError;
 use super::options::TextFormat;
@@ -8,7 +8,7 @@ use crate::entries::Wanted;
 use crate::peaks::{self, Peaks, Probe};
 use crate::print::print;
 use crate::run::RunError;
-use crate::tell::tell;
+use crate::log_line::log_line;
 use crate::worker::arm::sensors::Sensors;
 use crate::{Exit, cache, host};
 use calorimeter_case::TuningLevel;
@@ -20,26 +20,26 @@ use std::fmt::Write;
 use std::path::Path;
 
 const EXIT_CODES: &str = "Exit codes:
-  0    what is kept was printed
-  2    usage, or a device that has no peaks
+  0    the peaks were printed
+  2    invalid usage, or a device without peaks
   5    a peak could not be measured";
 
-/// Show what is held to be the peaks of this machine's devices, or measure them again.
+/// Show the measured peaks of this machine's devices, or measure them again.
 ///
-/// Shares such as `84 % memory` are shares of these: of the fastest of copies and reads far beyond the cache, and of square
-/// products in each kind of number, in a burst and under a second of continuous load. A run measures those that its cases need
-/// and keeps them for the next; a case that is faster makes it look again. They hold for a device under one driver and one
-/// policy of clocks.
+/// Percentages such as `84 % memory` are relative to these peaks: the fastest of copies and reads far larger than the
+/// cache, and square matmuls in each precision, in a burst and under a second of continuous load. A run measures the
+/// peaks that its cases need and stores them; a case that exceeds a peak triggers a new measurement. Peaks apply to one
+/// device with one driver and one clock policy.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub struct PeaksArguments {
-    /// Measure those of a device again, of memory and of every kind of product that it has
+    /// Measure the peaks of a device again: memory, cache and every matmul precision that it supports
     #[arg(long)]
     pub measure: bool,
-    /// Where --measure measures: auto, cuda[:i], vulkan[:i], metal, wgpu, cpu
+    /// Device for --measure: auto, cuda[:i], vulkan[:i], metal, wgpu, cpu
     #[arg(long, value_name = "DEVICE", env = "CALORIMETER_DEVICE", default_value = "auto")]
     pub device: Wanted,
-    /// How to print them
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub format: TextFormat,
 }
@@ -56,57 +56,57 @@ pub fn peaks(arguments: PeaksArguments) -> Result<Exit, CliError> {
     match arguments.format {
         TextFormat::Json => print(&format!("{:#}\n", serde_json::json!(known)))?,
         TextFormat::Text if known.is_empty() => {
-            print("no peaks are kept: a run measures those that it needs, and `calorimeter peaks --measure` all\n")?;
+            print("no stored peaks: runs measure the peaks they need, `calorimeter peaks --measure` measures all\n")?;
         }
         TextFormat::Text => print(&known.iter().map(|peaks| text(peaks, host::now())).collect::<Vec<_>>().join("\n"))?,
     }
     let failed = known.iter().flat_map(|peaks| &peaks.failed);
-    let failed = failed.map(|(what, why)| tell!("the peak of {what} could not be measured: {why}")).count();
+    let failed = failed.map(|(limit, why)| log_line!("error: cannot measure the peak of {limit}: {why}")).count();
     Ok(if failed == 0 { Exit::Fine } else { Exit::Broken })
 }
 
-/// Those of a device, anew: also of the kinds that a run has needed which the device is not known for.
+/// Measures the peaks of a device, including precisions that earlier runs have stored but the device does not list.
 fn measured(found: &DiscoveredDevice, folder: Option<&Path>) -> Result<Peaks, CliError> {
-    let (device, told) = (found.device, found.facts());
+    let (device, facts) = (found.device, found.facts());
     calorimeter_zoo::backends::configure(cache::folder("tuning").as_deref(), TuningLevel::Full, false);
-    let policy = Sensors::of(device, &told).policy();
+    let policy = Sensors::of(device, &facts).policy();
     let mut machines = Machines::default();
-    let mut probe = Probe { told: &told, policy, device, may_tune: true, machines: &mut machines };
+    let mut probe = Probe { told: &facts, policy, device, may_tune: true, machines: &mut machines };
     let driver = device.kind().name().to_string();
     let mut kinds = marked(&driver, || probe.kinds());
-    let before = kept(folder).into_iter().filter(|peaks| peaks.device == told.identity);
-    kinds.extend(before.flat_map(|peaks| peaks.products.into_keys()));
+    let stored = kept(folder).into_iter().filter(|peaks| peaks.device == facts.identity);
+    kinds.extend(stored.flat_map(|peaks| peaks.products.into_keys()));
     kinds.sort_unstable();
     kinds.dedup();
-    let mut nothing = Some(probe.nothing());
-    marked(&driver, || peaks::of(&kinds, &mut nothing, folder, &mut probe))
-        .ok_or_else(|| CliError::Usage(format!("{device} has no peaks: its times are made up")))
+    let mut measured = Some(probe.nothing());
+    marked(&driver, || peaks::of(&kinds, &mut measured, folder, &mut probe))
+        .ok_or_else(|| CliError::Usage(format!("{device} has no peaks: its times are simulated")))
 }
 
-/// What earlier runs have kept, in the order of the devices' names. A file that cannot be read is told of.
+/// Reads the stored peaks, sorted by device name. Unreadable files are reported as warnings.
 fn kept(folder: Option<&Path>) -> Vec<Peaks> {
     let files = folder.and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
     let read = |file: std::fs::DirEntry| match peaks::kept(&file.path()) {
-        Ok(kept) => kept,
+        Ok(peaks) => peaks,
         Err(why) => {
-            tell!("warning: {why}");
+            log_line!("warning: {why}");
             None
         }
     };
-    let mut kept: Vec<Peaks> = files.filter_map(read).collect();
-    kept.sort_by(|a, b| a.device.cmp(&b.device));
-    kept
+    let mut peaks: Vec<Peaks> = files.filter_map(read).collect();
+    peaks.sort_by(|a, b| a.device.cmp(&b.device));
+    peaks
 }
 
 fn text(peaks: &Peaks, now: DateTime<Local>) -> String {
     let Peaks { device, driver, policy, memory_gbps, cache_gbps, memory_looks, products, .. } = peaks;
     let mut text = format!("{device}\n  driver: {driver}\n  clocks: {policy}\n  measured: {}\n", when(peaks, now));
     if let Some(memory) = memory_gbps {
-        let looks = memory_looks.interval().filter(|_| memory_looks.rates().len() > 1);
-        let looks = looks.map(|(lo, hi)| {
-            format!("; {} looks from {} to {}", memory_looks.rates().len(), four_digits(lo), four_digits(hi))
+        let range = memory_looks.interval().filter(|_| memory_looks.rates().len() > 1);
+        let range = range.map(|(lo, hi)| {
+            format!("; {} samples from {} to {}", memory_looks.rates().len(), four_digits(lo), four_digits(hi))
         });
-        let _ = writeln!(text, "  memory  {} GB/s{}", four_digits(*memory), looks.unwrap_or_default());
+        let _ = writeln!(text, "  memory  {} GB/s{}", four_digits(*memory), range.unwrap_or_default());
     }
     if let Some(cache) = cache_gbps {
         let _ = writeln!(text, "  cache   {} GB/s", four_digits(*cache));
@@ -118,9 +118,9 @@ fn text(peaks: &Peaks, now: DateTime<Local>) -> String {
     text
 }
 
-/// The day, and how long ago that was.
+/// Date of the measurement, and its age.
 fn when(peaks: &Peaks, now: DateTime<Local>) -> String {
-    let Ok(measured) = DateTime::parse_from_rfc3339(&peaks.measured) else { return "nobody knows when".into() };
+    let Ok(measured) = DateTime::parse_from_rfc3339(&peaks.measured) else { return "at an unknown time".into() };
     let age = now.signed_duration_since(measured);
     let ago = match (age.num_days(), age.num_hours(), age.num_minutes()) {
         _ if age < TimeDelta::zero() => "in the future".into(),
@@ -149,6 +149,6 @@ mod tests {
         ] {
             assert!(when(&aged(age), now).ends_with(ago), "{}", when(&aged(age), now));
         }
-        assert_eq!(when(&Peaks::default(), now), "nobody knows when");
+        assert_eq!(when(&Peaks::default(), now), "at an unknown time");
     }
 }

@@ -1,20 +1,20 @@
-//! `calorimeter docs`: the parts of the book that follow from the code, written between marks into its pages.
+//! `calorimeter docs`: generates sections of the book from the code, between markers in its pages.
 
 use super::error::CliError;
 use crate::Exit;
 use crate::dialects::own::File;
 use crate::dialects::schema;
-use crate::tell::tell;
+use crate::log_line::log_line;
 use calorimeter_case::Regime;
 use calorimeter_sinks::columns;
 use serde_json::{Map, Value};
 use std::fs;
 use std::path::Path;
 
-/// A part of a page: the page, the name in its marks, and what makes it.
+/// Generated section: page, name in its markers, and generator.
 type Part = (&'static str, &'static str, fn() -> String);
 
-/// Every part. A new one is its line here and a pair of marks in the page.
+/// All generated sections. A new one needs a line here and a pair of markers in its page.
 const PARTS: &[Part] = &[
     ("outputs.md", "columns", columns::markdown),
     ("method.md", "regimes", regimes),
@@ -25,48 +25,48 @@ const PARTS: &[Part] = &[
     ("config.md", "faults", faults),
 ];
 
-/// Brings the pages in a folder up to date and says which have changed; with `check` it changes nothing, and stale pages are
-/// an error.
+/// Updates the pages in a folder and reports the changed ones. With `check`, changes nothing and fails if a page is out
+/// of date.
 pub fn docs(dir: &Path, check: bool) -> Result<Exit, CliError> {
     let mut pages: Vec<&str> = PARTS.iter().map(|(page, ..)| *page).collect();
     pages.dedup();
     for page in pages {
         let path = dir.join(page);
-        let told = |error: &dyn std::fmt::Display| CliError::Usage(format!("{}: {error}", path.display()));
-        let before = fs::read_to_string(&path).map_err(|error| told(&error))?;
-        let after = renewed(page, &before).map_err(|error| told(&error))?;
+        let error_at = |error: &dyn std::fmt::Display| CliError::Usage(format!("{}: {error}", path.display()));
+        let before = fs::read_to_string(&path).map_err(|error| error_at(&error))?;
+        let after = renewed(page, &before).map_err(|error| error_at(&error))?;
         if before == after {
             continue;
         }
         if check {
-            return Err(told(&"is not what the code says; run `calorimeter docs`"));
+            return Err(error_at(&"out of date; run `calorimeter docs`"));
         }
-        fs::write(&path, after).map_err(|error| told(&error))?;
-        tell!("wrote {}", path.display());
+        fs::write(&path, after).map_err(|error| error_at(&error))?;
+        log_line!("wrote {}", path.display());
     }
     Ok(Exit::Fine)
 }
 
-/// The page with each of its parts made anew.
+/// Returns the page with its generated sections replaced.
 fn renewed(page: &str, text: &str) -> Result<String, String> {
     let mut text = text.to_owned();
-    for (_, name, make) in PARTS.iter().filter(|(of, ..)| *of == page) {
+    for (_, name, generate) in PARTS.iter().filter(|(section_page, ..)| *section_page == page) {
         let [start, end] = [format!("<!-- from the code: {name} -->\n"), "<!-- end -->".to_owned()];
-        let from = text.find(&start).ok_or_else(|| format!("has no {}", start.trim_end()))? + start.len();
-        let length = text[from..].find(&end).ok_or_else(|| format!("has no {end} after {}", start.trim_end()))?;
-        text.replace_range(from..from + length, &format!("\n{}\n", make()));
+        let from = text.find(&start).ok_or_else(|| format!("missing {}", start.trim_end()))? + start.len();
+        let length = text[from..].find(&end).ok_or_else(|| format!("missing {end} after {}", start.trim_end()))?;
+        text.replace_range(from..from + length, &format!("\n{}\n", generate()));
     }
     Ok(text)
 }
 
 fn regimes() -> String {
     let row = |regime: Regime| format!("| `{regime}` | {} |\n", regime.about());
-    format!("| regime | what its times are |\n|---|---|\n{}", Regime::ALL.map(row).concat())
+    format!("| regime | meaning |\n|---|---|\n{}", Regime::ALL.map(row).concat())
 }
 
 fn file_keys() -> String {
-    let own = |key: &str| !shared(key);
-    table(&plain(), &definition(&aliased(), "File"), own)
+    let is_file_key = |key: &str| !shared(key);
+    table(&plain(), &definition(&aliased(), "File"), is_file_key)
 }
 
 fn entry_keys() -> String {
@@ -81,10 +81,10 @@ fn faults() -> String {
     let faults = definition(&plain(), "Fault");
     let row = |fault: &Value| format!("| `{}` | {} |\n", text(fault, "const"), text(fault, "description"));
     let rows = faults["oneOf"].as_array().into_iter().flatten().map(row);
-    format!("| fault | what happens |\n|---|---|\n{}", rows.collect::<String>())
+    format!("| fault | effect |\n|---|---|\n{}", rows.collect::<String>())
 }
 
-/// The schema without the names that other programs give to keys, and with them.
+/// JSON Schema without alternative key names.
 fn plain() -> Value {
     schemars::schema_for!(File).to_value()
 }
@@ -101,16 +101,16 @@ fn properties(schema: &Value) -> Map<String, Value> {
     schema["properties"].as_object().cloned().unwrap_or_default()
 }
 
-/// Whether a key of a file is one of its entries, too.
+/// True if a key at the top of a file is also a key of its entries.
 fn shared(key: &str) -> bool {
     properties(&definition(&plain(), "ModelEntry")).contains_key(key)
 }
 
-/// A row for each key: its name, other names for it, its type and what it means. Keys that are only read are left out.
-fn table(plain: &Value, aliased: &Value, wanted: impl Fn(&str) -> bool) -> String {
+/// Table with one row per key: name, alternative names, type and meaning. Omits keys that are read but never written.
+fn table(plain: &Value, aliased: &Value, is_listed: impl Fn(&str) -> bool) -> String {
     let (own, all) = (properties(plain), properties(aliased));
     let mut text = "| key | other names | type | meaning |\n|---|---|---|---|\n".to_owned();
-    for (key, value) in own.iter().filter(|(key, value)| wanted(key) && value["writeOnly"] != true) {
+    for (key, value) in own.iter().filter(|(key, value)| is_listed(key) && value["writeOnly"] != true) {
         let others = all.iter().filter(|(name, other)| !own.contains_key(*name) && *other == value);
         let others: Vec<String> = others.map(|(name, _)| format!("`{name}`")).collect();
         let default = match &value["default"] {
@@ -131,7 +131,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// The type of a value in words.
+/// Describes the type of a schema value.
 fn kind(value: &Value) -> String {
     if let Some(name) = value["$ref"].as_str() {
         return named(name.rsplit('/').next().unwrap_or(name));
@@ -140,25 +140,24 @@ fn kind(value: &Value) -> String {
         let kinds: Vec<String> = choices.iter().filter(|choice| choice["type"] != "null").map(kind).collect();
         return kinds.join(", or ");
     }
-    let of = |word: &str| match word {
+    let type_name = |word: &str| match word {
         "array" => format!("list: {}", kind(&value["items"])),
-        "boolean" => "true or false".to_owned(),
-        "integer" => "whole number".to_owned(),
+
         "string" => "text".to_owned(),
         "object" => "map".to_owned(),
         other => other.to_owned(),
     };
     match &value["type"] {
-        Value::String(word) => of(word),
+        Value::String(word) => type_name(word),
         Value::Array(words) => {
             let words = words.iter().filter_map(Value::as_str).filter(|&word| word != "null");
-            words.map(of).collect::<Vec<_>>().join(" or ")
+            words.map(type_name).collect::<Vec<_>>().join(" or ")
         }
         _ => "any".to_owned(),
     }
 }
 
-/// A type of its own in its own words, or by its values where these are few.
+/// Describes a named type by its values if there are at most three, otherwise by its description.
 fn named(name: &str) -> String {
     let definition = definition(&plain(), name);
     let values = definition["oneOf"].as_array().into_iter().flatten();

@@ -6,37 +6,37 @@ use crate::calibration::{Profile, is_profile};
 use crate::print::print;
 use crate::run::{sort_as_planned, sort_briefs_as_planned};
 use crate::suite_speedups::means;
-use crate::tell::tell;
+use crate::log_line::log_line;
 use calorimeter_sinks::report::{self, REPORT_FILE, ReportedProfile, ReportedRun, SummarizedRun};
 use calorimeter_sinks::{Brief, ReadBack, index, read_back, read_parts};
 use clap::Args;
 use std::path::{Path, PathBuf};
 
 const EXIT_CODES: &str = "Exit codes:
-  0    the report is written
-  2    usage, a run that cannot be read, or one without records";
+  0    the report was written
+  2    invalid usage, an unreadable run, or a run without records";
 
-/// Make one page of one run or several, to look at and to send on.
+/// Write one HTML page about one or more runs.
 ///
-/// The page needs a browser and nothing else: no network, no other file. It has the summary, speed-ups over axes that the
-/// reader chooses, the roofline, figures against size, accuracy against speed, memory, operators, training, fusion, clocks and
-/// power, calibrations side by side, every case in a table, what was not measured and why, and the machine. Links lead to
-/// traces and memory pages while it lies near the run.
+/// The page is a single file that needs no network. It shows summary, speed-ups over selectable axes, roofline, sizes,
+/// accuracy against speed, memory, operators, training, fusion, clocks and power, calibrations, a table of all cases,
+/// the reasons for missing times, and the machine. It links to traces and memory pages as long as it stays near the
+/// run.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub struct ReportArguments {
-    /// Folders of runs, journals, Parquet files, or profiles of `calorimeter calibrate`
+    /// Run folders, journals, Parquet files, or profiles of `calorimeter calibrate`
     ///
-    /// The profile that lies in the folder of a run is shown, too.
+    /// A profile in the folder of a run is included.
     #[arg(value_name = "DIR", required = true)]
     pub runs: Vec<PathBuf>,
-    /// Where to write the page [default: report.html in the first folder]
+    /// Output file [default: report.html in the first folder]
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Draw its figures into a folder, too: SVG and PNG of each, as the page shows them first
+    /// Also write the figures to this folder, each as SVG and PNG, in the initial view of the page
     #[arg(long, value_name = "DIR")]
     pub plots: Option<PathBuf>,
-    /// Print the summary in Markdown, and write no page unless --output is given
+    /// Print the summary in Markdown; the page is then written only if --output is given
     #[arg(long)]
     pub markdown: bool,
 }
@@ -45,7 +45,7 @@ pub fn report(arguments: ReportArguments) -> Result<Exit, CliError> {
     let ReportArguments { runs: words, output, plots, markdown } = arguments;
     let (profiles, runs): (Vec<PathBuf>, Vec<PathBuf>) = words.iter().cloned().partition(|path| is_profile(path));
     if markdown && runs.is_empty() {
-        let why = "a profile has no summary in Markdown: `calorimeter compare A.json B.json` sets two side by side";
+        let why = "profiles have no Markdown summary; use `calorimeter compare A.json B.json` for two profiles";
         return Err(CliError::Usage(why.into()));
     }
     if markdown && output.is_none() && plots.is_none() {
@@ -68,23 +68,23 @@ pub fn report(arguments: ReportArguments) -> Result<Exit, CliError> {
     if let Some(dir) = plots {
         let drawn = report::write_plots(&runs, &profiles, &dir)?;
         if drawn.is_empty() {
-            tell!("note: these records have nothing to draw");
+            log_line!("note: no figures: these records contain no data to plot");
         }
         written.extend(drawn);
     }
     written.extend(indexed(&runs, &written));
-    written.iter().for_each(|path| tell!("wrote {}", path.display()));
+    written.iter().for_each(|path| log_line!("wrote {}", path.display()));
     Ok(Exit::Fine)
 }
 
-/// The pages in the folders of runs, which now lead to what was written there, too.
+/// Adds links to the written files to the index pages of the run folders.
 fn indexed(runs: &[ReportedRun], written: &[PathBuf]) -> Vec<PathBuf> {
     let mut pages = Vec::new();
     for run in runs {
         let inside: Vec<PathBuf> = written.iter().filter(|path| path.starts_with(&run.dir)).cloned().collect();
         match index::add(&run.dir, &inside) {
             Ok(page) => pages.extend(page.filter(|_| !inside.is_empty())),
-            Err(error) => tell!("note: {error}"),
+            Err(error) => log_line!("note: {error}"),
         }
     }
     pages
@@ -119,12 +119,12 @@ fn refuse_empty(path: &Path, is_empty: bool) -> Result<(), CliError> {
 
 fn profile(path: &Path) -> Result<ReportedProfile, CliError> {
     let profile = Profile::read(path).map_err(CliError::Usage)?;
-    // Keys are strings and no float is infinite, so that it can always be written.
+    // Keys are strings and all floats are finite, so serialization cannot fail.
     let profile = serde_json::to_value(&profile).unwrap_or_default();
     Ok(ReportedProfile { name: path.display().to_string(), profile })
 }
 
-/// The folder of a run, or that in which a file lies.
+/// Folder of a run; for a file, the folder that contains it.
 fn folder_of(path: &Path) -> &Path {
     if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) }
 }

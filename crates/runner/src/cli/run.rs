@@ -11,7 +11,7 @@ use crate::entries::{Overrides, TuningResults};
 use crate::print::{print, width};
 use crate::progress::{Format, Terminal, listen_for_interrupts};
 use crate::run::{Outcome, Place, Prepared, Request, RunError};
-use crate::tell::tell;
+use crate::log_line::log_line;
 use crate::worker::{Kept, Launches, Subprocess};
 use calorimeter_sinks::terminal::{Color, summary};
 use calorimeter_sinks::{journal, not_in_this_build};
@@ -24,7 +24,7 @@ pub fn run(arguments: RunFilesArguments) -> Result<Exit, CliError> {
     run.overrides.models = models;
     let files: Vec<&PathBuf> = config.iter().chain(&files).collect();
     if files.is_empty() && run.resume.is_none() {
-        return Err(CliError::Usage("no configuration file; try configs/quickstart.yml".into()));
+        return Err(CliError::Usage("no configuration file given; try configs/quickstart.yml".into()));
     }
     let request = Request { sources: read(&files)?, ..Request::default() };
     let Some(mut finished) = execute(request, run)? else { return Ok(Exit::Fine) };
@@ -32,7 +32,7 @@ pub fn run(arguments: RunFilesArguments) -> Result<Exit, CliError> {
     finished.end(exit)
 }
 
-/// Plans and runs what is asked for, or goes on with the run of a folder; nothing where the plan was only printed.
+/// Plans and runs a request, or resumes the run in a folder. Returns `None` after a dry run.
 pub fn execute(asked: Request, run: RunArguments) -> Result<Option<Finished>, CliError> {
     let RunArguments { out, resume, save_baseline, dry_run: dry, format, strict, color: arguments, overrides } = run;
     let request = match &resume {
@@ -44,7 +44,7 @@ pub fn execute(asked: Request, run: RunArguments) -> Result<Option<Finished>, Cl
         dry_run(&prepared, format)?;
         return Ok(None);
     }
-    // That there is no place for it is known before anything is measured.
+    // Fails before anything is measured if there is no folder for baselines.
     save_baseline.as_ref().map(Baseline::path).transpose()?;
     let color = color(&arguments);
     let mut terminal = Terminal::new(format, color).expecting(&prepared);
@@ -60,21 +60,21 @@ pub fn execute(asked: Request, run: RunArguments) -> Result<Option<Finished>, Cl
     Ok(Some(Finished { dir, outcome, printed, format, color, strict }))
 }
 
-/// Keeps a whole run under a name; a part of one would hide what is missing from it.
+/// Saves a complete run under a name. A partial run would hide missing cases, so it is not saved.
 fn keep_baseline(name: &Baseline, dir: &Path, outcome: &Outcome) -> Result<(), CliError> {
     if outcome.interrupted || outcome.stopped.is_some() {
-        tell!("note: the run was cut short, so it is not kept as a baseline");
+        log_line!("note: the run is incomplete, so it was not saved as a baseline");
         return Ok(());
     }
-    tell!("wrote {}", compare::keep(name, dir)?.display());
+    log_line!("wrote {}", compare::keep(name, dir)?.display());
     Ok(())
 }
 
-/// A run that has ended, and how its figures are to be told.
+/// Finished run with its display options.
 pub struct Finished {
     pub dir: PathBuf,
     pub outcome: Outcome,
-    /// Whether its records were printed as they came.
+    /// Error of printing the records, if any.
     pub printed: io::Result<()>,
     pub format: Format,
     pub color: Color,
@@ -82,7 +82,7 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Prints the table of speed-ups and says what was written.
+    /// Prints the table of speed-ups and reports the written files.
     pub fn sum_up(&mut self) -> Exit {
         if self.format == Format::Table {
             let Outcome { records, suite, .. } = &self.outcome;
@@ -91,21 +91,21 @@ impl Finished {
         report(&self.outcome, self.strict)
     }
 
-    /// Prints what follows on the records, unless something before it could not be printed.
+    /// Prints text after the records, unless an earlier print failed.
     pub fn print(&mut self, text: &str) {
         if self.printed.is_ok() {
             self.printed = print(text);
         }
     }
 
-    /// How the command ends: that something could not be printed is said when everything else is done.
+    /// Returns the exit code, or the printing error after everything else is done.
     pub fn end(self, exit: Exit) -> Result<Exit, CliError> {
         self.printed?;
         Ok(exit)
     }
 }
 
-/// The request of the run in a folder. Options that differ from those of then are an error, not passed over.
+/// Request of the run in a folder. Options that contradict the original ones are an error.
 fn continued(dir: &Path, overrides: Overrides) -> Result<Request, RunError> {
     let request = Request::of_journal(dir)?;
     if let (Some(then), None) = (request.overrides.lock_clocks, overrides.lock_clocks) {
@@ -118,7 +118,7 @@ fn continued(dir: &Path, overrides: Overrides) -> Result<Request, RunError> {
     Ok(Request { overrides: overrides.or_as(&request.overrides), ..request })
 }
 
-/// Starts a prepared run. With `--out` everything goes there; else a folder of its own under the file's `output_dir`.
+/// Starts a prepared run. With `--out` all files go to that folder, otherwise to a new folder in `output_dir`.
 pub fn start(prepared: &Prepared, out: Option<&Path>, terminal: &mut Terminal) -> Result<(Place, Outcome), RunError> {
     listen_for_interrupts();
     let place = match out {
@@ -132,7 +132,7 @@ pub fn start(prepared: &Prepared, out: Option<&Path>, terminal: &mut Terminal) -
     Ok((place, outcome?))
 }
 
-/// Goes on with the run in a folder.
+/// Resumes the run in a folder.
 fn go_on(prepared: &Prepared, dir: &Path, terminal: &mut Terminal) -> Result<(Place, Outcome), RunError> {
     listen_for_interrupts();
     let place = place_of(prepared, dir)?;
@@ -140,12 +140,12 @@ fn go_on(prepared: &Prepared, dir: &Path, terminal: &mut Terminal) -> Result<(Pl
     Ok((place, outcome))
 }
 
-/// Where the run in a folder was started to write.
+/// Output folders that the run was started with.
 fn place_of(prepared: &Prepared, dir: &Path) -> Result<Place, RunError> {
-    if let Some(told) = journal::read_header(dir)?.output_dir {
-        return Ok(Place::of_run(dir, &told));
+    if let Some(recorded) = journal::read_header(dir)?.output_dir {
+        return Ok(Place::of_run(dir, &recorded));
     }
-    // Early journals do not tell: with `--out` it was there, else the folder lies in `output_dir`.
+    // Early journals do not store `output_dir`. With `--out` it was the run folder itself, otherwise its parent.
     let output_dir = output_dir(prepared);
     let within = dir.parent() == Some(output_dir.as_path());
     Ok(Place { dir: dir.to_owned(), output_dir: if within { output_dir } else { dir.to_owned() } })
@@ -159,22 +159,22 @@ pub fn read(files: &[&PathBuf]) -> Result<Vec<Source>, RunError> {
     files.iter().map(|file| Ok(Source::read(file)?)).collect()
 }
 
-/// Says what was written and what could not be, on standard error, and answers the exit code.
+/// Reports notes, written files and errors on standard error, and returns the exit code.
 pub fn report(outcome: &Outcome, strict: bool) -> Exit {
     for note in &outcome.notes {
-        tell!("note: {note}");
+        log_line!("note: {note}");
     }
     for path in &outcome.paths {
-        tell!("wrote {}", path.display());
+        log_line!("wrote {}", path.display());
     }
     for file in not_in_this_build() {
-        tell!("note: {file} is not written: this program was built without the feature `tables`");
+        log_line!("note: {file} was not written: this program was built without the feature `tables`");
     }
     for error in &outcome.errors {
-        tell!("error: {}", stored(error));
+        log_line!("error: {}", stored(error));
     }
     if let Some(error) = &outcome.stopped {
-        tell!("error: {error}; what was measured is kept, and `--resume` goes on from there");
+        log_line!("error: {error}; finished cases are saved, continue with --resume");
         return Exit::Usage;
     }
     if outcome.interrupted {
@@ -197,12 +197,12 @@ pub fn color(arguments: &ColorArguments) -> Color {
     if wanted { Color::Always } else { Color::Never }
 }
 
-/// Worker processes, as many for each case as was asked for.
+/// Worker processes; each case is measured in the requested number of launches.
 fn workers(prepared: &Prepared, place: &Place) -> Launches {
     Launches::new(Subprocess::new(keep(prepared, place)), prepared.launches())
 }
 
-/// What the run's workers keep, and where: what is tuned afresh stays with the run.
+/// Persistent folders of the workers. Results of `fresh` tuning are stored in the run folder.
 fn keep(prepared: &Prepared, place: &Place) -> Kept {
     let autotune = prepared.autotune();
     let tuning = match autotune.results {

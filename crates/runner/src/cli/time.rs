@@ -10,55 +10,57 @@ use calorimeter_shapes::{Axis, Grid, MAX_SHAPES, Values};
 use calorimeter_zoo::foreign::{Amount, Argument, KernelSource, Program, words};
 use clap::Args;
 
-/// Time programs that are not ours: commands, shared libraries, CUDA C++ kernels.
+/// Time external programs: commands, shared libraries, CUDA C++ kernels.
 ///
-/// Each is a case like any other, with the same rounds, verdicts, records, files and exit codes as `run`; the others are
-/// compared with the first. Kernels and libraries are given the same buffers, and what they leave there must be what the first
-/// leaves. A library has the interface of calorimeter.h, which the page `foreign` of the book describes.
+/// Each program is a case with the same measurement, verdicts, records, files and exit codes as in `run`. The first
+/// program is the reference for the others. Kernels and libraries receive identical buffers, and their outputs must
+/// match those of the first program. A library implements the interface of calorimeter.h; see the page `foreign` of the
+/// book.
 #[derive(Debug, Args)]
 #[command(after_long_help = examples())]
 pub struct TimeArguments {
     /// Shared libraries (.so, .dylib) and CUDA C++ sources (.cu)
     #[arg(value_name = "FILE")]
     pub files: Vec<String>,
-    /// A command in one line, after the files; no shell is started, so that pipes take sh -c '…'
+    /// Command line to time, after the files; no shell is involved, use sh -c '…' for pipes
     #[arg(long = "command", value_name = "LINE")]
     pub commands: Vec<String>,
-    /// A command in words, after all others
+    /// Command to time, after all others
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
-    /// What the work is called in ids [default: the kernel, or `command` or `library`]
+    /// Name of the work in case ids [default: the kernel, or `command` or `library`]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// What the programs are called, in their order [default: by their files or words]
+    /// Names of the programs, in order [default: from their files or words]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub labels: Vec<String>,
-    /// Sizes: each value is a case. Libraries are told of them; in a command an axis in braces stands for its value, and in
-    /// what follows its name
+    /// Sizes along an axis; each value is a case. Libraries receive the values; in commands and labels {AXIS} is
+    /// replaced by the value
     #[arg(long, value_name = "AXIS=N,…")]
     pub axis: Vec<AxisChoice>,
-    /// An argument of kernels and libraries: a buffer as f32:n:in, f32:n:out or f32:n:inout, or a value as i32=n
+    /// Argument of kernels and libraries: a buffer such as f32:n:in, f32:n:out or f32:n:inout, or a value such as i32=n
     #[arg(long = "arg", value_name = "ARGUMENT")]
     pub arguments: Vec<Argument>,
-    /// How far outputs may be from the first's, e.g. 1e-5 [default: as far as sums in another order]
-    #[arg(long, value_name = "SHARE")]
+    /// Allowed relative difference of outputs from the first program's, e.g. 1e-5 [default: that of a different
+    /// summation order]
+    #[arg(long, value_name = "FRACTION")]
     pub tolerance: Option<f64>,
     /// Floating-point operations of one call, e.g. 2*m*k*n
     #[arg(long, value_name = "AMOUNT")]
     pub flops: Option<Amount>,
-    /// Bytes that one call must move at least, e.g. 12*n
+    /// Minimum memory traffic of one call in bytes, e.g. 12*n
     #[arg(long, value_name = "AMOUNT")]
     pub bytes: Option<Amount>,
-    /// The kernel in CUDA C++ sources, e.g. add or add<float>
+    /// Kernel in the CUDA C++ sources, e.g. add or add<float>
     #[arg(long, value_name = "KERNEL")]
     pub entry: Option<String>,
-    /// Its blocks in x, y and z, e.g. (n+255)/256
+    /// Grid size in x, y and z, e.g. (n+255)/256
     #[arg(long, value_name = "AMOUNT,…", value_delimiter = ',')]
     pub grid: Vec<Amount>,
-    /// Threads of a block in x, y and z
+    /// Block size in x, y and z
     #[arg(long, value_name = "AMOUNT,…", value_delimiter = ',')]
     pub block: Vec<Amount>,
-    /// Bytes of shared memory for a block, besides what the source declares
+    /// Dynamic shared memory per block in bytes
     #[arg(long, value_name = "AMOUNT")]
     pub shared: Option<Amount>,
     #[command(flatten)]
@@ -83,7 +85,7 @@ pub fn time(arguments: TimeArguments) -> Result<Exit, CliError> {
     let nothing = files.is_empty() && commands.is_empty() && command.is_empty();
     let entries = match &run.resume {
         Some(_) if !nothing || name.is_some() || !labels.is_empty() || !axis.is_empty() => {
-            let why = "--resume goes on with what was asked for then: leave programs and sizes out";
+            let why = "--resume continues the original plan: omit programs and sizes";
             return Err(CliError::Usage(why.into()));
         }
         Some(_) => Vec::new(),
@@ -95,10 +97,10 @@ pub fn time(arguments: TimeArguments) -> Result<Exit, CliError> {
     finished.end(exit)
 }
 
-/// What the options ask for.
+/// Builds the entry that the options request.
 fn entry(asked: &TimeArguments) -> Result<Entry, String> {
     let TimeArguments { files, commands, command, name, labels, arguments, tolerance, flops, bytes, .. } = asked;
-    let here = std::env::current_dir().map_err(|error| format!("the working directory is unknown: {error}"))?;
+    let here = std::env::current_dir().map_err(|error| format!("cannot determine the working directory: {error}"))?;
     let directory = text(here.as_os_str(), "the working directory")?;
     let mut programs = files.iter().map(|file| program(file, asked)).collect::<Result<Vec<_>, _>>()?;
     let lines = commands.iter().map(|line| words(line));
@@ -107,10 +109,10 @@ fn entry(asked: &TimeArguments) -> Result<Entry, String> {
         programs.push(Program::Command { words: words?, directory: directory.clone() });
     }
     if programs.is_empty() {
-        return Err("nothing to time: name files, or a command behind --".into());
+        return Err("nothing to time: pass files, or a command after --".into());
     }
     if !programs.iter().any(|program| matches!(program, Program::Kernel(_))) && has_launch(asked) {
-        return Err("--entry, --grid, --block and --shared are for CUDA C++ sources (.cu), and there is none".into());
+        return Err("--entry, --grid, --block and --shared require a CUDA C++ source (.cu)".into());
     }
     if !labels.is_empty() && labels.len() != programs.len() {
         return Err(format!("--labels: {} names for {} programs", labels.len(), programs.len()));
@@ -133,17 +135,17 @@ fn has_launch(asked: &TimeArguments) -> bool {
     entry.is_some() || !grid.is_empty() || !block.is_empty() || shared.is_some()
 }
 
-/// What a file is, by its name.
+/// Determines the kind of program from the name of a file.
 fn program(file: &str, asked: &TimeArguments) -> Result<Program, String> {
     let path = std::path::absolute(file).map_err(|error| format!("{file:?}: {error}"))?;
     let path = text(path.as_os_str(), file)?;
     let TimeArguments { entry, grid, block, shared, .. } = asked;
     if file.ends_with(".cu") {
         let Some(entry) = entry.clone() else {
-            return Err(format!("{file} is CUDA C++: say by --entry which of its kernels is meant"));
+            return Err(format!("{file} is CUDA C++: select a kernel with --entry"));
         };
         if grid.is_empty() || block.is_empty() {
-            return Err(format!("{file} is CUDA C++: say by --grid and --block how {entry} is launched"));
+            return Err(format!("{file} is CUDA C++: set the launch configuration of {entry} with --grid and --block"));
         }
         let (grid, block, shared) = (grid.clone(), block.clone(), shared.clone());
         return Ok(Program::Kernel(KernelSource { path, entry, grid, block, shared }));
@@ -151,17 +153,17 @@ fn program(file: &str, asked: &TimeArguments) -> Result<Program, String> {
     if file.ends_with(".so") || file.ends_with(".dylib") || file.contains(".so.") {
         return Ok(Program::Library { path });
     }
-    Err(format!(
-        "{file} is neither a shared library (.so, .dylib) nor CUDA C++ (.cu); a command stands behind --, or in --command"
-    ))
+    Err(format!("unknown file type {file:?}: expected .so, .dylib or .cu; pass commands after -- or with --command"))
 }
 
-/// A path that records and journals keep as text.
+/// Checks that a path is valid UTF-8: records and journals store it as text.
 fn text(path: &std::ffi::OsStr, what: &str) -> Result<String, String> {
-    path.to_str().map(ToOwned::to_owned).ok_or_else(|| format!("{what} is no UTF-8, and journals are to name it"))
+    path.to_str()
+        .map(ToOwned::to_owned)
+        .ok_or_else(|| format!("{what}: expected a path in UTF-8, because journals record it"))
 }
 
-/// Every combination of the values of all axes.
+/// Sizes: the Cartesian product of all axes.
 fn sizes(given: &[AxisChoice]) -> Result<Vec<Size>, String> {
     if given.is_empty() {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! `calorimeter watch`: a run that another terminal started.
+//! `calorimeter watch`: follows a run that another process started.
 
 use super::error::CliError;
 use super::options::ColorArguments;
@@ -8,7 +8,7 @@ use crate::host::now;
 use crate::print::{print, width};
 use crate::progress::{Bar, Told};
 use crate::run::sort_as_planned;
-use crate::tell::tell;
+use crate::log_line::log_line;
 use calorimeter_case::CaseId;
 use calorimeter_case::record::Record;
 use calorimeter_sinks::journal::{Followed, Follower, Summary};
@@ -19,13 +19,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const EXIT_CODES: &str = "Exit codes:
-  0    the run has come to its end
-  2    there is no journal, or whoever wrote it has gone before the end";
+  0    the run ended
+  2    no journal, or the process that wrote it is gone";
 
-/// Follow a run that goes on elsewhere.
+/// Show the progress of a run started in another terminal.
 ///
-/// Rows are printed as cases end, with those that are there already first, and how far the run is stands below them. At the
-/// end comes the summary. A run that is over is printed at once.
+/// Prints the finished cases, then each further case as it finishes, with the progress below the table and the summary
+/// at the end. A completed run is printed at once.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub struct WatchArguments {
@@ -36,7 +36,7 @@ pub struct WatchArguments {
     pub color: ColorArguments,
 }
 
-/// How often the journal is read.
+/// Poll interval for the journal.
 const GLANCE: Duration = Duration::from_millis(200);
 
 pub fn watch(WatchArguments { run, color: arguments }: WatchArguments) -> Result<Exit, CliError> {
@@ -44,7 +44,7 @@ pub fn watch(WatchArguments { run, color: arguments }: WatchArguments) -> Result
     let mut follower = Follower::open(&run)?;
     let mut watched = Watched::new(&follower, color);
     let summary = loop {
-        // Asked before: what was written until then is read after.
+        // Checked before reading, so that the last lines of a run that ends in between are not missed.
         let abandoned = follower.is_abandoned();
         let mut lines = Vec::new();
         follower.read(|line| lines.push(line))?;
@@ -55,7 +55,7 @@ pub fn watch(WatchArguments { run, color: arguments }: WatchArguments) -> Result
         if abandoned {
             watched.bar.clear();
             let why = format!(
-                "{run}: whoever wrote it has gone before the end, with {} of {} cases; go on with: calorimeter run --resume {run}",
+                "{run}: the run was stopped after {} of {} cases; continue with: calorimeter run --resume {run}",
                 watched.records.len(),
                 watched.of,
                 run = run.display(),
@@ -70,16 +70,16 @@ pub fn watch(WatchArguments { run, color: arguments }: WatchArguments) -> Result
     Ok(Exit::Fine)
 }
 
-/// What was seen of a run.
+/// State of a followed run.
 struct Watched {
     table: LiveTable,
     bar: Bar,
     records: Vec<Record>,
     place_of: HashMap<CaseId, usize>,
     of: u64,
-    /// When it was started, or taken up again.
+    /// Time of the start, or of the last resume.
     since: String,
-    /// Its end, unless it was taken up again.
+    /// Summary of the run; cleared if the run is resumed.
     summary: Option<Summary>,
 }
 
@@ -124,18 +124,18 @@ impl Watched {
 
     fn draw(&mut self) {
         let since = chrono::DateTime::parse_from_rfc3339(&self.since);
-        let gone = since.map_or(0, |since| now().signed_duration_since(since).num_seconds());
+        let elapsed = since.map_or(0, |since| now().signed_duration_since(since).num_seconds());
         let (done, of) = (self.records.len() as u64, self.of);
-        self.bar.draw(|| Told { done, of, gone: gone.max(0) as f64, ..Told::default() });
+        self.bar.draw(|| Told { done, of, gone: elapsed.max(0) as f64, ..Told::default() });
     }
 
-    /// What `run` prints at its end.
+    /// Prints the summary as `run` does at its end.
     fn sum_up(mut self, follower: &Follower, end: &Summary, color: Color) -> Result<(), CliError> {
         sort_as_planned(&mut self.records, follower.header());
         print(&format!("\n{}\n", summary(&self.records, &end.suite, color, width())))?;
-        end.notes.iter().for_each(|note| tell!("note: {note}"));
+        end.notes.iter().for_each(|note| log_line!("note: {note}"));
         if end.interrupted {
-            tell!("note: it was interrupted, with {} of {} cases", self.records.len(), self.of);
+            log_line!("note: the run was interrupted after {} of {} cases", self.records.len(), self.of);
         }
         Ok(())
     }

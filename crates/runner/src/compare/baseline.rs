@@ -1,4 +1,4 @@
-//! Runs that are kept under a name, to be compared with later ones.
+//! Saved baselines: runs stored under a name for later comparisons.
 
 use super::error::CompareError;
 use crate::cache;
@@ -6,7 +6,7 @@ use calorimeter_sinks::journal;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The name of a run that is kept. It is the name of a file, too.
+/// Name of a saved baseline; also its file name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Baseline(String);
 
@@ -16,20 +16,21 @@ impl FromStr for Baseline {
     type Err = CompareError;
 
     fn from_str(name: &str) -> Result<Self, CompareError> {
-        let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        let begins = name.starts_with(|c: char| c.is_ascii_alphanumeric());
-        if begins && name.chars().all(fits) { Ok(Self(name.into())) } else { Err(CompareError::NoName(name.into())) }
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        let starts_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+        let is_valid = starts_well && name.chars().all(is_allowed);
+        if is_valid { Ok(Self(name.into())) } else { Err(CompareError::NoName(name.into())) }
     }
 }
 
 impl Baseline {
-    /// Where it is kept, or would be.
+    /// Path of the saved run, which need not exist.
     pub fn path(&self) -> Result<PathBuf, CompareError> {
         let folder = cache::folder("baselines").ok_or(CompareError::NoPlace)?;
         Ok(folder.join(format!("{}.{ENDING}", self.0)))
     }
 
-    /// Where it is kept; nothing where it is not.
+    /// Path of the saved run, or `None` if there is none. Fails if other users can write to it.
     pub fn kept(&self) -> Result<Option<PathBuf>, CompareError> {
         let path = self.path()?;
         match cache::open_to_others(&path) {
@@ -39,7 +40,7 @@ impl Baseline {
     }
 }
 
-/// Keeps the journal of a run, without its series, in place of what had the name before.
+/// Saves the journal of a run without its sample series, replacing an earlier run of this name.
 pub fn keep(name: &Baseline, dir: &Path) -> Result<PathBuf, CompareError> {
     let contents = journal::read_trimmed(dir, |record| drop(record.take_series()))?;
     let path = name.path()?;
@@ -47,7 +48,7 @@ pub fn keep(name: &Baseline, dir: &Path) -> Result<PathBuf, CompareError> {
     Ok(path)
 }
 
-/// What is kept, in words.
+/// Lists the saved baselines, for error messages.
 pub fn known() -> String {
     let files = cache::folder("baselines").and_then(|folder| std::fs::read_dir(folder).ok());
     let names = files.into_iter().flatten().flatten().map(|file| file.path());
@@ -56,7 +57,7 @@ pub fn known() -> String {
         names.filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned())).collect();
     names.sort_unstable();
     match names.as_slice() {
-        [] => "none is kept: `calorimeter run --save-baseline NAME` keeps one".into(),
-        names => format!("kept are {}", names.join(", ")),
+        [] => "no baseline is saved; save one with `calorimeter run --save-baseline NAME`".into(),
+        names => format!("saved baselines: {}", names.join(", ")),
     }
 }

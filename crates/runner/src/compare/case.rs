@@ -1,4 +1,4 @@
-//! One case on both sides.
+//! Comparison of one case.
 
 use super::measured::Measured;
 use super::side::Side;
@@ -7,25 +7,25 @@ use calorimeter_case::{CaseId, Device, Implementation, Verdict};
 use calorimeter_timing::Change;
 use serde::Serialize;
 
-/// What became of a case from one side to the other.
+/// Result of comparing a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Finding {
-    /// It was measured, and now it goes wrong.
+    /// Measured before, failing now.
     Broken,
-    /// Its time became longer.
+    /// Takes longer.
     Slower,
-    /// Its time became shorter.
+    /// Takes less time.
     Faster,
-    /// It went wrong, and now it is measured.
+    /// Failing before, measured now.
     Mended,
-    /// It ended otherwise, and one of the two ways is no fault of its own.
+    /// Different statuses, at least one of which is neither a success nor a fault.
     EndsOtherwise,
-    /// Its times are of two different things.
+    /// Times that are not comparable.
     Unlike,
     Unclear,
     Same,
-    /// It has no time on either side.
+    /// Without a time, and with the status unchanged.
     NotTimed,
     OnlyBefore,
     OnlyAfter,
@@ -46,7 +46,7 @@ impl Finding {
         Self::OnlyAfter,
     ];
 
-    /// The word of the tables: of times it is that of the verdict.
+    /// Word in tables and counts; for timed cases the word of the verdict.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Broken => "broken",
@@ -63,12 +63,12 @@ impl Finding {
         }
     }
 
-    /// Whether it is what a check of a change is there to find.
+    /// True for findings that fail a regression check.
     pub fn is_regression(self) -> bool {
         matches!(self, Self::Broken | Self::Slower)
     }
 
-    /// Whether a reader wants to see it without asking for every case.
+    /// True for findings that are listed by default.
     pub fn is_change(self) -> bool {
         !matches!(self, Self::Unclear | Self::Same | Self::NotTimed | Self::OnlyBefore | Self::OnlyAfter)
     }
@@ -85,23 +85,23 @@ impl From<Verdict> for Finding {
     }
 }
 
-/// How many times faster a case became.
+/// Speed ratio of a case, with its interval and verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Ratio {
-    /// The time before over the time after: above 1 is faster.
+    /// Time before divided by time after; above 1 is faster.
     pub ratio: f64,
-    /// Ends of its 95 % interval.
+    /// Bounds of the 95 % interval.
     pub lo: f64,
     pub hi: f64,
-    /// How often chance alone shows such a difference where there is none.
+    /// p-value: probability of a difference this large if there is none.
     pub p: f64,
-    /// A difference within this share of 1 is none.
+    /// Largest deviation from 1 that counts as no difference.
     pub margin: f64,
-    /// The verdict of the interval alone, as if there were no other case.
+    /// Verdict without correction for the number of cases.
     pub alone: Verdict,
 }
 
-/// A case on both sides.
+/// Case with its results on both sides.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CaseChange {
     pub id: CaseId,
@@ -112,13 +112,13 @@ pub struct CaseChange {
     pub after: Option<Side>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Ratio>,
-    /// Signal over error in dB, before and after, where it became another by more than rounding.
+    /// SQNR in dB before and after, if it changed by more than rounding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sqnr_db: Option<[Option<f64>; 2]>,
-    /// What a reader of the ratio should know.
+    /// Remarks for the reader of the ratio.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
-    /// Whether it is measured to tell the machine's speed: nobody's kernels, nothing quantized.
+    /// True for control cases, which measure the speed of the machine: unquantized, by burn's eager implementation.
     pub control: bool,
     #[serde(skip)]
     pub device: Device,
@@ -127,52 +127,52 @@ pub struct CaseChange {
 }
 
 impl CaseChange {
-    /// From the records of the case on each side; with `force`, times of different things are compared, too.
+    /// Compares the records of a case. With `force`, times that are not comparable are compared as well.
     pub fn of(id: CaseId, before: &[&Measured], after: &[&Measured], force: bool) -> Option<Self> {
-        let any = before.first().or(after.first())?;
-        let control = any.is_baseline() && any.implementation == Implementation::Eager;
-        let device = any.device;
+        let first = before.first().or(after.first())?;
+        let control = first.is_baseline() && first.implementation == Implementation::Eager;
+        let device = first.device;
         let mut remarks: Vec<String> = differences(before, after);
-        let unlike = stopwatches(before, after).or_else(|| levels(before, after));
-        let (seen, then) = (Side::of(before), Side::of(after));
-        let (mut finding, mut change) = (ending(seen.as_ref(), then.as_ref()), None);
+        let mismatch = stopwatches(before, after).or_else(|| levels(before, after));
+        let (old, new) = (Side::of(before), Side::of(after));
+        let (mut finding, mut change) = (ending(old.as_ref(), new.as_ref()), None);
         if finding == Finding::Unclear {
-            let is_unlike = unlike.is_some();
-            remarks.extend(unlike);
-            if is_unlike && !force {
+            let is_mismatch = mismatch.is_some();
+            remarks.extend(mismatch);
+            if is_mismatch && !force {
                 finding = Finding::Unlike;
             } else {
-                change = seen.as_ref().zip(then.as_ref()).and_then(|(seen, then)| changed(seen, then));
+                change = old.as_ref().zip(new.as_ref()).and_then(|(old, new)| changed(old, new));
                 if change.is_none() {
                     remarks.push("too few windows for an interval".into());
                 }
             }
         }
         let sqnr_db = other_accuracy(before, after);
-        Some(Self { id, finding, before: seen, after: then, ratio: None, sqnr_db, remarks, control, device, change })
+        Some(Self { id, finding, before: old, after: new, ratio: None, sqnr_db, remarks, control, device, change })
     }
 
-    /// Takes the verdict on its change. Where that is one of many and might be chance, nothing is said.
+    /// Sets ratio and verdict. A difference that is not significant among all cases becomes `Unclear`.
     pub fn judge(&mut self, change: Change, margin: f64, is_discovery: bool) {
         let Change { ratio, lo, hi, p, .. } = change;
         let alone = Verdict::of(Some(lo), Some(hi), margin);
-        let says_more = matches!(alone, Verdict::Faster | Verdict::Slower);
-        self.finding = if says_more && !is_discovery { Finding::Unclear } else { alone.into() };
+        let is_difference = matches!(alone, Verdict::Faster | Verdict::Slower);
+        self.finding = if is_difference && !is_discovery { Finding::Unclear } else { alone.into() };
         self.ratio = Some(Ratio { ratio, lo, hi, p, margin, alone });
     }
 }
 
-/// What the ends of a case say, before its times are looked at: `Unclear` is what has times on both sides.
+/// Finding according to the statuses, before times are compared. `Unclear` means that both sides have times.
 fn ending(before: Option<&Side>, after: Option<&Side>) -> Finding {
     let (Some(before), Some(after)) = (before, after) else {
         return if before.is_some() { Finding::OnlyBefore } else { Finding::OnlyAfter };
     };
-    let at_fault = |status| matches!(status, Status::Mismatch | Status::Failed | Status::Timeout | Status::Crashed);
+    let is_fault = |status| matches!(status, Status::Mismatch | Status::Failed | Status::Timeout | Status::Crashed);
     match (before.status, after.status) {
         (Status::Ok, Status::Ok) if before.time_ns.is_some() && after.time_ns.is_some() => Finding::Unclear,
-        (Status::Ok, then) if at_fault(then) => Finding::Broken,
-        (was, Status::Ok) if at_fault(was) => Finding::Mended,
-        (was, then) if was == then => Finding::NotTimed,
+        (Status::Ok, new) if is_fault(new) => Finding::Broken,
+        (old, Status::Ok) if is_fault(old) => Finding::Mended,
+        (old, new) if old == new => Finding::NotTimed,
         _ => Finding::EndsOtherwise,
     }
 }
@@ -184,15 +184,15 @@ fn changed(before: &Side, after: &Side) -> Option<Change> {
     Change::of_figures(before.figure()?, after.figure()?)
 }
 
-/// Why times are not of one thing, where they were read from two clocks.
+/// Reason why times are not comparable: different stopwatches.
 fn stopwatches(before: &[&Measured], after: &[&Measured]) -> Option<String> {
     let all = before.iter().chain(after);
     let mut clocks: Vec<&str> = all.filter_map(|record| record.stopwatch.as_deref()).collect();
     clocks.dedup();
-    (clocks.len() > 1).then(|| format!("read from different clocks: {}", clocks.join(", then ")))
+    (clocks.len() > 1).then(|| format!("measured by different stopwatches: {}", clocks.join(", then ")))
 }
 
-/// Why times are not of one thing, where one side's kernels were chosen at other sizes.
+/// Reason why times are not comparable: kernels were tuned at different levels.
 fn levels(before: &[&Measured], after: &[&Measured]) -> Option<String> {
     let mut levels = before.iter().chain(after).map(|record| record.autotune_level.unwrap_or_default());
     let first = levels.next()?;
@@ -200,38 +200,38 @@ fn levels(before: &[&Measured], after: &[&Measured]) -> Option<String> {
     Some(format!("tuned at different levels: {first}, then {other}"))
 }
 
-/// A share of windows that says something of the time.
+/// Minimum share of throttled windows that is worth a remark.
 const HELD_BACK: f64 = 0.05;
 
-/// What else differs of what ran.
+/// Remarks on differences in kernel, autotuning and throttling.
 fn differences(before: &[&Measured], after: &[&Measured]) -> Vec<String> {
     let (Some(before), Some(after)) = (before.first(), after.first()) else { return Vec::new() };
     let mut differences = Vec::new();
     if let (Some(was), Some(is)) = (&before.kernel, &after.kernel)
         && tried(was) != tried(is)
     {
-        differences.push(format!("another kernel: {is}, in A {was}"));
+        differences.push(format!("different kernels: {was} in A, {is} in B"));
     }
     if !before.autotune.is_empty() && !after.autotune.is_empty() && before.autotune != after.autotune {
-        differences.push("the autotuner decided otherwise".into());
+        differences.push("autotuning selected different kernels".into());
     }
     let [was, is] = [before, after].map(|record| record.held_back.is_some_and(|share| share > HELD_BACK));
     if was != is {
         let side = if is { "B" } else { "A" };
-        differences.push(format!("power or heat held the device back in {side} alone"));
+        differences.push(format!("device throttled in {side} only"));
     }
     differences
 }
 
-/// A kernel that was tried when it was chosen, for one that was kept from an earlier trial: they are the same.
+/// Kernel name without the origin of its selection: a cached choice and a new trial of the same algorithm are equal.
 fn tried(kernel: &str) -> String {
     kernel.replace(", kept from an earlier trial)", ", all of them tried)")
 }
 
-/// Figures that differ by less are the same to a reader.
+/// Minimum SQNR change that is reported.
 const DECIBELS: f64 = 0.1;
 
-/// The signal over the error on both sides, where that became another; none is an exact output.
+/// SQNR on both sides, if it changed. `None` inside the pair means an exact output.
 fn other_accuracy(before: &[&Measured], after: &[&Measured]) -> Option<[Option<f64>; 2]> {
     let of = |records: &[&Measured]| records.iter().find_map(|record| record.accuracy.as_deref().copied());
     let (was, is): (Accuracy, Accuracy) = (of(before)?, of(after)?);
@@ -273,9 +273,9 @@ mod tests {
         after.held_back = Some(0.6);
         after.accuracy = Some(Box::new(Accuracy { sqnr_db: Some(39.0), ..Accuracy::default() }));
         let change = compared(&before, &after);
-        let told = ["another kernel: gemm_64, in A gemm_128", "power or heat held the device back in B alone"]
-            .map(String::from);
-        assert_eq!(change.remarks, told);
+        let expected =
+            ["different kernels: gemm_128 in A, gemm_64 in B", "device throttled in B only"].map(String::from);
+        assert_eq!(change.remarks, expected);
         assert_eq!(change.sqnr_db, Some([Some(40.0), Some(39.0)]));
         after.accuracy = Some(Box::new(Accuracy { rel_l2: Some(0.0), ..Accuracy::default() }));
         assert_eq!(compared(&before, &after).sqnr_db, Some([Some(40.0), None]));

@@ -1,4 +1,4 @@
-//! Two sides, case by case.
+//! Comparison of two runs, case by case.
 
 use super::case::{CaseChange, Finding};
 use super::error::CompareError;
@@ -11,32 +11,32 @@ use calorimeter_timing::{Change, CommonShift, Figure, discoveries};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The share of the findings of a comparison that may be false, on average.
+/// False discovery rate of a comparison: expected share of false verdicts among all verdicts of a difference.
 pub const FALSE_SHARE: f64 = 0.05;
 
-/// Two sides, case by case.
+/// Comparison of two runs, case by case.
 #[derive(Debug, Serialize)]
 pub struct Comparison {
     pub schema: &'static str,
     pub version: u32,
     pub before: Vec<String>,
     pub after: Vec<String>,
-    /// Why these times should not be compared, where that was forced.
+    /// Reasons against comparing these times, if `--force` overrode them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unlike: Vec<String>,
-    /// What else differs between the sides.
+    /// Other differences between the sides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<String>,
-    /// What a reader should know of the intervals and the margins.
+    /// Notes on intervals and margins.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// A difference within this share of 1 is none, device by device.
+    /// Margin of each device: largest deviation from 1 that counts as no difference.
     pub margins: BTreeMap<Device, f64>,
-    /// How much faster a machine became whatever ran on it, device by device: ratios are beside it.
+    /// Speed-up common to all control cases of a device. Ratios are relative to it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub machine: BTreeMap<Device, f64>,
     pub counts: BTreeMap<&'static str, usize>,
-    /// The worst first.
+    /// Sorted by severity.
     pub cases: Vec<CaseChange>,
 }
 
@@ -45,12 +45,12 @@ impl Comparison {
         self.cases.iter().any(|case| case.finding.is_regression())
     }
 
-    /// The cases that a reader wants to see.
+    /// Cases to list: changes only, or all.
     pub fn shown(&self, all: bool) -> impl Iterator<Item = &CaseChange> {
         self.cases.iter().filter(move |case| all || case.finding.is_change() || case.sqnr_db.is_some())
     }
 
-    /// How many cases ended how, the worst first: `1 SLOWER, 499 SAME`.
+    /// Number of cases per finding, by severity: `1 SLOWER, 499 SAME`.
     pub fn tally(&self) -> String {
         let count = |finding: Finding| Some((self.counts.get(finding.as_str())?, finding));
         let counts = Finding::ALL.into_iter().filter_map(count);
@@ -58,7 +58,7 @@ impl Comparison {
     }
 }
 
-/// Compares runs; with `force` also such that are not alike, which the comparison then says.
+/// Compares runs. With `force`, runs that are not comparable are compared as well, and the result lists the reasons.
 pub fn compare(before: &[Run], after: &[Run], margin: f64, force: bool) -> Result<Comparison, CompareError> {
     let cases = matched(before, after);
     let shared = cases.iter().filter(|(_, one, other)| !one.is_empty() && !other.is_empty());
@@ -95,23 +95,23 @@ pub fn compare(before: &[Run], after: &[Run], margin: f64, force: bool) -> Resul
     Ok(Comparison { schema, version, before, after, unlike, differences, notes, margins, machine, counts, cases })
 }
 
-/// Where one of these differs, the cases of plain burn are not the same on both sides.
+/// Facts that must match for the control cases to be the same computation on both sides.
 const MAKES_CONTROLS: [&str; 4] = ["burn's version", "cubecl's version", "the compiler", "the set of features"];
 
 type Matched<'a> = (CaseId, Vec<&'a Measured>, Vec<&'a Measured>);
 
-/// The records of each case, in the order in which the runs have them.
+/// Groups the records by case, in the order of the runs.
 fn matched<'a>(before: &'a [Run], after: &'a [Run]) -> Vec<Matched<'a>> {
     let mut cases: Vec<Matched<'a>> = Vec::new();
-    let mut places: HashMap<&CaseId, usize> = HashMap::new();
+    let mut index_of: HashMap<&CaseId, usize> = HashMap::new();
     let mut add = |runs: &'a [Run], is_after: bool| {
         for record in runs.iter().flat_map(|run| &run.read.records) {
             let id = &record.id;
-            let place = *places.entry(id).or_insert(cases.len());
-            if place == cases.len() {
+            let index = *index_of.entry(id).or_insert(cases.len());
+            if index == cases.len() {
                 cases.push((id.clone(), Vec::new(), Vec::new()));
             }
-            let (_, one, other) = &mut cases[place];
+            let (_, one, other) = &mut cases[index];
             if is_after {
                 other.push(record)
             } else {
@@ -131,9 +131,11 @@ fn nothing_shared(before: &[Run], after: &[Run]) -> CompareError {
     CompareError::NothingShared { before: name(before), after: name(after), one, other }
 }
 
-/// Takes out of the changes on a device what its controls shared, and answers that factor; and widens what is told more
-/// precisely than controls lie apart. Controls are the unquantized cases of plain burn: work on kernels and recipes does not
-/// touch them, and burn itself must be the same on both sides.
+/// Divides the changes on a device by the shift that its control cases have in common, and returns that factor. Also
+/// widens intervals that are narrower than the scatter of the control cases.
+///
+/// Control cases are unquantized cases of burn's eager implementation. Kernels and recipes do not affect them, but burn
+/// and the compiler must be the same on both sides.
 fn shift(
     cases: &mut [CaseChange],
     device: Device,
@@ -141,46 +143,46 @@ fn shift(
     same_libraries: bool,
     notes: &mut Vec<String>,
 ) -> Option<f64> {
-    let mut here: Vec<&mut CaseChange> =
+    let mut on_device: Vec<&mut CaseChange> =
         cases.iter_mut().filter(|case| case.device == device && case.change.is_some()).collect();
     let changes = |wanted: fn(&CaseChange) -> bool| -> Vec<Change> {
-        here.iter().filter(|case| wanted(case)).filter_map(|case| case.change).collect()
+        on_device.iter().filter(|case| wanted(case)).filter_map(|case| case.change).collect()
     };
     let ratios = |changes: &[Change]| changes.iter().map(|change| change.ratio).collect::<Vec<f64>>();
     let (all, controls) = (changes(|_| true), changes(|case| case.control));
     if !same_libraries || !(CommonShift::FEWEST..all.len()).contains(&controls.len()) {
         let shift = CommonShift::of(&ratios(&all), margin)?;
         notes.push(format!(
-            "{device}: nearly all cases moved together, to {:.4} times the speed: the machine may have, or something that \
-             they all share; no case here can tell which",
+            "{device}: nearly all cases changed by the same factor, {:.4}x: the speed of the machine or a shared component \
+             changed; there are no control cases to tell which",
             shift.factor
         ));
         return None;
     }
     let count = controls.len();
-    let half = Change::scatter(&controls)?;
-    for case in &mut here {
-        case.change = case.change.and_then(|change| change.no_closer(half));
+    let scatter = Change::scatter(&controls)?;
+    for case in &mut on_device {
+        case.change = case.change.and_then(|change| change.no_closer(scatter));
     }
     notes.push(format!(
-        "{device}: {count} cases of plain, unquantized burn, which no change of kernels or recipes touches, lie within {:.1} % \
-         of one another; no interval is narrower than that",
-        100.0 * half
+        "{device}: {count} control cases (unquantized burn, which kernels and recipes do not affect) scatter within {:.1} %; \
+         no interval is narrower than that",
+        100.0 * scatter
     ));
     let shift = CommonShift::of(&ratios(&controls), margin)?;
     let shared = Figure { middle: shift.factor, lo: shift.lo, hi: shift.hi };
-    for case in &mut here {
+    for case in &mut on_device {
         case.change = case.change.and_then(|change| change.beside(shared));
     }
     notes.push(format!(
-        "{device}: the machine itself ran {:.4} times as fast in B: so did these {count} cases together. Every ratio on \
-         {device} is what is left beside that",
+        "{device}: the machine ran {:.4} times as fast in B, according to its {count} control cases; all ratios on \
+         {device} are relative to that",
         shift.factor
     ));
     Some(shift.factor)
 }
 
-/// Gives every case with a change its verdict, as one of so many.
+/// Assigns verdicts to all cases with a change, corrected for the number of cases.
 fn judge(cases: &mut [CaseChange], margins: &BTreeMap<Device, f64>) {
     let (mut changed, mut chances) = (Vec::new(), Vec::new());
     for case in cases {

@@ -1,39 +1,35 @@
-//! Why nothing could be compared.
+//! Errors of comparisons.
 
 use calorimeter_sinks::SinkError;
 use std::path::PathBuf;
 
-/// Why nothing could be compared.
+/// Error that prevents a comparison.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
     #[error(transparent)]
     Sink(#[from] SinkError),
-    /// There is no such file, and nothing was kept under this name.
-    #[error("{name:?} is no file or folder, and no baseline is kept under this name; {known}")]
+    /// Neither a path nor the name of a saved baseline.
+    #[error("unknown run {name:?}: expected a path or the name of a saved baseline; {known}")]
     Unknown { name: String, known: String },
-    #[error("what is kept as {name:?} is not used, because {why}")]
+    #[error("the saved baseline {name:?} is not used: {why}")]
     NotTrusted { name: String, why: &'static str },
-    #[error(
-        "{0:?} is no name for a baseline: letters, digits, `-`, `_` and `.` make one, and it begins with none of these three"
-    )]
+    #[error("invalid baseline name {0:?}: expected letters, digits, `-`, `_` and `.`, starting with a letter or digit")]
     NoName(String),
-    #[error(
-        "there is no place for baselines: neither XDG_CACHE_HOME nor HOME names a folder that only you may write to"
-    )]
+    #[error("no folder for baselines: set XDG_CACHE_HOME or HOME to a folder that only you can write to")]
     NoPlace,
     #[error("{0}")]
     Profile(String),
-    #[error("{run} is a run and {profile} a calibration profile: compare two of one kind")]
+    #[error("cannot compare the run {run} with the calibration profile {profile}: pass two runs or two profiles")]
     Mixed { run: String, profile: String },
-    #[error("no run is given to compare with {name:?}, and there is none in {}", .dir.display())]
+    #[error("no run to compare with {name:?}: pass B, or measure a run in {}", .dir.display())]
     NoRun { name: String, dir: PathBuf },
-    #[error("no case is in both {before} and {after}: ids begin, for example, with {one:?} here and {other:?} there")]
+    #[error("{before} and {after} have no case in common: for example, {one:?} and {other:?}")]
     NothingShared { before: String, after: String, one: String, other: String },
-    #[error("{0} holds no records")]
+    #[error("{0} contains no records")]
     Empty(String),
     #[error(
-        "these times cannot be compared: {reasons}; --force compares them all the same and says so, and two profiles of \
-         `calorimeter calibrate` tell which machine is the faster"
+        "these runs are not comparable: {reasons}; override with --force, or compare machines by their profiles of \
+         `calorimeter calibrate`"
     )]
     Unlike { reasons: String },
 }

@@ -1,13 +1,13 @@
-//! A comparison as annotations that GitHub's runners show.
+//! Comparison as annotations for GitHub Actions.
 
 use super::case::CaseChange;
 use super::comparison::Comparison;
 use super::words;
 
-/// An error for each regression, a notice for each other change, and the counts.
+/// An error for each regression, a notice for each other change, and a notice with the counts.
 pub fn github(comparison: &Comparison) -> String {
     let mut lines: Vec<String> = comparison.shown(false).map(annotation).collect();
-    lines.extend(comparison.unlike.iter().map(|line| command("warning", "compared by force", line)));
+    lines.extend(comparison.unlike.iter().map(|line| command("warning", "forced comparison", line)));
     lines.push(command(
         "notice",
         "calorimeter compare",
@@ -21,7 +21,7 @@ fn annotation(case: &CaseChange) -> String {
     command(kind, case.finding.as_str(), &format!("{}: {}", case.id, words::sentence(case)))
 }
 
-/// A line that a runner takes for a command; what is in it cannot begin another one.
+/// Formats a workflow command. The text is escaped, so it cannot contain another command.
 fn command(kind: &str, title: &str, text: &str) -> String {
     let escaped = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     let title = escaped(title).replace(':', "%3A").replace(',', "%2C");

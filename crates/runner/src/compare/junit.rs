@@ -1,10 +1,10 @@
-//! A comparison as JUnit XML: a test for each case, which fails where it became slower or broke.
+//! Comparison as JUnit XML: one test per case, failing if the case became slower or broke.
 
 use super::case::{CaseChange, Finding};
 use super::comparison::Comparison;
 use super::words;
 
-/// The file.
+/// Formats the whole document.
 pub fn junit(comparison: &Comparison) -> String {
     let cases = &comparison.cases;
     let count = |of: fn(&CaseChange) -> bool| cases.iter().filter(|case| of(case)).count();
@@ -32,12 +32,12 @@ fn test(case: &CaseChange) -> String {
     format!("{head}><system-out>{word}: {sentence}</system-out></testcase>\n")
 }
 
-/// What was not compared has neither passed nor failed.
+/// True for cases that were not compared, and so neither pass nor fail.
 fn is_skipped(case: &CaseChange) -> bool {
     matches!(case.finding, Finding::Unlike | Finding::NotTimed | Finding::OnlyBefore | Finding::OnlyAfter)
 }
 
-/// Text in XML, which has no place for most control characters.
+/// Escapes text for XML, which forbids most control characters.
 fn escaped(text: &str) -> String {
     let allowed = |c: char| if c.is_control() { ' ' } else { c };
     let text: String = text.chars().map(allowed).collect();

@@ -1,27 +1,26 @@
-//! Whether like is compared with like: what keeps times from being compared, and what is worth knowing of the rest.
+//! Comparability of runs: facts of machine and build that must match, and other differences.
 
 use super::source::Run;
 use calorimeter_case::{Device, excerpt};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How runs differ.
+/// Differences between runs.
 #[derive(Debug, Default)]
 pub struct Likeness {
-    /// Why their times cannot be compared.
+    /// Reasons why times are not comparable.
     pub unlike: Vec<String>,
-    /// What else differs: versions of the software, above all, which may be what the comparison is about.
+    /// Differences that do not prevent a comparison, mostly software versions.
     pub differences: Vec<String>,
 }
 
-/// How the runs differ from the first of them, by what their journals tell of the machine, of these devices and of the
-/// build.
+/// Compares machine, devices and build of each run, as recorded in the journals, with those of the first run.
 pub fn likeness<'a>(runs: impl IntoIterator<Item = &'a Run>, devices: &BTreeSet<Device>) -> Likeness {
     let (mut unlike, mut differences) = (BTreeSet::new(), BTreeSet::new());
     let mut first: Option<(String, BTreeMap<String, Fact>)> = None;
     for (run, environment) in runs.into_iter().flat_map(environments) {
         let Some(environment) = environment else {
-            unlike.insert(format!("nobody knows where {run} was measured: no journal lies beside it"));
+            unlike.insert(format!("cannot tell where {run} was measured: no journal found next to it"));
             continue;
         };
         let facts = facts(environment, devices);
@@ -31,14 +30,14 @@ pub fn likeness<'a>(runs: impl IntoIterator<Item = &'a Run>, devices: &BTreeSet<
         };
         let names: BTreeSet<&String> = before.keys().chain(facts.keys()).collect();
         for name in names {
-            let (was, is) = (before.get(name), facts.get(name));
-            if was.map(|fact| &fact.value) == is.map(|fact| &fact.value) {
+            let (old, new) = (before.get(name), facts.get(name));
+            if old.map(|fact| &fact.value) == new.map(|fact| &fact.value) {
                 continue;
             }
-            let line = format!("{name} is {} in {first} and {} in {run}", told(was), told(is));
-            // What an early journal does not tell need not be another.
-            let decides = was.zip(is).is_some_and(|(was, _)| was.decides);
-            if decides {
+            let line = format!("{name} is {} in {first} and {} in {run}", told(old), told(new));
+            // Early journals lack some facts; a missing fact is not a mismatch.
+            let is_mismatch = old.zip(new).is_some_and(|(old, _)| old.decides);
+            if is_mismatch {
                 unlike.insert(line)
             } else {
                 differences.insert(line)
@@ -48,25 +47,25 @@ pub fn likeness<'a>(runs: impl IntoIterator<Item = &'a Run>, devices: &BTreeSet<
     Likeness { unlike: unlike.into_iter().collect(), differences: differences.into_iter().collect() }
 }
 
-/// Where the parts of a run were measured, each with its name.
+/// Environments of the parts of a run, each with a name.
 fn environments(run: &Run) -> Vec<(String, Option<&Value>)> {
     let start = run.read.header.as_ref().map(|header| &header.environment);
     let resumed = run.read.resumed.iter().filter_map(|part| part.environment.as_ref());
-    let resumed = resumed.map(|environment| (format!("{} as it was resumed", run.name), Some(environment)));
+    let resumed = resumed.map(|environment| (format!("{} after a resume", run.name), Some(environment)));
     [(run.name.clone(), start)].into_iter().chain(resumed).collect()
 }
 
 fn told(fact: Option<&Fact>) -> String {
-    fact.map_or_else(|| "not told".into(), |fact| format!("{:?}", excerpt(&fact.value, 60)))
+    fact.map_or_else(|| "not recorded".into(), |fact| format!("{:?}", excerpt(&fact.value, 60)))
 }
 
 struct Fact {
     value: String,
-    /// Whether times under another value are of another thing.
+    /// True if times are only comparable when this fact matches.
     decides: bool,
 }
 
-/// What the environment of a run tells, by a name for readers.
+/// Recorded facts of an environment, by display name.
 fn facts(environment: &Value, devices: &BTreeSet<Device>) -> BTreeMap<String, Fact> {
     let mut facts = BTreeMap::new();
     let mut note = |name: String, value: &Value, decides: bool| {
@@ -103,7 +102,7 @@ fn facts(environment: &Value, devices: &BTreeSet<Device>) -> BTreeMap<String, Fa
         note(name.to_string(), &device["name"], true);
         note(format!("the identity of {name}"), &device["identity"], true);
         note(format!("the driver of {name}"), &device["driver"], true);
-        note(format!("how the clocks of {name} are set"), &device["clock_policy"], true);
+        note(format!("the clock policy of {name}"), &device["clock_policy"], true);
     }
     facts
 }
@@ -142,16 +141,19 @@ mod tests {
         let environment = Some(machine("H200", "r"));
         run.read.resumed.push(Resumed { time: String::new(), argv: vec![], environment });
         let Likeness { unlike, .. } = likeness([&run], &BTreeSet::from([Device::Cuda(0)]));
-        assert_eq!(unlike, ["cuda:0 is \"H100\" in a and \"H200\" in a as it was resumed"]);
+        assert_eq!(unlike, ["cuda:0 is \"H100\" in a and \"H200\" in a after a resume"]);
     }
 
     #[test]
     fn what_nobody_told_of_is_named_and_what_has_no_journal_is_a_reason() {
-        let (told, early) = (machine("H100", "r"), json!({ "cpu": "x" }));
+        let (complete, early) = (machine("H100", "r"), json!({ "cpu": "x" }));
         let Likeness { unlike, differences } =
-            likeness([&run("a", Some(told)), &run("b", Some(early))], &BTreeSet::from([Device::Cuda(0)]));
-        assert!(unlike.is_empty() && differences.iter().any(|line| line.contains("not told")), "{differences:?}");
-        let alone = likeness([&run("t.parquet", None)], &BTreeSet::new());
-        assert_eq!(alone.unlike, ["nobody knows where t.parquet was measured: no journal lies beside it"]);
+            likeness([&run("a", Some(complete)), &run("b", Some(early))], &BTreeSet::from([Device::Cuda(0)]));
+        assert!(unlike.is_empty() && differences.iter().any(|line| line.contains("not recorded")), "{differences:?}");
+        let without_journal = likeness([&run("t.parquet", None)], &BTreeSet::new());
+        assert_eq!(
+            without_journal.unlike,
+            ["cannot tell where t.parquet was measured: no journal found next to it"]
+        );
     }
 }

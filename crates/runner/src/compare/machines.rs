@@ -1,4 +1,4 @@
-//! Two machines side by side, by their calibration profiles: which is faster, at what, per joule and per price.
+//! Comparison of two machines by their calibration profiles: speed, energy and price.
 
 use super::error::CompareError;
 use crate::calibration::{OperationProfile, Profile};
@@ -6,7 +6,7 @@ use calorimeter_timing::geometric_mean;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Two machines side by side.
+/// Comparison of two machines.
 #[derive(Debug, Serialize)]
 pub struct Machines {
     pub schema: &'static str,
@@ -14,16 +14,16 @@ pub struct Machines {
     pub a: String,
     pub b: String,
     pub peaks: Vec<PeakPair>,
-    /// By operation, number type and implementation.
+    /// By operation, dtype and implementation.
     pub operations: Vec<OperationPair>,
-    /// Of all operations together.
+    /// Ratios over all operations.
     pub all: Option<Ratios>,
-    /// What was paid for each, or is paid for an hour.
+    /// Purchase or hourly prices of the two machines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prices: Option<[f64; 2]>,
 }
 
-/// A peak of both.
+/// Peak of both machines.
 #[derive(Debug, Serialize)]
 pub struct PeakPair {
     pub kind: String,
@@ -32,12 +32,12 @@ pub struct PeakPair {
     pub a: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub b: Option<f64>,
-    /// B's over A's.
+    /// B divided by A.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
 }
 
-/// An operation at all sizes that both have.
+/// Operation at all sizes that both profiles contain.
 #[derive(Debug, Serialize)]
 pub struct OperationPair {
     pub operation: String,
@@ -45,27 +45,27 @@ pub struct OperationPair {
     pub ratios: Ratios,
 }
 
-/// How many times as much B does: geometric means over sizes.
+/// Performance of B relative to A: geometric means over sizes.
 #[derive(Debug, Serialize)]
 pub struct Ratios {
     pub sizes: usize,
-    /// In the same time.
+    /// Ratio of the speeds.
     pub speed: f64,
-    /// With the same energy, where both have measured it.
+    /// Ratio of the work per joule, if both machines measured energy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_joule: Option<f64>,
-    /// For the same money and in the same time.
+    /// Ratio of the speed per price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_price: Option<f64>,
 }
 
-/// A size that both have.
+/// Size that both profiles contain.
 struct Pair<'a> {
     a: &'a OperationProfile,
     b: &'a OperationProfile,
 }
 
-/// Sets two profiles side by side.
+/// Compares two profiles.
 pub fn beside(profiles: &[Profile; 2], prices: Option<[f64; 2]>) -> Result<Machines, CompareError> {
     let [a, b] = profiles;
     let mut by_operation: BTreeMap<String, Vec<Pair>> = BTreeMap::new();
@@ -83,7 +83,7 @@ pub fn beside(profiles: &[Profile; 2], prices: Option<[f64; 2]>) -> Result<Machi
         .collect();
     let peaks = peaks(a, b);
     if operations.is_empty() && peaks.iter().all(|peak| peak.ratio.is_none()) {
-        return Err(CompareError::Profile("the two profiles have no peak and no operation in common".into()));
+        return Err(CompareError::Profile("the two profiles have neither peaks nor operations in common".into()));
     }
     let all = ratios(by_operation.values().flatten(), prices);
     let name = |profile: &Profile| profile.environment.hardware_name.clone();
@@ -106,12 +106,12 @@ fn peaks(a: &Profile, b: &Profile) -> Vec<PeakPair> {
 }
 
 fn ratios<'a>(pairs: impl Iterator<Item = &'a Pair<'a>> + Clone, prices: Option<[f64; 2]>) -> Option<Ratios> {
-    let of = |figure: fn(&OperationProfile) -> Option<f64>| -> Vec<f64> {
+    let ratios_of = |figure: fn(&OperationProfile) -> Option<f64>| -> Vec<f64> {
         let ratio = |pair: &Pair| Some(figure(pair.a)? / figure(pair.b)?);
         pairs.clone().filter_map(ratio).filter(|ratio| ratio.is_finite() && *ratio > 0.0).collect()
     };
-    let times = of(|operation| operation.median_latency_ms);
-    let joules = of(|operation| operation.joules);
+    let times = ratios_of(|operation| operation.median_latency_ms);
+    let joules = ratios_of(|operation| operation.joules);
     let sizes = times.len();
     let speed = geometric_mean(times)?;
     let per_price = prices.map(|[a, b]| speed * a / b);

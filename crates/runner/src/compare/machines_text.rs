@@ -1,25 +1,24 @@
-//! Two machines as a few tables.
+//! Comparison of two machines as text.
 
 use super::machines::{Machines, PeakPair, Ratios};
 
-/// The tables, in 80 columns.
+/// Formats the tables, at most 80 columns wide.
 pub fn machines(found: &Machines) -> String {
     let Machines { a, b, peaks, operations, all, prices, .. } = found;
-    let mut text = format!("A  {a}\nB  {b}\n\n{:<10} {:>14} {:>14} {:<8} {:>8}\n", "peak", "A", "B", "", "B over A");
+    let mut text = format!("A  {a}\nB  {b}\n\n{:<10} {:>14} {:>14} {:<8} {:>8}\n", "peak", "A", "B", "", "B / A");
     for PeakPair { kind, unit, a, b, ratio } in peaks {
         let [a, b] = [a, b].map(|rate| rate.map_or_else(|| "-".into(), |rate| format!("{rate:.1}")));
         text += &format!("{kind:<10} {a:>14} {b:>14} {unit:<8} {}\n", figure(*ratio));
     }
     if !operations.is_empty() {
         let head = ["sizes", "speed", "per joule", "per price"];
-        text +=
-            &format!("\n{:<32} {:>6} {:>9} {:>9} {:>9}\n", "how much more B does", head[0], head[1], head[2], head[3]);
+        text += &format!("\n{:<32} {:>6} {:>9} {:>9} {:>9}\n", "B relative to A", head[0], head[1], head[2], head[3]);
     }
     for operation in operations {
         text += &line(&operation.operation, &operation.ratios);
     }
     if let Some(all) = all {
-        text += &line("all of these", all);
+        text += &line("all operations", all);
         text += &format!("\n{}\n", conclusion(all, *prices));
     }
     text
@@ -35,25 +34,25 @@ fn figure(ratio: Option<f64>) -> String {
     format!("{:>8}", ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.3}x")))
 }
 
-/// Which of the two, in a sentence for each question that can be answered.
+/// Conclusion: one sentence each about speed, energy and price.
 fn conclusion(all: &Ratios, prices: Option<[f64; 2]>) -> String {
-    let which = |ratio: f64| if ratio >= 1.0 { ("B", ratio) } else { ("A", 1.0 / ratio) };
-    let (fastest, speed) = which(all.speed);
-    let mut told = vec![format!("{fastest} is {speed:.2} times as fast.")];
+    let winner = |ratio: f64| if ratio >= 1.0 { ("B", ratio) } else { ("A", 1.0 / ratio) };
+    let (fastest, speed) = winner(all.speed);
+    let mut sentences = vec![format!("{fastest} is {speed:.2} times as fast.")];
     match all.per_joule {
         Some(ratio) => {
-            let (best, ratio) = which(ratio);
-            told.push(format!("{best} does {ratio:.2} times as much per joule."));
+            let (best, ratio) = winner(ratio);
+            sentences.push(format!("{best} does {ratio:.2} times as much work per joule."));
         }
-        None => told.push("Per joule nothing is known: one of them did not measure energy.".into()),
+        None => sentences.push("Energy efficiency is unknown: at least one machine did not measure energy.".into()),
     }
     match all.per_price {
         Some(ratio) => {
-            let (best, ratio) = which(ratio);
+            let (best, ratio) = winner(ratio);
             let [a, b] = prices.unwrap_or_default();
-            told.push(format!("At prices of {a} and {b}, {best} does {ratio:.2} times as much for the money."));
+            sentences.push(format!("At prices of {a} and {b}, {best} does {ratio:.2} times as much work per price."));
         }
-        None => told.push("--price A,B tells which does more for the money.".into()),
+        None => sentences.push("Pass --price A,B to compare work per price.".into()),
     }
-    told.join("\n")
+    sentences.join("\n")
 }

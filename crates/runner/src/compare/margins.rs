@@ -1,4 +1,4 @@
-//! Below which differences nothing is said, device by device.
+//! Margins below which differences count as none, by device.
 
 use super::source::Run;
 use crate::devices::DiscoveredDevice;
@@ -6,8 +6,8 @@ use crate::noise_floor::Floor;
 use calorimeter_case::Device;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The margin of each device, and what a reader should know of it. Where each side is one process, how much processes differ
-/// is not in the intervals: the noise that was once found of the device stands in for it.
+/// Returns the margin of each device, and notes about it. If each side is a single process, intervals exclude the
+/// variation between processes; the stored noise floor of the device then sets the margin.
 pub fn margins(
     run: &Run,
     devices: &BTreeSet<Device>,
@@ -17,8 +17,8 @@ pub fn margins(
     let (mut margins, mut notes) = (BTreeMap::new(), Vec::new());
     if !repeated {
         notes.push(
-            "each side is one process: how much two processes differ is not in the intervals; --launches 3 on both \
-             sides, or several runs with commas between them, bring it in"
+            "each side is a single process, so the intervals exclude the variation between processes; to include it, \
+             measure both sides with --launches 3, or pass several runs joined by commas"
                 .to_owned(),
         );
     }
@@ -26,28 +26,27 @@ pub fn margins(
         let floor = if repeated { Some(Floor::default()) } else { floor(run, device) };
         let margin = floor.as_ref().map_or(asked, |floor| floor.margin(asked));
         if !repeated && margin > asked {
-            notes.push(format!(
-                "the margin of {device} is {:.1} %: twice the noise that was found of it",
-                100.0 * margin
-            ));
+            notes.push(format!("the margin of {device} is {:.1} %: twice its measured noise floor", 100.0 * margin));
         } else if !repeated && floor.is_none_or(|floor| floor == Floor::default()) {
-            notes.push(format!("no noise is known of {device}: `calorimeter noise --device {device}` finds out"));
+            notes.push(format!(
+                "the noise floor of {device} is unknown; measure it with `calorimeter noise --device {device}`"
+            ));
         }
         margins.insert(device, margin);
     }
     (margins, notes)
 }
 
-/// What is kept of the noise of a device of this run, under the driver and the clocks of then.
+/// Stored noise floor of a device, for the driver and clock policy of this run.
 fn floor(run: &Run, device: Device) -> Option<Floor> {
     let environment = &run.read.header.as_ref()?.environment;
     let name = device.to_string();
     let facts = environment["devices"].as_array()?.iter().find(|facts| facts["device"] == name)?;
-    let told = |key: &str| facts[key].as_str().unwrap_or_default().to_owned();
+    let fact = |key: &str| facts[key].as_str().unwrap_or_default().to_owned();
     let found = DiscoveredDevice {
-        driver: told("driver"),
-        identity: told("identity"),
-        ..DiscoveredDevice::named(device, told("name"))
+        driver: fact("driver"),
+        identity: fact("identity"),
+        ..DiscoveredDevice::named(device, fact("name"))
     };
-    Some(Floor::under(&found, &told("clock_policy")))
+    Some(Floor::under(&found, &fact("clock_policy")))
 }

@@ -1,11 +1,11 @@
-//! What comparisons need of a record.
+//! Part of a record that comparisons need.
 
 use calorimeter_case::record::{Accuracy, Estimate, Record, Status};
 use calorimeter_case::{Case, CaseId, Device, Implementation, Name, TuningLevel};
 use calorimeter_sinks::RecordPart;
 use serde::Deserialize;
 
-/// How a case ended, its time, and what ran: what a run says of it that is compared.
+/// Status, time and execution of a case.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Measured {
     pub id: CaseId,
@@ -41,7 +41,7 @@ impl Measured {
         self.status == Status::Ok
     }
 
-    /// Whether nothing is quantized or made sparse.
+    /// True if the case is neither quantized nor sparse.
     pub fn is_baseline(&self) -> bool {
         self.recipe == Case::BASELINE && self.sparsity.is_none()
     }

@@ -1,4 +1,4 @@
-//! Two runs side by side: what became faster, slower or broken; and two machines by their profiles.
+//! Comparison of two runs, case by case, and of two machines by their profiles.
 
 mod baseline;
 mod case;

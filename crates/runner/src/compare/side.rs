@@ -1,27 +1,27 @@
-//! What one side says of a case, in one run or in several.
+//! Results of a case on one side, from one or several runs.
 
 use super::measured::Measured;
 use calorimeter_case::record::{Estimate, Status};
 use calorimeter_timing::Figure;
 use serde::Serialize;
 
-/// What one side says of a case.
+/// Results of a case on one side of the comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Side {
-    /// `ok` where every run has it so.
+    /// `ok` only if it is `ok` in every run.
     pub status: Status,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The middle of what the processes found, with the interval of the run where there is but one.
+    /// Geometric mean over processes, or the time of a single run with its interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_ns: Option<Estimate>,
-    /// What each process found.
+    /// Time in each process.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub of_processes_ns: Vec<f64>,
 }
 
 impl Side {
-    /// From the records of the case, one of each run that has it.
+    /// Combines the records of the case, one per run.
     pub fn of(records: &[&Measured]) -> Option<Self> {
         let worst = records.iter().find(|record| !record.is_ok()).or(records.first())?;
         let ok = records.iter().filter(|record| record.is_ok());
@@ -33,19 +33,19 @@ impl Side {
         Some(Self { status: worst.status, reason: worst.reason.clone(), time_ns, of_processes_ns })
     }
 
-    /// Its time with the interval, where there is one.
+    /// Time with its interval, if there is one.
     pub fn figure(&self) -> Option<Figure> {
         let Estimate { median, lo, hi } = self.time_ns?;
         Some(Figure { middle: median, lo: lo?, hi: hi? })
     }
 
-    /// Whether more than one process measured it.
+    /// True if more than one process measured the case.
     pub fn is_repeated(&self) -> bool {
         self.of_processes_ns.len() > 1
     }
 }
 
-/// What each process of a run found.
+/// Times of the processes of one run.
 fn processes(record: &Measured) -> Vec<f64> {
     if record.of_processes_ns.len() > 1 {
         return record.of_processes_ns.clone();
@@ -53,7 +53,7 @@ fn processes(record: &Measured) -> Vec<f64> {
     record.time_ns.iter().map(|time| time.median).collect()
 }
 
-/// The geometric mean of what processes found.
+/// Geometric mean of the times.
 fn middle(found: &[f64]) -> Option<Estimate> {
     let median = calorimeter_timing::geometric_mean(found.iter().copied())?;
     Some(Estimate { median, lo: None, hi: None })

@@ -1,29 +1,29 @@
-//! What is to be compared, from the words of the command line.
+//! Arguments of a comparison, resolved to runs or profiles.
 
 use super::baseline::{self, Baseline};
 use super::error::CompareError;
 use super::measured::Measured;
 use crate::calibration::{Profile, is_profile};
-use crate::tell::tell;
+use crate::log_line::log_line;
 use calorimeter_sinks::journal::JOURNAL_FILE;
 use calorimeter_sinks::{ReadBack, read_parts};
 use std::path::{Path, PathBuf};
 
-/// A run, by the name that it was given.
+/// Run with the name that the user gave.
 #[derive(Debug)]
 pub struct Run {
     pub name: String,
     pub read: ReadBack<Measured>,
 }
 
-/// Both sides, of one kind.
+/// Both sides of a comparison.
 pub enum Sources {
-    /// Runs before and after; several on a side are repetitions.
+    /// Runs before and after; several runs per side are repetitions.
     Runs(Vec<Run>, Vec<Run>),
     Profiles(Box<[Profile; 2]>),
 }
 
-/// What two words of the command line name: each a path or a baseline, or several runs with commas between them.
+/// Resolves both arguments. Each is a path, the name of a saved baseline, or a comma-separated list of these.
 pub fn sources(before: &str, after: &str) -> Result<Sources, CompareError> {
     let [first, second] = [before, after].map(profile_path);
     match (first, second) {
@@ -37,7 +37,7 @@ pub fn sources(before: &str, after: &str) -> Result<Sources, CompareError> {
     }
 }
 
-/// The newest run where runs go that nobody gives a folder.
+/// Newest run in the default output folder.
 pub fn latest_run(name: &str) -> Result<String, CompareError> {
     let dir = PathBuf::from("results");
     let runs = std::fs::read_dir(&dir).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -52,7 +52,7 @@ fn profile_path(word: &str) -> Option<PathBuf> {
 }
 
 fn runs(word: &str) -> Result<Vec<Run>, CompareError> {
-    // A path may hold a comma.
+    // Paths may contain commas.
     let words = if Path::new(word).exists() { vec![word] } else { word.split(',').collect() };
     words.into_iter().map(run).collect()
 }
@@ -65,13 +65,13 @@ fn run(word: &str) -> Result<Run, CompareError> {
     Ok(Run { name: word.into(), read })
 }
 
-/// A path that is there comes before a baseline of its name.
+/// Resolves a path or baseline name; paths take precedence.
 fn path(word: &str) -> Result<PathBuf, CompareError> {
     let path = PathBuf::from(word);
     let kept = word.parse::<Baseline>().ok().map(|name| name.kept()).transpose();
     if path.exists() {
         if matches!(kept, Ok(Some(Some(_)))) {
-            tell!("note: {word} is a path here and the name of a baseline, too: the path is taken");
+            log_line!("note: {word} is both a path and the name of a saved baseline; using the path");
         }
         return Ok(path);
     }

@@ -1,4 +1,4 @@
-//! A comparison for a terminal of 80 columns.
+//! Comparison for a terminal of 80 columns.
 
 use super::case::{CaseChange, Finding};
 use super::comparison::Comparison;
@@ -7,20 +7,19 @@ use calorimeter_sinks::terminal::{Color, wrap};
 
 const WIDTH: usize = 80;
 
-/// The table: what changed, or with `all` every case, and how many ended how.
+/// Formats the table of changes, or with `all` of every case, and the number of cases per finding.
 pub fn text(comparison: &Comparison, all: bool, color: Color) -> String {
     let Comparison { before, after, unlike, differences, notes, .. } = comparison;
     let mut text = format!("A  {}\nB  {}\n", before.join(", "), after.join(", "));
-    let gathered = [("not alike, compared by force: ", unlike), ("differs: ", differences), ("note: ", notes)];
-    for (head, lines) in gathered {
+    let remarks = [("not comparable, forced: ", unlike), ("differs: ", differences), ("note: ", notes)];
+    for (head, lines) in remarks {
         for line in lines {
             text += &paragraph(&format!("{head}{line}"), 0);
         }
     }
     let mut cases = comparison.shown(all).peekable();
     if cases.peek().is_some() {
-        text +=
-            &format!("\n{:<14} {:<26} {:>12} {:>12}\n", "verdict", "speed of B, A being 1", "time in A", "time in B");
+        text += &format!("\n{:<14} {:<26} {:>12} {:>12}\n", "verdict", "speed of B (A = 1)", "time in A", "time in B");
     }
     for case in cases {
         text += &row(case, color);
@@ -41,7 +40,7 @@ fn row(case: &CaseChange, color: Color) -> String {
     row
 }
 
-/// The word in its column, red where a check would fail.
+/// Pads the finding to its column, and colors regressions red.
 fn painted(finding: Finding, color: Color) -> String {
     let word = format!("{:<14}", finding.as_str());
     let code = match finding {

@@ -1,16 +1,16 @@
-//! One case in words, and figures as every output has them.
+//! Text of one case, shared by all output formats.
 
 use super::case::{CaseChange, Ratio};
 use super::side::Side;
 use calorimeter_sinks::terminal::nanoseconds;
 
-/// The ratio with its interval: `0.9502x [0.9461, 0.9544]`.
+/// Formats the ratio with its interval: `0.9502x [0.9461, 0.9544]`.
 pub fn ratio(ratio: &Ratio) -> String {
     let Ratio { ratio, lo, hi, .. } = ratio;
     format!("{ratio:.4}x [{lo:.4}, {hi:.4}]")
 }
 
-/// The time of a side, or how it ended there.
+/// Formats the time of a side, or its status if there is none.
 pub fn time(seen: Option<&Side>) -> String {
     match seen {
         None => "-".into(),
@@ -19,13 +19,13 @@ pub fn time(seen: Option<&Side>) -> String {
     }
 }
 
-/// Signal over error before and after, where that changed.
+/// SQNR before and after, if it changed.
 pub fn accuracy(case: &CaseChange) -> Option<String> {
     let [was, is] = case.sqnr_db?.map(|sqnr| sqnr.map_or_else(|| "exact".into(), |sqnr| format!("{sqnr:.1} dB")));
     Some(format!("accuracy: {was} in A, {is} in B"))
 }
 
-/// Everything besides the figures: why it ended as it did, accuracy, remarks.
+/// Reason for the status, accuracy change and remarks.
 pub fn remarks(case: &CaseChange) -> Vec<String> {
     let reason = |seen: &Option<Side>| seen.as_ref().and_then(|seen| seen.reason.clone());
     let [was, is] = [reason(&case.before), reason(&case.after)];
@@ -39,7 +39,7 @@ pub fn remarks(case: &CaseChange) -> Vec<String> {
     remarks
 }
 
-/// The case in a sentence.
+/// Formats the case as one sentence.
 pub fn sentence(case: &CaseChange) -> String {
     let [was, is] = [&case.before, &case.after].map(|seen| time(seen.as_ref()));
     let ratio = case.ratio.as_ref().map_or_else(String::new, |found| format!("{}, ", ratio(found)));

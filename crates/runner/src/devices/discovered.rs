@@ -1,35 +1,35 @@
-//! A device as it was found.
+//! Discovered device.
 
 use crate::clock_notes;
 use crate::worker::DeviceFacts;
 use calorimeter_case::Device;
 
-/// A device that could run cases.
+/// Device that could run cases.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DiscoveredDevice {
-    /// Its handle.
+    /// Handle.
     pub device: Device,
-    /// What its maker calls it.
+    /// Name from the vendor.
     pub name: String,
-    /// Driver and versions.
+    /// Driver and its version.
     pub driver: String,
-    /// Tells it from any other: kernels tuned on one are not used on another.
+    /// Unique identity; tuned kernels are not shared between identities.
     pub identity: String,
-    /// Whether it is a processor that imitates a GPU: never chosen unasked.
+    /// True for a GPU emulated on a processor, which is never selected by default.
     pub software: bool,
-    /// What its maker says that its memory moves, in 10⁹ bytes per second, where the driver tells.
+    /// Memory bandwidth stated by the vendor in 10⁹ bytes per second, if the driver reports it.
     pub stated_gbps: Option<f64>,
-    /// Size of its last cache in bytes, where it is known.
+    /// Size of the last-level cache in bytes, if known.
     pub cache: Option<u64>,
-    /// Whether it is a GPU of Intel's, which torch calls `xpu`.
+    /// True for an Intel GPU, which torch calls `xpu`.
     pub intel: bool,
 }
 
-/// Larger than the last cache of nearly every GPU.
+/// Assumed cache size; larger than that of nearly every GPU.
 const UNKNOWN_CACHE: u64 = 128 << 20;
 
 impl DiscoveredDevice {
-    /// A device of which nothing is known but its name.
+    /// Creates a device of which only the name is known.
     pub fn named(device: Device, name: impl Into<String>) -> Self {
         let name = name.into();
         Self {
@@ -44,23 +44,23 @@ impl DiscoveredDevice {
         }
     }
 
-    /// The cache that buffer sets must exceed: its own, or a guess that is larger than most.
+    /// Cache size that buffer sets must exceed: known or assumed.
     pub fn cache_bytes(&self) -> u64 {
         self.cache.unwrap_or(UNKNOWN_CACHE)
     }
 
-    /// Whether it does the same work in the same time as another one, as far as can be told without measuring.
+    /// True if both devices should have equal times, judging by name, driver, cache and bandwidth.
     pub fn is_like(&self, other: &Self) -> bool {
         let of = |one: &Self| (one.name.clone(), one.driver.clone(), one.cache, one.stated_gbps.map(f64::to_bits));
         of(self) == of(other)
     }
 
-    /// What tells it from devices that are not like it.
+    /// Name and driver, which distinguish it from devices that are not equivalent.
     pub fn name_and_driver(&self) -> String {
         if self.driver.is_empty() { self.name.clone() } else { format!("{}, {}", self.name, self.driver) }
     }
 
-    /// What its workers are told of it.
+    /// Facts for its workers.
     pub fn facts(&self) -> DeviceFacts {
         let Self { identity, driver, software, .. } = self.clone();
         let locked_clock = clock_notes::locked(&identity);

@@ -1,4 +1,4 @@
-//! Which devices are here, found without opening any.
+//! Device discovery, without opening devices.
 
 mod discovered;
 mod present;

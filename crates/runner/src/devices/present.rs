@@ -1,4 +1,4 @@
-//! The devices of a machine, this one or an invented one, and what words mean among them.
+//! Devices of a machine, real or simulated, and device selection.
 
 use super::discovered::DiscoveredDevice;
 use crate::chatter::marked;
@@ -7,11 +7,11 @@ use crate::platforms::{self, Platform};
 use calorimeter_case::{Device, DeviceKind};
 use std::sync::OnceLock;
 
-/// The devices of a machine. Each platform is asked once, and not before its devices matter.
+/// Devices of a machine. Each platform is queried once, on first use.
 #[derive(Debug)]
 pub struct Devices(Vec<Asked>);
 
-/// A platform with its devices, once it was asked.
+/// Platform with its devices, queried on first use.
 #[derive(Debug)]
 struct Asked {
     platform: &'static dyn Platform,
@@ -20,62 +20,59 @@ struct Asked {
 
 impl Asked {
     fn found(&self) -> &[DiscoveredDevice] {
-        // A driver that is missing something says so to whoever is there.
+        // Labels messages that a driver prints while it loads.
         let kind = self.platform.kinds().first().map_or_else(String::new, |kind| kind.name().to_string());
         self.found.get_or_init(|| marked(&kind, || self.platform.find()))
     }
 }
 
-/// Why a device cannot be had.
+/// Error of device selection.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceError {
-    /// It is not there.
-    #[error("device {wanted} is not here; found: {found}. Choose one with --device, or see `calorimeter doctor`")]
+    /// The device does not exist.
+    #[error("device {wanted} not found; available: {found}. Select one with --device, or see `calorimeter doctor`")]
     Missing {
-        /// What was asked for.
+        /// Requested device.
         wanted: String,
-        /// What is there.
+        /// Devices that exist.
         found: String,
     },
-    /// One is wanted, and all of a kind were named.
-    #[error("{kind}:all means several devices, and this takes one; name it, for example {kind}:0")]
+    /// All devices of a kind were requested where one is expected.
+    #[error("{kind}:all selects several devices, but one is expected, e.g. {kind}:0")]
     One {
-        /// The kind.
+        /// Device kind.
         kind: DeviceKind,
     },
-    /// Times on them would be of different things.
-    #[error(
-        "{kind}:all: {kind} has devices that are not alike, whose times do not belong into one run: {found}. Name \
-         one of them"
-    )]
+    /// The devices of a kind differ, so that their times cannot be mixed.
+    #[error("{kind}:all: the devices differ, so their times cannot be mixed: {found}. Select one of them")]
     Unlike {
-        /// The kind.
+        /// Device kind.
         kind: DeviceKind,
-        /// What is there.
+        /// Devices that exist.
         found: String,
     },
 }
 
-/// The devices of this machine.
+/// Devices of this machine.
 pub fn here() -> &'static Devices {
     static HERE: OnceLock<Devices> = OnceLock::new();
     platforms::name_ours();
     HERE.get_or_init(|| Devices::of(|_| OnceLock::new()))
 }
 
-/// A device of this machine.
+/// Finds a device of this machine.
 pub fn present(device: Device) -> Result<DiscoveredDevice, DeviceError> {
     here().present(device)
 }
 
 impl Devices {
-    /// What each platform has, or is yet to be asked.
+    /// Creates the table of platforms with their devices, known or to be queried.
     fn of(found: impl Fn(&'static dyn Platform) -> OnceLock<Vec<DiscoveredDevice>>) -> Self {
         let asked = |platform| Asked { platform, found: found(platform) };
         Self(platforms::all().into_iter().map(asked).collect())
     }
 
-    /// A machine with these devices and a processor, whatever is here.
+    /// Simulates a machine with the given devices and a processor.
     ///
     /// ```
     /// use calorimeter_runner::devices::{Devices, DiscoveredDevice};
@@ -100,12 +97,13 @@ impl Devices {
         })
     }
 
-    /// All of them, the best first; the mock device is not one of a machine.
+    /// All devices in order of preference, without mock devices.
     pub fn all(&self) -> impl Iterator<Item = &DiscoveredDevice> {
         self.0.iter().filter(|asked| !asked.platform.is_scripted()).flat_map(Asked::found)
     }
 
-    /// What a word of the configuration means here. A named device is taken at its word; see [`Devices::present`].
+    /// Selects the device for a setting of the configuration. An explicit device is returned unchecked; see
+    /// [`Devices::present`].
     pub fn choose(&self, wanted: Wanted) -> Result<Device, DeviceError> {
         let first = |suits: fn(&DiscoveredDevice) -> bool| self.all().find(|one| suits(one)).map(|one| one.device);
         match wanted {
@@ -116,8 +114,8 @@ impl Devices {
         }
     }
 
-    /// The devices that share what is wanted: more than one only where all of a kind are, which then must be alike.
-    /// Those that a processor imitates do not count beside real ones.
+    /// Selects the devices that share the work: one, or all of a kind, which must be equivalent. Emulated devices count
+    /// only if there are no real ones.
     pub fn sharing(&self, wanted: Wanted) -> Result<Vec<Device>, DeviceError> {
         let Wanted::All(kind) = wanted else { return Ok(vec![self.choose(wanted)?]) };
         let of_kind = || self.of_kind(kind).iter().filter(|one| one.device.kind() == kind);
@@ -125,25 +123,25 @@ impl Devices {
         let all: Vec<&DiscoveredDevice> = of_kind().filter(|one| one.software != is_real).collect();
         let first = *all.first().ok_or_else(|| self.missing(wanted))?;
         if !all.iter().all(|one| one.is_like(first)) {
-            let told: Vec<String> =
+            let names: Vec<String> =
                 all.iter().map(|one| format!("{} ({})", one.device, one.name_and_driver())).collect();
-            return Err(DeviceError::Unlike { kind, found: told.join(", ") });
+            return Err(DeviceError::Unlike { kind, found: names.join(", ") });
         }
         Ok(all.into_iter().map(|one| one.device).collect())
     }
 
-    /// A device as it was found, or an error that says what is there.
+    /// Finds a device; the error lists the existing ones.
     pub fn present(&self, device: Device) -> Result<DiscoveredDevice, DeviceError> {
         let found = self.of_kind(device.kind()).iter().find(|one| one.device == device);
         found.cloned().ok_or_else(|| self.missing(device))
     }
 
-    /// How many CUDA devices there are; no other driver is loaded to find out.
+    /// Number of CUDA devices; loads no other driver.
     pub fn cuda_gpus(&self) -> u64 {
         self.of_kind(DeviceKind::Cuda).len() as u64
     }
 
-    /// The devices of the platform that drives this kind.
+    /// Devices of the platform of a kind.
     fn of_kind(&self, kind: DeviceKind) -> &[DiscoveredDevice] {
         let drives = |asked: &&Asked| asked.platform.kinds().contains(&kind);
         self.0.iter().find(drives).map_or(&[], Asked::found)
@@ -177,14 +175,14 @@ mod tests {
         assert_eq!(all(&["A", "A", "llvmpipe"]), Ok(2));
         assert_eq!(all(&["llvmpipe"]), Ok(1));
         let missing = all(&[]).unwrap_err();
-        assert!(missing.starts_with("device vulkan:all is not here; found: cpu"), "{missing}");
+        assert!(missing.starts_with("device vulkan:all not found; available: cpu"), "{missing}");
         let unlike = all(&["A", "B"]).unwrap_err();
-        assert!(unlike.ends_with("into one run: vulkan:0 (A), vulkan:1 (B). Name one of them"), "{unlike}");
+        assert!(unlike.ends_with("cannot be mixed: vulkan:0 (A), vulkan:1 (B). Select one of them"), "{unlike}");
     }
 
     #[test]
     fn who_takes_one_device_is_not_given_all() {
         let error = machine(&["A", "A"]).choose(Wanted::All(DeviceKind::Vulkan)).unwrap_err().to_string();
-        assert_eq!(error, "vulkan:all means several devices, and this takes one; name it, for example vulkan:0");
+        assert_eq!(error, "vulkan:all selects several devices, but one is expected, e.g. vulkan:0");
     }
 }

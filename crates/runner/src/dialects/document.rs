@@ -1,23 +1,23 @@
-//! What files ask for.
+//! Content of configuration files.
 
 use crate::entries::Entry;
 use std::path::PathBuf;
 
-/// What one file asks for, or several together.
+/// Content of one configuration file, or of several combined.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Document {
-    /// What is to be measured, in order.
+    /// Entries to measure, in order.
     pub entries: Vec<Entry>,
-    /// Where results go, if a file says so.
+    /// Output folder, if a file sets one.
     pub output_dir: Option<PathBuf>,
-    /// What a reader should know of the files.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
 impl Document {
-    /// Takes what the next file asks for.
+    /// Appends the content of the next file.
     pub(super) fn append(&mut self, mut other: Self) {
-        // Exports are told apart by their number.
+        // Export numbers must stay unique.
         let numbers = self.entries.iter().filter_map(|entry| Some(entry.export.as_ref()?.entry + 1));
         let first = numbers.max().unwrap_or(0);
         other.entries.iter_mut().filter_map(|entry| entry.export.as_mut()).for_each(|export| export.entry += first);

@@ -1,4 +1,4 @@
-//! Configuration files of several dialects, read strictly into [`Entry`](crate::entries::Entry)s.
+//! Configuration files in several dialects, parsed strictly into [`Entry`](crate::entries::Entry)s.
 
 mod accelerator;
 mod document;

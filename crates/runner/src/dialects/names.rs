@@ -1,11 +1,11 @@
-//! Names of the zoo as configuration files write them.
+//! Names of models and operators in configuration files.
 
 use crate::entries::word;
 use calorimeter_zoo::{Operator, Subject, ZooError};
 use std::fmt;
 use std::str::FromStr;
 
-/// A model or an operator of the zoo by its name.
+/// Name of a model or operator of the zoo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelName(pub Subject);
 
@@ -23,7 +23,7 @@ impl fmt::Display for ModelName {
     }
 }
 
-/// An operator of the zoo by its name.
+/// Name of an operator of the zoo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OperatorName(pub Operator);
 
@@ -41,14 +41,14 @@ impl fmt::Display for OperatorName {
     }
 }
 
-word!(ModelName, "a model or an operator of the zoo", {
+word!(ModelName, "the name of a model or operator", {
     let names = Subject::names();
     let patterns: Vec<String> = names.iter().filter_map(|name| in_any_case(name)).collect();
     let patterns = patterns.into_iter().map(|pattern| serde_json::json!({ "pattern": pattern }));
     let known: Vec<serde_json::Value> = std::iter::once(serde_json::json!({ "enum": names })).chain(patterns).collect();
     schemars::json_schema!({ "type": "string", "anyOf": known })
 });
-/// The expression for a name whose last word is read in capitals too.
+/// Regular expression for a name whose last word may be written in capitals.
 fn in_any_case(name: &str) -> Option<String> {
     let (before, last) = name.rsplit_once('_')?;
     let capitals = format!("{before}_{}", last.to_uppercase()).parse::<Subject>();
@@ -59,7 +59,7 @@ fn in_any_case(name: &str) -> Option<String> {
     capitals.is_ok().then(|| format!("^{before}_{}$", last.chars().map(either).collect::<String>()))
 }
 
-word!(OperatorName, "an operator of the zoo", {
+word!(OperatorName, "the name of an operator", {
     let names: Vec<String> = Operator::all().iter().map(ToString::to_string).collect();
     schemars::json_schema!({ "enum": names })
 });

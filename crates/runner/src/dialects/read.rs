@@ -1,11 +1,11 @@
-//! From files to what they ask for, in whichever dialect each is written.
+//! Reading of configuration files in any dialect.
 
 use super::{Document, Source, accelerator, own, yaml};
 use crate::devices::Devices;
 use crate::entries::ConfigError;
 use calorimeter_shapes::MAX_SHAPES;
 
-/// Reads files one after the other; of their folders for results the first counts.
+/// Reads files in order; the first output folder applies.
 pub fn read(sources: &[Source], devices: &Devices) -> Result<Document, ConfigError> {
     let mut all = Document::default();
     for source in sources {
@@ -17,7 +17,7 @@ pub fn read(sources: &[Source], devices: &Devices) -> Result<Document, ConfigErr
         let sizes: usize = all.entries.iter().map(|entry| entry.sizes.len()).sum();
         if sizes as u64 > MAX_SHAPES {
             let message =
-                format!("with the files before it asks for {sizes} sizes, more than {MAX_SHAPES}; run them apart");
+                format!("{sizes} sizes including the previous files, more than {MAX_SHAPES}; run the files separately");
             return Err(ConfigError::invalid(source.path.clone(), message));
         }
     }

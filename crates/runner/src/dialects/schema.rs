@@ -1,4 +1,4 @@
-//! The JSON Schema that editors check configuration files with: it accepts what the program accepts.
+//! JSON Schema of configuration files, for editors. Accepts exactly the files that the program accepts.
 
 mod spelling;
 
@@ -9,7 +9,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 use spelling::pattern;
 
-/// The schema of a configuration file, pretty-printed.
+/// Returns the schema of configuration files, pretty-printed.
 pub fn schema() -> String {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let accelerator = accelerator::schema(&mut generator);
@@ -22,7 +22,7 @@ pub fn schema() -> String {
     let models = json!({ "anyOf": [{ "required": ["models"] }, { "required": ["model_params"] }] });
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "A configuration file of calorimeter",
+        "title": "Configuration file of calorimeter",
         "if": { "required": ["benchmarks"], "not": models },
         "then": accelerator,
         "else": own,
@@ -33,7 +33,7 @@ pub fn schema() -> String {
     text
 }
 
-/// Gives every property that has other names a twin under each of them. Timing has a `precision` of its own.
+/// Duplicates each property under its alternative names. Skipped if the name exists, such as `precision` of `Timing`.
 fn add_aliases(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
@@ -52,10 +52,10 @@ fn add_aliases(schema: &mut Value) {
     }
 }
 
-/// Types whose examples are all the names there are, or the patterns of names.
+/// Types whose examples list all names or patterns of names.
 const NAMED: [&str; 5] = ["Recipe", "Sparsity", "NumberType", "Implementation", "Regime"];
 
-/// Allows the names of a definition's examples, and these others, and nothing else.
+/// Restricts a definition to the names in its examples, and to `others`.
 fn spell_out(definition: &mut Value, others: &[&str]) {
     let Some(Value::Array(names)) = definition.as_object_mut().and_then(|object| object.remove("examples")) else {
         return;

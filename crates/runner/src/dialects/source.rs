@@ -1,4 +1,4 @@
-//! A configuration file with its text.
+//! Configuration file with its text.
 
 use super::yaml::MOST_BYTES;
 use crate::entries::ConfigError;
@@ -6,13 +6,13 @@ use calorimeter_case::read_text;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// A configuration file with its text, so that a run can be resumed without it.
+/// Configuration file with its text, so that a run can be resumed without the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
-    /// Where it was read from.
-    #[serde(with = "crate::written_path")]
+    /// Path of the file.
+    #[serde(with = "crate::path_serde")]
     pub path: PathBuf,
-    /// What it said.
+    /// Content of the file.
     pub text: String,
 }
 

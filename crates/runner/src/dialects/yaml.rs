@@ -1,4 +1,4 @@
-//! What the YAML reader says, said where it is and with the way out.
+//! YAML parsing with errors that state position and remedy.
 
 mod bounds;
 mod events;
@@ -11,17 +11,17 @@ use calorimeter_case::{excerpt, hint, nearest};
 use serde::de::DeserializeOwned;
 use std::path::Path;
 
-/// Whether a file is within the bounds of what is read.
+/// Checks a file against the limits on its size.
 pub fn check(source: &Source) -> Result<(), ConfigError> {
     bounds::check(without_mark(&source.text)).map_err(|message| ConfigError::invalid(source.path.clone(), message))
 }
 
-/// Reads a text; an error has its position first, and a suggestion for a misspelt key.
+/// Parses a file. Errors start with the position, and suggest a correction for misspelled keys.
 pub fn parse<T: DeserializeOwned>(source: &Source) -> Result<T, ConfigError> {
     serde_yaml::from_str(without_mark(&source.text)).map_err(|error| invalid(&source.path, &error))
 }
 
-/// The text without the mark of its encoding, which some editors put before it.
+/// Removes a leading byte order mark.
 pub fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
@@ -35,10 +35,13 @@ fn invalid(path: &Path, error: &serde_yaml::Error) -> ConfigError {
     ConfigError::Invalid { path: path.to_owned(), place, message: excerpt(&visible(&suggest(message)), KEPT) }
 }
 
-/// Serde's sentences about keys in the words of this program, with the nearest known key beside an unknown one.
+/// Rewrites serde's messages about keys, and suggests the nearest known key.
 fn suggest(message: String) -> String {
     if let Some((before, key)) = message.split_once("duplicate field `") {
-        return format!("{before}key {:?} is given twice, or by two of its names; keep one", key.trim_end_matches('`'));
+        return format!(
+            "{before}duplicate key {:?}, possibly under an alternative name; keep one",
+            key.trim_end_matches('`')
+        );
     }
     let Some((before, rest)) = message.split_once("unknown field `") else { return message };
     let Some((key, known)) = rest.split_once('`') else { return message };
@@ -47,11 +50,11 @@ fn suggest(message: String) -> String {
     format!("{before}unknown key {key:?}{hint}; known: {}", known.join(", "))
 }
 
-/// Control characters of names and keys as they would be written: a terminal would obey them.
+/// Escapes control characters, which a terminal would interpret.
 fn visible(message: &str) -> String {
-    let written = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-    message.chars().map(written).collect()
+    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    message.chars().map(escaped).collect()
 }
 
-/// Characters kept at both ends of a message: enough for every list of known names.
+/// Maximum characters kept at each end of a message; enough for every list of known names.
 const KEPT: usize = 1000;

@@ -1,30 +1,30 @@
-//! Whether kernels are tuned, how finely, and what becomes of the results.
+//! Autotuning options: cache mode and level.
 
 use calorimeter_case::{TuningLevel, UnknownName};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Whether kernels are tuned, how finely, and what becomes of the results: a word for each that is not as usual, such as
-/// `quick` or `fresh,quick`.
+/// Autotuning options, written as comma-separated words that differ from the defaults, such as `quick` or
+/// `fresh,quick`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Autotune {
-    /// What becomes of the results.
+    /// Cache mode of the results.
     pub results: TuningResults,
-    /// How finely sizes are told apart.
+    /// Granularity of the tuned sizes.
     pub level: TuningLevel,
 }
 
-/// What becomes of what was tuned.
+/// Cache mode of autotuning results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TuningResults {
-    /// What no earlier run on this device has tuned is tuned, and kept for later ones.
+    /// Tunes kernels that no earlier run on this device has tuned, and stores the results.
     #[default]
     Cached,
-    /// Everything is tuned anew, into the run's own folder.
+    /// Tunes all kernels again, and stores the results in the folder of the run.
     Fresh,
-    /// Nothing is tuned: a case whose kernels no earlier run has tuned is skipped.
+    /// Never tunes; skips cases whose kernels no earlier run has tuned.
     Off,
 }
 
@@ -41,7 +41,7 @@ impl TuningResults {
 }
 
 impl Autotune {
-    /// The folder of what is tuned at this level: a choice made for another size is no choice of the full level.
+    /// Cache folder of this level. Levels are separate because a quick result may have been tuned at another size.
     pub fn folder(self) -> &'static str {
         match self.level {
             TuningLevel::Full => "tuning",
@@ -56,18 +56,18 @@ impl FromStr for Autotune {
     fn from_str(text: &str) -> Result<Self, String> {
         let (mut results, mut level) = (None, None);
         for word in text.split(',').map(str::trim) {
-            let twice = if let Some(one) = TuningResults::ALL.into_iter().find(|one| one.name() == word) {
+            let is_repeated = if let Some(one) = TuningResults::ALL.into_iter().find(|one| one.name() == word) {
                 results.replace(one).is_some()
             } else if let Some(one) = TuningLevel::ALL.into_iter().find(|one| one.name() == word) {
                 level.replace(one).is_some()
             } else {
                 let words = TuningResults::ALL.map(TuningResults::name).into_iter();
                 let words = words.chain(TuningLevel::ALL.map(TuningLevel::name));
-                return Err(UnknownName::new("word for tuning", word, words).to_string());
+                return Err(UnknownName::new("autotune option", word, words).to_string());
             };
-            if twice {
+            if is_repeated {
                 return Err(format!(
-                    "{text:?} says two things at once: one of cached, fresh and off, one of full and quick"
+                    "conflicting autotune options {text:?}: expected one of cached, fresh, off and one of full, quick"
                 ));
             }
         }
@@ -114,7 +114,7 @@ mod tests {
             assert_eq!((autotune, autotune.to_string().as_str()), (Autotune { results, level }, written), "{text}");
             assert_eq!(written.parse(), Ok(autotune));
         }
-        assert!("fresh,cached".parse::<Autotune>().unwrap_err().contains("two things at once"));
+        assert!("fresh,cached".parse::<Autotune>().unwrap_err().starts_with("conflicting autotune options"));
         assert!("quik".parse::<Autotune>().unwrap_err().contains("quick"));
     }
 }

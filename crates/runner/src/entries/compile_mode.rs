@@ -1,4 +1,4 @@
-//! torch's word for what to compile.
+//! Compile modes of torch.
 
 use super::word::word;
 use calorimeter_case::UnknownName;
@@ -6,7 +6,7 @@ use calorimeter_zoo::Implementation;
 use std::fmt;
 use std::str::FromStr;
 
-/// What torch is asked to compile, and so which implementations are its counterparts.
+/// Compile mode of torch, which determines the corresponding implementations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompileMode {
     /// Not compiled.
@@ -30,7 +30,7 @@ const MODES: [(CompileMode, &str); 5] = [
 ];
 
 impl CompileMode {
-    /// The implementations that answer to it.
+    /// Implementations that correspond to this mode.
     pub fn implementations(self) -> Vec<Implementation> {
         match self {
             Self::Off => vec![Implementation::Eager],
@@ -57,7 +57,7 @@ impl fmt::Display for CompileMode {
 
 word!(
     CompileMode,
-    "what torch would compile: false, default, reduce-overhead, max-autotune or max-autotune-no-cudagraphs",
+    "a torch compile mode: false, default, reduce-overhead, max-autotune or max-autotune-no-cudagraphs",
     {
         let names: Vec<serde_json::Value> =
             MODES.map(|(_, name)| name.into()).into_iter().chain([false.into()]).collect();

@@ -1,4 +1,4 @@
-//! One thing that is to be measured, as it is asked for.
+//! Requested measurement.
 
 use super::error::ConfigError;
 use super::{CompileMode, Span, Timing, Wanted};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-/// A model or an operator at its sizes, and how it is to be measured. What is absent is built in.
+/// Model or operator with its sizes and measurement options. Absent options have built-in defaults.
 ///
 /// ```
 /// use calorimeter_runner::entries::{Entry, Origin, Size};
@@ -28,94 +28,94 @@ use std::path::{Path, PathBuf};
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Where it was asked for.
+    /// Origin of the request.
     pub origin: Origin,
-    /// The name that its cases carry.
+    /// Name of its cases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The model or operator, or work of others.
+    /// Model, operator or external program.
     #[serde(with = "subject")]
     pub subject: Subject,
-    /// What it is computed at.
+    /// Sizes.
     pub sizes: Vec<Size>,
-    /// The type of its numbers: a model's before they are quantized, an operator's inputs.
+    /// Dtype: of an unquantized model, or of the inputs of an operator.
     pub element: Element,
-    /// How it is quantized; an operator is not.
+    /// Quantization recipes; empty for operators.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recipes: Vec<Recipe>,
-    /// Sparsities, paired with the recipes that can take them.
+    /// Sparsities, combined with the recipes that support them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sparsities: Vec<Sparsity>,
-    /// Whether the baseline counts as asked for where it is not among the recipes.
+    /// True if the baseline is requested even if `recipes` lacks it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub with_baseline: bool,
-    /// Where it runs.
+    /// Device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<Wanted>,
-    /// Whose kernels run; without it those of the compile mode, or those that it has.
+    /// Implementations; default: those of the compile mode, or the available ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub implementations: Option<Vec<Implementation>>,
-    /// torch's word for what to compile.
+    /// Compile mode of torch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compile_mode: Option<CompileMode>,
-    /// What its times mean.
+    /// Timing modes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regimes: Option<Vec<Regime>>,
-    /// Whether to write traces.
+    /// Write traces.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub profiler: bool,
-    /// Whether to follow its memory and to write snapshots.
+    /// Profile memory and write snapshots.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub memory_profiler: bool,
-    /// Whether to time single launches for their percentiles.
+    /// Time single launches for percentiles.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub percentiles: bool,
-    /// Whether to follow its memory for the peaks alone.
+    /// Measure peak memory only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub peak_memory: bool,
-    /// How long and how precisely to measure.
+    /// Measuring time and precision.
     #[serde(default)]
     pub timing: Timing,
-    /// When to give up on a case.
+    /// Time limit of a case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Span>,
     /// Seed of inputs and weights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// What the mock device does.
+    /// Rules of the mock device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mock: Vec<Rule>,
-    /// Where the program that a file was written for wants its results.
+    /// Output folders for the formats of accelerator-microbenchmarks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub export: Option<Export>,
 }
 
-/// Where an entry was asked for, as errors say it.
+/// Origin of an entry, for error messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// The file, or the command.
-    #[serde(with = "crate::written_path")]
+    /// File or command.
+    #[serde(with = "crate::path_serde")]
     pub path: PathBuf,
-    /// Where in a file, e.g. `models[0]`.
+    /// Position in the file, e.g. `models[0]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
 }
 
-/// One size of an entry.
+/// Size of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Size {
-    /// Such as `llama_ffn.w2` or `custom`.
+    /// Name such as `llama_ffn.w2` or `custom`.
     pub name: Name,
-    /// The sizes themselves.
+    /// Values by axis.
     #[serde(with = "in_order")]
     pub axes: Axes,
-    /// The type of an operator's outputs, where it has a choice.
+    /// Dtype of the outputs of an operator, if it supports several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Element>,
 }
 
 impl Entry {
-    /// A subject at its sizes in bf16, with everything else as it is built in.
+    /// Creates an entry in bf16 with defaults for everything else.
     pub fn new(origin: Origin, subject: Subject, sizes: Vec<Size>) -> Self {
         Self {
             origin,
@@ -142,7 +142,7 @@ impl Entry {
         }
     }
 
-    /// Whether recipes say how it multiplies.
+    /// True if quantization recipes apply to the subject.
     pub fn takes_recipes(&self) -> bool {
         match self.subject {
             Subject::Model(_) => true,
@@ -151,7 +151,7 @@ impl Entry {
         }
     }
 
-    /// Whether its sizes are those of a matrix product.
+    /// True if the sizes are those of a matmul: m, k and n.
     pub fn is_product(&self) -> bool {
         match self.subject {
             Subject::Model(_) => true,
@@ -162,17 +162,17 @@ impl Entry {
 }
 
 impl Origin {
-    /// Asked for by a command, or by a program.
+    /// Origin of entries that a command or program requests.
     pub fn command(name: &str) -> Self {
         Self { path: name.into(), place: None }
     }
 
-    /// Asked for at this position of a list in a file.
+    /// Origin of an entry at a position in a list of a file.
     pub fn listed(path: &Path, list: &str, index: usize) -> Self {
         Self { path: path.to_owned(), place: Some(format!("{list}[{index}]")) }
     }
 
-    /// An error of what was asked for here.
+    /// Creates an error at this origin.
     pub fn invalid(&self, message: impl Display) -> ConfigError {
         let place = self.place.as_ref().map_or_else(String::new, |place| format!("{place}: "));
         ConfigError::invalid(self.path.clone(), format!("{place}{message}"))
@@ -180,15 +180,15 @@ impl Origin {
 }
 
 impl Size {
-    /// What a size is called that has no name of its own.
+    /// Default name of a size.
     pub const CUSTOM: Name = Name::new("custom");
 
-    /// The size of what has no axes.
+    /// Size of a subject without axes.
     pub fn none() -> Self {
         Self { name: Name::new(""), axes: Axes::default(), output: None }
     }
 
-    /// A size that has no name of its own.
+    /// Size without a name of its own.
     pub fn custom(axes: Axes) -> Self {
         Self { name: Self::CUSTOM, axes, output: None }
     }
@@ -200,7 +200,7 @@ impl From<NamedShape> for Size {
     }
 }
 
-/// What is known by its name, as that name; work of others as everything that it is.
+/// Serializes models and operators by name, and external programs in full.
 mod subject {
     use calorimeter_zoo::Subject;
     use calorimeter_zoo::foreign::Foreign;
@@ -229,7 +229,7 @@ mod subject {
     }
 }
 
-/// Axes as pairs: the order of a JSON object is lost on the way through a journal's header.
+/// Serializes axes as pairs, since journal headers do not preserve the order of JSON objects.
 mod in_order {
     use calorimeter_case::Axes;
     use serde::de::{Deserialize, Deserializer, Error};

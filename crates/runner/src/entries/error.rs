@@ -1,32 +1,32 @@
-//! What can be wrong with a configuration, said where it is.
+//! Errors in configurations.
 
 use std::path::PathBuf;
 
-/// Errors of reading and resolving what is asked for.
+/// Errors of reading and resolving configurations.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file cannot be read.
+    /// Unreadable file.
     #[error("cannot read {}: {cause}", .path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         cause: std::io::Error,
     },
-    /// The file does not say anything that can be run.
+    /// Invalid content.
     #[error("{}{place}: {message}", .path.display())]
     Invalid {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// `:line:column`, where one is known.
+        /// `:line:column`, if known.
         place: String,
-        /// What is wrong and how to mend it.
+        /// Problem and remedy.
         message: String,
     },
 }
 
 impl ConfigError {
-    /// Without a position: the value is right by itself but not with the others.
+    /// Creates an error without a position, for values that are only invalid in combination.
     pub fn invalid(path: PathBuf, message: impl Into<String>) -> Self {
         Self::Invalid { path, place: String::new(), message: message.into() }
     }

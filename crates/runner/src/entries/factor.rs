@@ -1,31 +1,31 @@
-//! Every size of a file times one factor: the same plan on a smaller machine, or in less time.
+//! Scaling of all sizes by one factor, to run a plan on a smaller machine or in less time.
 
 use super::units::quantity;
 use calorimeter_shapes::Axes;
 use std::{fmt, str::FromStr};
 
-/// A factor such as `1/64` or `0.015`, above 0 and at most 1.
+/// Factor such as `1/64` or `0.015`, above 0 and at most 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Factor(f64);
 
-/// A smaller one is another computation: a convolution of single pixels, an exchange with nobody.
+/// Axes that are not scaled, since that would change the computation: a 1x1 convolution, or a collective of one device.
 const NO_SIZES: [&str; 2] = ["kernel", "devices"];
 
 impl Factor {
-    /// A size times the factor, at least 1. It stays a multiple of 128, or else of 8, if it was one and is large enough.
+    /// Scales a size to at least 1. Preserves divisibility by 128, or else by 8, if the result is large enough.
     pub fn of(self, size: u64) -> u64 {
         let scaled = size as f64 * self.0;
         let keeps = |grain: &u64| size.is_multiple_of(*grain) && scaled >= *grain as f64;
         let grain = [128, 8].into_iter().find(keeps).unwrap_or(1);
-        // A size of 0 is an error, and must not be mended on the way to it.
+        // A size of 0 is an error and must stay 0.
         ((scaled / grain as f64).round() as u64 * grain).max(size.min(1))
     }
 
-    /// Every axis that is a size times the factor.
+    /// Scales all axes except `UNSCALED_AXES`.
     pub fn of_axes(self, axes: &Axes) -> Axes {
         let of = |name, size| if NO_SIZES.contains(&name) { size } else { self.of(size) };
         let scaled = axes.iter().map(|(name, size)| (name.to_owned(), of(name, size)));
-        Axes::new(scaled).expect("the names are those of axes")
+        Axes::new(scaled).expect("scaling preserves the axis names")
     }
 }
 
@@ -35,13 +35,13 @@ impl FromStr for Factor {
     fn from_str(text: &str) -> Result<Self, String> {
         let number = |text: &str| text.trim().parse::<f64>().ok();
         let factor = match text.split_once('/') {
-            Some((over, under)) => number(over).zip(number(under)).map(|(over, under)| over / under),
+            Some((above, below)) => number(above).zip(number(below)).map(|(above, below)| above / below),
             None => number(text),
         };
         factor
             .filter(|factor| *factor > 0.0 && *factor <= 1.0)
             .map(Self)
-            .ok_or_else(|| format!("{text:?} is no factor above 0 and up to 1; write for example 1/64 or 0.015"))
+            .ok_or_else(|| format!("invalid factor {text:?}: expected a value above 0 and up to 1, e.g. 1/64 or 0.015"))
     }
 }
 

@@ -1,7 +1,7 @@
-//! What is asked for, whoever asks: a file of any dialect, a suite, a calibration. All of them make [`Entry`]s, and
-//! [`resolve`] fills in what is absent.
+//! Requested measurements from files, suites and calibrations. All of them produce [`Entry`]s, whose defaults
+//! [`resolve`] fills in.
 //!
-//! Precedence, by field-wise overwrite: built-in, the entry, the command line.
+//! Precedence, field by field: command line, entry, built-in default.
 
 mod autotune;
 mod compile_mode;

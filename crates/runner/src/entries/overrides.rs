@@ -1,4 +1,4 @@
-//! What the command line sets over everything that is asked for.
+//! Command-line options that override entries.
 
 use super::{Autotune, Entry, Factor, Shard, Size, Span, Timing, Wanted};
 use calorimeter_case::{Implementation, Regime};
@@ -6,77 +6,77 @@ use calorimeter_recipes::{Dtype, Element, Recipe};
 use calorimeter_timing::telemetry::LockedClock;
 use serde::{Deserialize, Serialize};
 
-/// What the command line sets over every entry.
+/// Command-line options that override every entry.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Overrides {
-    /// Instead of every file's device.
+    /// Device.
     pub device: Option<Wanted>,
-    /// Instead of every entry's implementations.
+    /// Implementations.
     pub implementations: Option<Vec<Implementation>>,
-    /// Instead of the type of every entry's numbers.
+    /// Dtype.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dtype: Option<Dtype>,
-    /// Instead of the recipes of every entry that takes some.
+    /// Recipes, for entries that take recipes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recipes: Option<Vec<Recipe>>,
-    /// Instead of the sizes of every entry that has m, k and n.
+    /// Sizes, for entries with the axes m, k and n.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sizes: Option<Vec<Size>>,
-    /// Over every entry's timing.
+    /// Timing options.
     pub timing: Timing,
-    /// Instead of every entry's timeout.
+    /// Time limit of a case.
     pub timeout: Option<Span>,
-    /// Instead of every entry's seed.
+    /// Seed of inputs and weights.
     pub seed: Option<u64>,
-    /// Only cases whose id matches this expression.
+    /// Regular expression that case ids must match.
     pub filter: Option<String>,
-    /// Only open and check each case: nothing is timed.
+    /// Open and check cases without timing them.
     pub untimed: bool,
-    /// Instead of every entry's regimes.
+    /// Timing modes.
     pub regimes: Option<Vec<Regime>>,
     /// Write a trace of every case.
     pub profile: bool,
-    /// Follow the memory of every case.
+    /// Profile the memory of every case.
     pub memory: bool,
-    /// Time single launches of every case. Journals from before it was there are still resumed.
+    /// Time single launches of every case. Omitted if false, so that journals of earlier versions can be resumed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub percentiles: bool,
-    /// Whether kernels are tuned, how finely, and what becomes of the results.
+    /// Autotuning options.
     pub autotune: Autotune,
     /// Refuse to measure on a device that other processes use.
     pub require_idle: bool,
-    /// Lock the clocks of the devices while the run lasts.
+    /// Lock the clocks of the devices during the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lock_clocks: Option<LockedClock>,
-    /// Measure each case in so many fresh processes.
+    /// Number of fresh processes that measure each case.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub launches: Option<u32>,
-    /// Every size of every file times this. Journals from before it was there are still resumed.
+    /// Factor of all sizes. Omitted if unset, so that journals of earlier versions can be resumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale_shapes: Option<Factor>,
-    /// Only this part of the plan.
+    /// Part of the plan to measure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shard: Option<Shard>,
-    /// The folder of accelerator-microbenchmarks' formats for every entry.
+    /// Output folder for the formats of accelerator-microbenchmarks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub export: Option<String>,
 }
 
 impl Overrides {
-    /// The same, where what is not said is as it was said then.
+    /// Returns these options, with unset ones taken from `then`.
     pub fn or_as(&self, then: &Self) -> Self {
         let fields = |overrides: &Self| match serde_json::to_value(overrides) {
             Ok(serde_json::Value::Object(fields)) => fields,
             _ => serde_json::Map::new(),
         };
-        let (unsaid, mut all) = (fields(&Self::default()), fields(then));
-        all.extend(fields(self).into_iter().filter(|(name, said)| unsaid.get(name) != Some(said)));
-        let all: Self = serde_json::from_value(all.into()).unwrap_or_else(|_| self.clone());
-        Self { timing: then.timing.overwrite(&self.timing), ..all }
+        let (unset, mut merged) = (fields(&Self::default()), fields(then));
+        merged.extend(fields(self).into_iter().filter(|(name, value)| unset.get(name) != Some(value)));
+        let merged: Self = serde_json::from_value(merged.into()).unwrap_or_else(|_| self.clone());
+        Self { timing: then.timing.overwrite(&self.timing), ..merged }
     }
 
-    /// An entry under the command line.
+    /// Applies the options to an entry.
     pub fn over(&self, entry: Entry) -> Entry {
         let recipes = self.recipes.clone().filter(|_| entry.takes_recipes());
         let sizes = self.sizes.clone().filter(|_| entry.is_product());
@@ -111,8 +111,8 @@ mod tests {
         assert_eq!(Overrides::default().or_as(&then), then);
         assert_eq!(then.or_as(&Overrides::default()), then);
         let timing = Timing { max_time: span("2s"), ..Timing::default() };
-        let said = Overrides { seed: Some(8), timing, ..Overrides::default() }.or_as(&then);
-        assert_eq!((said.seed, said.shard, said.profile), (Some(8), shard, true));
-        assert_eq!((said.timing.max_time, said.timing.min_time), (span("2s"), span("10ms")));
+        let merged = Overrides { seed: Some(8), timing, ..Overrides::default() }.or_as(&then);
+        assert_eq!((merged.seed, merged.shard, merged.profile), (Some(8), shard, true));
+        assert_eq!((merged.timing.max_time, merged.timing.min_time), (span("2s"), span("10ms")));
     }
 }

@@ -1,29 +1,30 @@
-//! Programs of others, as a file or the command line names them.
+//! External programs, as requested by a file or the command line.
 
 use super::{Entry, Origin, Size, Wanted};
 use calorimeter_case::Device;
 use calorimeter_zoo::Subject;
 use calorimeter_zoo::foreign::{Amount, Argument, Foreign, ForeignWork, Program, labeled};
 
-/// Programs that do the same work, with all that is said of it.
+/// External programs that perform the same work.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Programs {
-    /// What the work is called; without it, as the kernel, or by a word for what the first program is.
+    /// Name of the work; default: the kernel, or the kind of the first program.
     pub name: Option<String>,
-    /// The programs, some with names of their own; the others are compared with the first.
+    /// Programs with optional names; the first one is the reference.
     pub programs: Vec<(Option<String>, Program)>,
-    /// What kernels and libraries are given.
+    /// Arguments of kernels and libraries.
     pub arguments: Vec<Argument>,
-    /// How far outputs may be from the first's.
+    /// Allowed relative difference of outputs from the first program's.
     pub tolerance: Option<f64>,
     /// Floating-point operations of one call.
     pub flops: Option<Amount>,
-    /// The least traffic of one call.
+    /// Minimum memory traffic of one call in bytes.
     pub bytes: Option<Amount>,
 }
 
 impl Programs {
-    /// An entry for them; the error says what they lack. Kernels run on a GPU, everything else is timed by the host.
+    /// Builds the entry; fails if the description is incomplete. Kernels run on a GPU, other programs are timed on the
+    /// host.
     pub fn entry(self, origin: Origin, sizes: Vec<Size>) -> Result<Entry, String> {
         let Self { name, programs, arguments, tolerance, flops, bytes } = self;
         let kernel = programs.iter().any(|(_, program)| matches!(program, Program::Kernel(_)));

@@ -1,4 +1,4 @@
-//! From what is asked for to what will be run: a pure function of entries, command line and devices.
+//! Resolution of entries: a pure function of entries, command line and devices.
 
 use super::{
     CompileMode, ConfigError, Entry, Factor, MOST_CASES, MOST_WINDOWS, Overrides, ResolvedEntry, Size, Span, Timing,
@@ -11,10 +11,10 @@ use calorimeter_timing::Options;
 use calorimeter_zoo::{Subject, Suite, Task};
 use std::time::Duration;
 
-/// Seed of inputs and weights where none is given.
+/// Default seed of inputs and weights.
 const SEED: u64 = 42;
 
-/// Fills in every default, under the command line and for the devices of a machine.
+/// Fills in all defaults, for the command line and devices of this run.
 pub fn resolve(
     entries: Vec<Entry>,
     overrides: &Overrides,
@@ -29,8 +29,8 @@ pub fn resolve(
         let entry = entry.map_err(|message| origin.invalid(message))?;
         cases = cases.saturating_add(entry.cases());
         if cases > MOST_CASES {
-            let narrow = "name fewer shapes, recipes, implementations or regimes, or run it in parts";
-            return Err(origin.invalid(format!("up to here there are {cases} cases, more than {MOST_CASES}; {narrow}")));
+            let remedy = "reduce shapes, recipes, implementations or regimes, or split the plan";
+            return Err(origin.invalid(format!("{cases} cases up to here, more than {MOST_CASES}; {remedy}")));
         }
         resolved.push(entry);
     }
@@ -40,25 +40,25 @@ pub fn resolve(
             entry.export = Some(Export { entry: index as u32, csv_path: folder.clone(), metrics_dir: folder });
         }
         if overrides.untimed {
-            // Without a time there is nothing for regimes to tell apart.
+            // Without times, regimes make no difference.
             entry.regimes = vec![Regime::default()];
         }
     }
     Ok(resolved)
 }
 
-/// Refuses what the command line says and nothing that is asked for takes.
+/// Rejects command-line options that apply to no entry.
 fn unused(entries: &[Entry], overrides: &Overrides) -> Result<(), ConfigError> {
     let Some(first) = entries.first() else { return Ok(()) };
     if overrides.recipes.is_some() && !entries.iter().any(Entry::takes_recipes) {
-        return Err(first.origin.invalid("--recipes: nothing here is quantized; models and training are"));
+        return Err(first.origin.invalid("--recipes: no entry takes recipes; they apply to models and training"));
     }
     if overrides.implementations.is_some() && entries.iter().all(|entry| matches!(entry.subject, Subject::Foreign(_))) {
-        let why = "--implementations: programs of others have none besides themselves; --filter keeps some of them";
+        let why = "--implementations does not apply to external programs; select programs with --filter";
         return Err(first.origin.invalid(why));
     }
     if overrides.sizes.is_some() && !entries.iter().any(Entry::is_product) {
-        return Err(first.origin.invalid("--shapes: nothing here has the axes m, k and n"));
+        return Err(first.origin.invalid("--shapes: no entry has the axes m, k and n"));
     }
     Ok(())
 }
@@ -73,22 +73,22 @@ fn fill(entry: Entry, scale: Option<Factor>, devices: &Devices) -> Result<Resolv
     let mut variants = match subject {
         Subject::Model(_) => pair(&entry.recipes, &entry.sparsities),
         Subject::Operator(operator) if operator.info().suite == Suite::Training => pair(&entry.recipes, &[]),
-        // Recipes are for models.
+        // Recipes apply to models only.
         Subject::Operator(_) | Subject::Foreign(_) => vec![Variant::BASELINE],
     };
     let implied_baseline = !variants.contains(&Variant::BASELINE) && !entry.with_baseline;
     variants.retain(|variant| *variant != Variant::BASELINE);
     variants.insert(0, Variant::BASELINE);
     let fleet = devices.sharing(entry.device.unwrap_or_default()).map_err(|error| error.to_string())?;
-    let device = *fleet.first().ok_or("no device was found")?;
+    let device = *fleet.first().ok_or("no device found")?;
     let implementations = match (subject, entry.implementations) {
-        // They are compared with the first, so that their order is kept.
+        // The order is kept, since the first program is the reference.
         (Subject::Foreign(foreign), _) => foreign.implementations(),
-        (_, Some(names)) => each_once(names).ok_or("implementations is an empty list")?,
+        (_, Some(names)) => each_once(names).ok_or("implementations is empty")?,
         (_, None) => usual(subject, &tasks, entry.compile_mode, device),
     };
     let regimes = match entry.regimes {
-        Some(names) => each_once(names).ok_or("regimes is an empty list")?,
+        Some(names) => each_once(names).ok_or("regimes is empty")?,
         None => vec![usual_regime(&tasks, device)],
     };
     Ok(ResolvedEntry {
@@ -116,7 +116,7 @@ fn fill(entry: Entry, scale: Option<Factor>, devices: &Devices) -> Result<Resolv
     })
 }
 
-/// A subject at a size, which the command line may scale, with the name of the size.
+/// Task of a subject at a size, optionally scaled, with the name of the size.
 fn task(
     subject: Subject,
     element: Element,
@@ -133,38 +133,38 @@ fn task(
     Ok((name, task))
 }
 
-/// What files call the sizes that are missing.
+/// Error message for an entry without sizes.
 fn no_sizes(subject: Subject) -> String {
     match subject {
         Subject::Model(_) => "shapes (or matrix_shapes) is missing or empty".into(),
         Subject::Operator(operator) => {
-            format!("axes is missing or empty; {operator} has {}", operator.info().axes.join(", "))
+            format!("axes is missing or empty; axes of {operator}: {}", operator.info().axes.join(", "))
         }
-        Subject::Foreign(_) => "axes is empty: leave it out where there are none".into(),
+        Subject::Foreign(_) => "axes is empty; omit it if there are none".into(),
     }
 }
 
-/// The names in order; nothing if there are none.
+/// Sorts and deduplicates a list; `None` if it is empty.
 fn each_once<T: Ord>(mut names: Vec<T>) -> Option<Vec<T>> {
     names.sort_unstable();
     names.dedup();
     Some(names).filter(|names| !names.is_empty())
 }
 
-/// The implementations of an entry that names none.
+/// Implementations of an entry that specifies none.
 fn usual(subject: Subject, tasks: &[(Name, Task)], mode: Option<CompileMode>, device: Device) -> Vec<Implementation> {
     use Implementation::{Eager, Fused};
     match (mode, subject) {
         (Some(mode), _) => mode.implementations(),
-        // Nobody asked for what cannot run here.
+        // Without a request, unavailable implementations are not planned.
         (None, Subject::Operator(_) | Subject::Foreign(_)) => having(subject, tasks, device),
         (None, Subject::Model(_)) if subject.has(Fused, device) => vec![Eager, Fused],
         (None, Subject::Model(_)) => vec![Eager],
     }
 }
 
-/// The implementations that an operator has on a device; `eager`, which says why, where it has none. A pattern of fusion
-/// is asked for its fused side in any case.
+/// Available implementations of an operator on a device, or `eager`, which records the reason, if there are none.
+/// Fusion patterns always include `eager` and `fused`.
 fn having(subject: Subject, tasks: &[(Name, Task)], device: Device) -> Vec<Implementation> {
     use Implementation::{Eager, Fused};
     let mut having: Vec<Implementation> = tasks.iter().flat_map(|(_, task)| task.implementations(device)).collect();
@@ -174,18 +174,18 @@ fn having(subject: Subject, tasks: &[(Name, Task)], device: Device) -> Vec<Imple
     each_once(having).unwrap_or_else(|| vec![Eager])
 }
 
-/// What times mean where nobody said: of work of others, the first that each of its programs has here.
+/// Default regime. For external programs, the first regime that all of them support.
 fn usual_regime(tasks: &[(Name, Task)], device: Device) -> Regime {
     let Some((_, Task::Foreign(problem))) = tasks.first() else { return Regime::default() };
     let rotates = problem.buffer_bytes().is_some();
     let exists = |regime: &Regime| {
-        let of = |implementation| regimes::supported_of_others(*regime, problem, implementation, device).is_ok();
-        problem.foreign.implementations().into_iter().all(of) && (rotates || *regime != Regime::DeviceCold)
+        let has = |implementation| regimes::supported_of_others(*regime, problem, implementation, device).is_ok();
+        problem.foreign.implementations().into_iter().all(has) && (rotates || *regime != Regime::DeviceCold)
     };
     [Regime::DeviceCold, Regime::DeviceHot].into_iter().find(exists).unwrap_or(Regime::HostE2e)
 }
 
-/// What is done with it.
+/// Mode of a subject.
 fn mode(subject: Subject) -> Mode {
     match subject {
         Subject::Model(_) => Mode::Inference,
@@ -205,7 +205,7 @@ fn options(timing: &Timing) -> Result<Options, String> {
         min_time: span(timing.min_time, default.min_time),
         max_time,
         window: span(timing.window, default.window),
-        // Who has little time to measure has less to warm up, unless he says otherwise.
+        // A short `max_time` also shortens the default warm-up.
         warm_up: span(timing.warm_up, default.warm_up.min(max_time / 2)),
         max_warm_up: span(timing.max_warm_up, default.max_warm_up),
         margin: timing.margin.map_or(default.margin, |share| share.0),
@@ -213,13 +213,17 @@ fn options(timing: &Timing) -> Result<Options, String> {
     };
     if options.max_windows > MOST_WINDOWS {
         let max = options.max_windows;
-        return Err(format!("timing: max_windows {max} is more than {MOST_WINDOWS}, and each is kept; ask for fewer"));
+        return Err(format!(
+            "timing: invalid max_windows {max}: expected at most {MOST_WINDOWS}, since each window is stored"
+        ));
     }
     if options.min_windows > options.max_windows || options.max_windows == 0 {
         let (min, max) = (options.min_windows, options.max_windows);
-        return Err(format!("timing: min_windows {min} is above max_windows {max}, or max_windows is 0"));
+        return Err(format!(
+            "timing: invalid window limits: min_windows {min}, max_windows {max}; expected min <= max and max > 0"
+        ));
     }
-    // Each bound alone may be set on the command line: the other one follows.
+    // Either bound may be set on its own; the other one is adjusted.
     Ok(Options {
         min_time: options.min_time.min(options.max_time),
         max_warm_up: options.max_warm_up.max(options.warm_up),

@@ -1,4 +1,4 @@
-//! An entry with everything decided.
+//! Entry with all defaults filled in.
 
 use super::{CompileMode, Share, Span, Timing};
 use crate::mock::Rule;
@@ -8,61 +8,61 @@ use calorimeter_timing::Options;
 use calorimeter_zoo::{Subject, Task};
 use std::time::Duration;
 
-/// An entry with every default filled in.
+/// Entry with all defaults filled in.
 #[derive(Debug, Clone)]
 pub struct ResolvedEntry {
-    /// The name that its cases carry, if one was given.
+    /// Name of its cases, if any.
     pub name: Option<String>,
-    /// What is done with the model, or the suite of the operator.
+    /// Mode of the model, or suite of the operator.
     pub mode: Mode,
-    /// The model or operator.
+    /// Model, operator or external program.
     pub subject: Subject,
-    /// It, at each of its sizes, beside the name that the size was given, such as `llama_ffn.w2` or `custom`.
+    /// Task at each size, with the name of the size, such as `llama_ffn.w2` or `custom`.
     pub tasks: Vec<(Name, Task)>,
-    /// The type of its numbers.
+    /// Dtype.
     pub element: Element,
-    /// Where it runs; of a fleet, the one whose sizes these are.
+    /// Device; for a fleet, the one that determines the sizes.
     pub device: Device,
-    /// The devices that work at the same time and share the sizes of the entry; empty where one was asked for.
+    /// Devices that work concurrently and share the sizes; empty for a single device.
     pub fleet: Vec<Device>,
-    /// Recipes with their sparsities, in the order of the file.
+    /// Recipes with their sparsities, in file order.
     pub variants: Vec<Variant>,
-    /// Whether the baseline is among them only because the others are compared with it.
+    /// True if the baseline was added only as the reference of the others.
     pub implied_baseline: bool,
-    /// Whose kernels run.
+    /// Implementations.
     pub implementations: Vec<Implementation>,
-    /// What its times mean.
+    /// Timing modes.
     pub regimes: Vec<Regime>,
-    /// torch's word, for the compatible CSV.
+    /// Compile mode of torch, for the compatible CSV.
     pub compile_mode: Option<CompileMode>,
-    /// Whether a trace was asked for.
+    /// Write traces.
     pub profiler: bool,
-    /// Whether memory snapshots were asked for.
+    /// Write memory snapshots.
     pub memory_profiler: bool,
-    /// Whether percentiles of single launches were asked for.
+    /// Measure percentiles of single launches.
     pub percentiles: bool,
-    /// Whether the peaks of memory were asked for.
+    /// Measure peak memory.
     pub peak_memory: bool,
-    /// How to measure.
+    /// Measurement options.
     pub timing: Options,
-    /// When to give up on a case.
+    /// Time limit of a case.
     pub timeout: Duration,
-    /// Seed of its tensors.
+    /// Seed of inputs and weights.
     pub seed: u64,
-    /// What the mock device does.
+    /// Rules of the mock device.
     pub mock: Vec<Rule>,
-    /// Where the program that the file was written for wants its results.
+    /// Output folders for the formats of accelerator-microbenchmarks.
     pub export: Option<Export>,
 }
 
 impl ResolvedEntry {
-    /// How many cases it makes, without making them.
+    /// Number of cases, computed without expanding them.
     pub fn cases(&self) -> u64 {
         let lengths = [self.tasks.len(), self.regimes.len(), self.variants.len(), self.implementations.len()];
         lengths.into_iter().fold(1, |cases, length| cases.saturating_mul(length as u64))
     }
 
-    /// Everything that was decided, as it would be written in a file; of the shapes only how many there are.
+    /// Resolved options in the syntax of a file, with the number of shapes in place of the shapes.
     pub fn describe(&self) -> serde_json::Value {
         let Options {
             precision,

@@ -1,10 +1,10 @@
-//! One of the parts that several machines or jobs measure of a plan.
+//! Shards: parts of a plan that several machines or jobs measure.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// A part such as `2/8`, the second of eight.
+/// Shard such as `2/8`, the second of eight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Shard {
@@ -12,21 +12,21 @@ pub struct Shard {
     of: u32,
 }
 
-/// No sweep has as many jobs.
+/// Maximum number of shards of a plan.
 const MOST_PARTS: u32 = 10_000;
 
 impl Shard {
-    /// Which part, counted from 0.
+    /// Zero-based index.
     pub fn index(self) -> usize {
         self.part as usize - 1
     }
 
-    /// How many parts there are.
+    /// Number of shards of the plan.
     pub fn parts(self) -> usize {
         self.of as usize
     }
 
-    /// All parts of so many.
+    /// All shards of a plan divided into `parts`.
     pub fn all(parts: usize) -> impl Iterator<Item = Self> {
         let of = parts as u32;
         (1..=of).map(move |part| Self { part, of })
@@ -37,13 +37,13 @@ impl FromStr for Shard {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no part of a plan; write for example 2/8 for the second of eight");
-        let (part, of) = text.split_once('/').ok_or_else(wrong)?;
-        let (part, of) = part.parse().ok().zip(of.parse().ok()).ok_or_else(wrong)?;
+        let invalid = || format!("invalid shard {text:?}: expected e.g. 2/8 for the second of eight");
+        let (part, of) = text.split_once('/').ok_or_else(invalid)?;
+        let (part, of) = part.parse().ok().zip(of.parse().ok()).ok_or_else(invalid)?;
         if of > MOST_PARTS {
-            return Err(format!("{text:?}: a plan has at most {MOST_PARTS} parts"));
+            return Err(format!("invalid shard {text:?}: expected at most {MOST_PARTS} parts"));
         }
-        if (1..=of).contains(&part) { Ok(Self { part, of }) } else { Err(wrong()) }
+        if (1..=of).contains(&part) { Ok(Self { part, of }) } else { Err(invalid()) }
     }
 }
 

@@ -1,44 +1,44 @@
-//! How long and how precisely to measure, as it is asked for.
+//! Measuring time and precision of an entry.
 
 use super::units::{Share, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How long and how precisely to measure. What is absent comes from the level above.
+/// Measuring time and precision. Absent values are inherited.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Timing {
-    /// Stop when every interval's half-width is at most this share of its median (1%).
+    /// Stop when the half-width of every interval is at most this fraction of the median (1%).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub precision: Option<Share>,
-    /// Never stop before this many windows (30).
+    /// Minimum number of windows (30).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_windows: Option<u32>,
-    /// Never measure more windows than this (2000).
+    /// Maximum number of windows (2000).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_windows: Option<u32>,
-    /// Never stop before a case was measured for this long (300ms).
+    /// Minimum measuring time of a case (300ms).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_time: Option<Span>,
-    /// Give up on precision after this long per case (5s).
+    /// Maximum measuring time of a case, even if the precision is not reached (5s).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_time: Option<Span>,
-    /// A window holds as many launches as it takes to last this long (1ms).
+    /// Target duration of a window, which determines its number of launches (1ms).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Span>,
-    /// Warm up for at least this long (200ms, or half of max_time if that is less).
+    /// Minimum warm-up time (200ms, or half of max_time if that is less).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warm_up: Option<Span>,
-    /// Warm up for at most this long (3s).
+    /// Maximum warm-up time (3s).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_warm_up: Option<Span>,
-    /// A speed-up whose whole interval lies within this share of 1 is no difference (2%).
+    /// Largest deviation of a speed-up from 1 that counts as no difference (2%).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub margin: Option<Share>,
 }
 
 impl Timing {
-    /// Takes what `over` sets, and keeps the rest.
+    /// Returns these options with the ones that `over` sets replaced.
     pub fn overwrite(&self, over: &Self) -> Self {
         Self {
             precision: over.precision.or(self.precision),

@@ -1,19 +1,19 @@
-//! Durations and shares as people write them.
+//! Human-readable durations and fractions.
 
 use std::time::Duration;
 use std::{fmt, str::FromStr};
 
-/// A duration such as `300ms`, `5s`, `2m`, or a number of seconds.
+/// Duration such as `300ms`, `5s`, `2m`, or a number of seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span(pub Duration);
 
-/// A share such as `1%` or `0.01`.
+/// Fraction such as `1%` or `0.01`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Share(pub f64);
 
 const UNITS: [(&str, f64); 6] = [("ns", 1e-9), ("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0)];
 
-/// The longest duration that a file or the command line may ask for, in seconds: sums of a few of them never overflow.
+/// Maximum duration in seconds; sums of a few such durations do not overflow.
 const LONGEST: f64 = 1e9;
 
 impl FromStr for Span {
@@ -26,12 +26,12 @@ impl FromStr for Span {
             if unit.is_empty() { Some(1.0) } else { UNITS.iter().find(|(name, _)| *name == unit).map(|(_, s)| *s) };
         let seconds = number.trim().parse::<f64>().ok().zip(scale).map(|(number, scale)| number * scale);
         if seconds.is_some_and(|seconds| seconds.is_finite() && seconds > LONGEST) {
-            return Err(format!("{text:?} is longer than the longest duration, {LONGEST}s; write a shorter one"));
+            return Err(format!("invalid duration {text:?}: expected at most {LONGEST}s"));
         }
         seconds
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
             .map(Self)
-            .ok_or_else(|| format!("{text:?} is no duration; write for example 300ms, 5s or 2m"))
+            .ok_or_else(|| format!("invalid duration {text:?}: expected e.g. 300ms, 5s or 2m"))
     }
 }
 
@@ -51,18 +51,18 @@ impl FromStr for Share {
             .ok()
             .filter(|share| *share > 0.0 && *share < 1.0)
             .map(Self)
-            .ok_or_else(|| format!("{text:?} is no share above 0 and below 1; write for example 1% or 0.01"))
+            .ok_or_else(|| format!("invalid fraction {text:?}: expected a value above 0 and below 1, e.g. 1% or 0.01"))
     }
 }
 
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not in percent: reading it back must give the same number to the last digit.
+        // Not as a percentage, so that parsing it restores the exact number.
         self.0.fmt(f)
     }
 }
 
-/// Serde and JSON Schema for a quantity written as text or as a bare number.
+/// Implements serde and JSON Schema for a quantity written as text or as a number.
 macro_rules! quantity {
     ($type:ident, $expecting:literal) => {
         impl serde::Serialize for $type {
@@ -116,7 +116,7 @@ macro_rules! quantity {
 pub(super) use quantity;
 
 quantity!(Span, "a duration such as 300ms, 5s or 2m; a bare number is seconds");
-quantity!(Share, "a share such as 1% or 0.01");
+quantity!(Share, "a fraction such as 1% or 0.01");
 
 #[cfg(test)]
 mod tests {
@@ -141,8 +141,7 @@ mod tests {
         }
         for text in ["1000000001", "10000000000000000000", "20000000m"] {
             let error = text.parse::<Span>().unwrap_err();
-            let says = "is longer than the longest duration, 1000000000s; write a shorter one";
-            assert_eq!(error, format!("{text:?} {says}"));
+            assert_eq!(error, format!("invalid duration {text:?}: expected at most 1000000000s"));
         }
         assert_eq!("1000000000".parse::<Span>().unwrap().0.as_secs(), 1_000_000_000);
         for text in ["", "0", "100%", "-1%", "x"] {

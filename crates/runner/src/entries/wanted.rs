@@ -1,4 +1,4 @@
-//! A device as it is asked for.
+//! Device selection of the command line and configuration files.
 
 use super::word::word;
 use calorimeter_case::UnknownName;
@@ -6,17 +6,17 @@ use calorimeter_zoo::{Device, DeviceKind};
 use std::fmt;
 use std::str::FromStr;
 
-/// A device as it is asked for.
+/// Requested device or devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Wanted {
-    /// The best one that is there.
+    /// Best available device.
     #[default]
     Auto,
-    /// The first Intel GPU, which torch calls `xpu`.
+    /// First Intel GPU, `xpu` in torch.
     Xpu,
-    /// This one.
+    /// Single device.
     This(Device),
-    /// Every one of a kind: they share the work.
+    /// All devices of a kind, which share the work.
     All(DeviceKind),
 }
 
@@ -39,14 +39,18 @@ fn named(name: &str) -> Result<Device, String> {
     name.parse().map_err(|error: UnknownName| format!("{error}, auto, xpu, mps"))
 }
 
-/// A kind of which there may be several devices.
+/// Parses a kind of which there may be several devices.
 fn all(name: &str) -> Result<DeviceKind, String> {
     let device = named(name)?;
     let kind = device.kind();
     if name.contains(':') {
-        return Err(format!("{name}:all is both one device and all of them; write {device} or {kind}:all"));
+        return Err(format!("invalid device \"{name}:all\": expected {device} or {kind}:all"));
     }
-    if kind.is_counted() { Ok(kind) } else { Err(format!("{name}:all: there is one {name}; write {name}")) }
+    if kind.is_counted() {
+        Ok(kind)
+    } else {
+        Err(format!("invalid device \"{name}:all\": there is a single {name} device; use {name}"))
+    }
 }
 
 impl fmt::Display for Wanted {
@@ -62,7 +66,7 @@ impl fmt::Display for Wanted {
 
 word!(
     Wanted,
-    "a device: auto, cuda, cuda:1, cuda:all, vulkan, metal, wgpu, cpu; torch's xpu and mps are understood",
+    "a device: auto, cuda, cuda:1, cuda:all, vulkan, metal, wgpu or cpu; or xpu or mps as in torch",
     schemars::json_schema!({
         "type": "string",
         "pattern": format!("^(auto|xpu|cpu|({})(:([0-9]{{1,5}}|all))?)$", counted().join("|")),
@@ -70,7 +74,7 @@ word!(
     })
 );
 
-/// Expressions for the kinds of which there may be many.
+/// Regular expressions for kinds whose devices have an index.
 fn counted() -> Vec<String> {
     let ours = ["mock", "cuda", "vulkan", "metal", "mps", "wgpu"].map(str::to_owned);
     let others = DeviceKind::known().into_iter().filter(|kind| !DeviceKind::ALL.contains(kind));
@@ -83,14 +87,14 @@ mod tests {
 
     #[test]
     fn all_devices_of_a_kind_are_one_word_and_one_processor_is_not_all() {
-        for (word, read) in [
+        for (word, parsed) in [
             ("cuda:all", Ok(Wanted::All(DeviceKind::Cuda))),
             ("mps:all", Ok(Wanted::All(DeviceKind::Metal))),
             ("cuda:1", Ok(Wanted::This(Device::Cuda(1)))),
-            ("cpu:all", Err("cpu:all: there is one cpu; write cpu")),
-            ("cuda:1:all", Err("cuda:1:all is both one device and all of them; write cuda:1 or cuda:all")),
+            ("cpu:all", Err("invalid device \"cpu:all\": there is a single cpu device; use cpu")),
+            ("cuda:1:all", Err("invalid device \"cuda:1:all\": expected cuda:1 or cuda:all")),
         ] {
-            assert_eq!(word.parse::<Wanted>(), read.map_err(str::to_owned), "{word}");
+            assert_eq!(word.parse::<Wanted>(), parsed.map_err(str::to_owned), "{word}");
         }
         assert_eq!(Wanted::All(DeviceKind::Vulkan).to_string().parse(), Ok(Wanted::All(DeviceKind::Vulkan)));
         assert!("cud:all".parse::<Wanted>().unwrap_err().contains("did you mean \"cuda\""));

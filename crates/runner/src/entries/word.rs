@@ -1,7 +1,7 @@
-//! Serde and JSON Schema for what is written as one word.
+//! Serde and JSON Schema for types that are written as one word.
 
-/// Implements them through `FromStr` and `Display`; the error is raised at the word itself, so it has a position. A bare
-/// `true` or `false` is a word as well.
+/// Implements serde and JSON Schema through `FromStr` and `Display`. Errors carry the position of the word. A bare
+/// `true` or `false` is accepted as a word.
 macro_rules! word {
     ($type:ident, $expecting:literal, $schema:expr) => {
         impl serde::Serialize for $type {

@@ -1,10 +1,9 @@
-//! Products of about as many operations as a case: none of them is the fastest on every device.
+//! Matmul shapes with about the FLOPs of a case. Several are tried, since the fastest shape depends on the device.
 
 use calorimeter_case::Case;
 use calorimeter_shapes::Shape;
 
-/// The sizes of the one product that a case is: they account for its operations, but for a little that is done to each
-/// output.
+/// Returns the shape of a case that is a single matmul, apart from an epilogue of at most 2 % of its FLOPs.
 pub fn own(case: &Case) -> Option<Shape> {
     const LITTLE: u64 = 50;
     let [m, k, n] = ["m", "k", "n"].map(|axis| case.shape.get(axis));
@@ -13,7 +12,8 @@ pub fn own(case: &Case) -> Option<Shape> {
     (more <= shape.flops() / LITTLE).then_some(shape)
 }
 
-/// The case's own form where it has one, and a square, a wide and a tall one, no larger than a square of this side.
+/// Returns the shape of the case, if it has one, and a square, a wide and a tall one, each no larger than a square of
+/// side `largest`.
 pub fn forms(own: Option<Shape>, operations: f64, largest: u64) -> Vec<Shape> {
     const SQUARE: [u64; 3] = [1, 1, 1];
     const WIDE: [u64; 3] = [1, 4, 4];
@@ -27,7 +27,7 @@ pub fn forms(own: Option<Shape>, operations: f64, largest: u64) -> Vec<Shape> {
     forms
 }
 
-/// A product with sides of these proportions.
+/// Matmul with the given side ratios and number of operations.
 fn scaled(sides: [u64; 3], operations: f64, largest: u64) -> Option<Shape> {
     const STEP: u64 = 64;
     let most = 2.0 * (largest as f64).powi(3);
@@ -52,7 +52,7 @@ mod tests {
         assert_eq!(forms, [case, shape(2624, 2624, 2624), shape(4096, 4096, 1024)]);
         let small = shape(1, 64, 64);
         assert_eq!(super::forms(Some(small), small.flops() as f64, 8192), [small, shape(64, 64, 64)]);
-        // No larger than what the device is tried with.
+        // Limited by the largest size that is tried on the device.
         let huge = super::forms(None, 1e18, 2048);
         assert_eq!(huge[0], shape(2048, 2048, 2048));
         assert!(huge.iter().all(|form| form.flops() < 9 * huge[0].flops() / 8), "{huge:?}");
@@ -64,7 +64,7 @@ mod tests {
             |flops| Case { shape: Axes::from([("m", 8), ("k", 64), ("n", 32)]), flops: Some(flops), ..Case::default() };
         let product = 2 * 8 * 64 * 32;
         assert_eq!(own(&case(product)), Some(shape(8, 64, 32)));
-        // A bias.
+        // With a bias.
         assert_eq!(own(&case(product + 8 * 32)), Some(shape(8, 64, 32)));
         assert_eq!((own(&case(12 * product)), own(&case(product / 2)), own(&Case::default())), (None, None, None));
     }

@@ -1,16 +1,16 @@
-//! Which kinds of number a case's products are computed in: each kind has a peak of its own.
+//! Precisions of the matmuls of a case; each has its own peak.
 
 use super::forms;
 use super::limit::ProductKind;
 use calorimeter_case::{Case, Implementation};
 use calorimeter_recipes::{Dtype, Element, Treatment};
 
-/// The kinds of number that a case may compute its products in; none where one of them has no probe. `factors` is what it
-/// multiplies where nothing is quantized.
+/// Returns the precisions that the matmuls of a case may use; empty if one of them has no probe. `factors` is the
+/// element type of unquantized matmuls.
 pub fn kinds(case: &Case, factors: Element, treatment: &Treatment, may_use_tf32: bool) -> Vec<ProductKind> {
     let mut multiplied = vec![in_layers(case, factors, treatment)];
     if forms::own(case).is_none() {
-        // What a model multiplies besides its layers is not quantized.
+        // Matmuls outside the linear layers are not quantized.
         multiplied.push(factors);
     }
     let mut kinds: Vec<ProductKind> = multiplied.into_iter().map(probed).collect::<Option<_>>().unwrap_or_default();
@@ -21,20 +21,20 @@ pub fn kinds(case: &Case, factors: Element, treatment: &Treatment, may_use_tf32:
     kinds
 }
 
-/// What the linear layers multiply.
+/// Element type that the linear layers multiply.
 fn in_layers(case: &Case, factors: Element, treatment: &Treatment) -> Element {
     // Layers of a larger model have more rows than its m.
     let rows = forms::own(case).map_or(usize::MAX, |form| form.m() as usize);
     match (treatment.input(rows), case.implementation) {
-        // A weight alone in codes is read back in the type of the model.
+        // Weight-only: weights are dequantized to the dtype of the model.
         (None, _) => factors,
-        // Codes are exact in f32, and burn has products of floats alone.
+        // burn multiplies floats only, and f32 represents the quantized values exactly.
         (Some(_), Implementation::Eager | Implementation::Fused) => Element::Float(Dtype::F32),
         (Some(codes), _) => codes.element,
     }
 }
 
-/// The probe of a type, where there is one.
+/// Precision of the probe for an element type, if there is a probe.
 fn probed(element: Element) -> Option<ProductKind> {
     match element {
         Element::Float(Dtype::F32) => Some(ProductKind::F32),
@@ -79,16 +79,16 @@ mod tests {
             (linear(Eager, 8), BF16, &none, true, &[Bf16][..]),
             (linear(Eager, 8), Element::Float(Dtype::F32), &none, true, &[F32, Tf32]),
             (linear(Native, 8), Element::E4m3, &none, false, &[E4m3]),
-            // There is no probe of int8 x int8.
+            // There is no int8 x int8 probe.
             (linear(Native, 8), Element::Signed(8), &none, false, &[]),
             (linear(Eager, 8), BF16, &weight_only, true, &[Bf16]),
             (linear(Eager, 8), BF16, &dynamic, true, &[F32, Tf32]),
             (linear(Eager, 8), BF16, &spared, true, &[F32, Tf32]),
             (linear(Eager, 1), BF16, &spared, true, &[Bf16]),
-            // Another's kernel may multiply the codes themselves.
+            // Other implementations may multiply the quantized values themselves.
             (linear(Native, 8), BF16, &dynamic, false, &[]),
             (linear(Native, 8), BF16, &weight_only, false, &[Bf16]),
-            // The products of attention are of the model's type.
+            // The matmuls of attention use the dtype of the model.
             (block, BF16, &spared, false, &[F32, Bf16]),
         ] {
             assert_eq!(kinds(&case, factors, treatment, tf32), expected, "{} {factors}", case.implementation);

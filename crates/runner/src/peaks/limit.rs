@@ -1,37 +1,36 @@
-//! What has a peak.
+//! Limits of the roofline.
 
 use calorimeter_case::Dtype;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A kind of number that products are computed in, each with a peak of its own. In the order of their names, in which they
-/// are probed and kept.
+/// Precision of a matmul, with its own peak. Sorted by name, which is the order of probing and storing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ProductKind {
     /// bfloat16.
     Bf16,
-    /// Codes of eight bits with four of exponent.
+    /// 8-bit float with four exponent bits.
     E4m3,
     /// Half precision.
     F16,
     /// Single precision.
     F32,
-    /// Single precision, rounded to mantissas of ten bits for tensor cores.
+    /// TF32: single precision rounded to 10 mantissa bits for tensor cores.
     Tf32,
 }
 
 impl ProductKind {
-    /// Every kind.
+    /// All precisions.
     pub const ALL: [Self; 5] = [Self::Bf16, Self::E4m3, Self::F16, Self::F32, Self::Tf32];
 
-    /// The kind of a name, as it is kept.
+    /// Parses the name of a precision.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// The type that models have, where it is one.
+    /// Dtype of models in this precision, if there is one.
     pub fn dtype(self) -> Option<Dtype> {
         match self {
             Self::Bf16 => Some(Dtype::Bf16),
@@ -41,7 +40,7 @@ impl ProductKind {
         }
     }
 
-    /// As it is kept and printed.
+    /// Name in files and output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bf16 => "bf16",
@@ -59,17 +58,17 @@ impl fmt::Display for ProductKind {
     }
 }
 
-/// What a case may come near to.
+/// Limit that a case may approach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Limit {
-    /// What memory moves.
+    /// Memory bandwidth.
     Memory,
-    /// What products of a kind of number reach.
+    /// Matmul rate in a precision.
     Products(ProductKind),
 }
 
 impl Limit {
-    /// The kind of number, where it is one of products.
+    /// Precision of a matmul limit.
     pub fn product(self) -> Option<ProductKind> {
         match self {
             Self::Memory => None,
@@ -97,6 +96,6 @@ mod tests {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
             assert_eq!((ProductKind::named(kind.name()), kind.to_string()), (Some(kind), kind.name().to_owned()));
         }
-        assert!(ProductKind::ALL.is_sorted_by_key(|kind| kind.name()), "they are kept in the order of their names");
+        assert!(ProductKind::ALL.is_sorted_by_key(|kind| kind.name()), "sorted by name");
     }
 }

@@ -1,12 +1,12 @@
-//! Where a case stands against the peaks.
+//! Position of a case relative to the roofline.
 
 use super::known::{Peaks, TOLERATED_PERCENT};
 use super::limit::{Limit, ProductKind};
 use calorimeter_case::record::{Against, Roof, Roofline};
 use calorimeter_sinks::Record;
 
-/// Where a case stands against the sustained peak of its kinds of number, and that of memory or cache.
-/// `share` of the operations that the case counts are really done.
+/// Compares a case with the sustained peaks of its precisions, and with memory or cache. `share` is the fraction of the
+/// counted operations that are actually executed.
 pub fn place(record: &Record, peaks: &Peaks, kinds: &[ProductKind], share: f64, cache_bytes: u64) -> Option<Roofline> {
     let nanos = record.time.time_ns?.median;
     if !record.case.regime.clock().is_the_devices() {
@@ -31,8 +31,8 @@ pub fn place(record: &Record, peaks: &Peaks, kinds: &[ProductKind], share: f64, 
     Some(Roofline { bound, percent, against, compute_percent, memory_percent, peak_tflops, burst_tflops, peak_gbps })
 }
 
-/// Whether the operands of each launch come from memory and not from a cache: the sets exceed it together, or one of them
-/// by far.
+/// True if operands come from memory: the buffer sets together exceed the cache, or a single one is at least four times
+/// as large.
 fn comes_from_memory(record: &Record, cache_bytes: u64) -> bool {
     match record.execution.rotation {
         Some(rotation) => u64::from(rotation.sets) * rotation.bytes >= rotation.cache_bytes.unwrap_or(cache_bytes),
@@ -40,8 +40,8 @@ fn comes_from_memory(record: &Record, cache_bytes: u64) -> bool {
     }
 }
 
-/// What of a case is faster than a device was ever seen to be. The cache has no such limit: smaller and faster ones stand
-/// before it.
+/// Returns the limits that a case exceeds by more than noise. The cache has no such limit, since smaller and faster
+/// caches may hold the operands.
 pub fn doubtful(record: &Record, roof: &Roofline, kinds: &[ProductKind], cache_bytes: u64) -> Vec<Limit> {
     let over = |percent: Option<f64>| percent.is_some_and(|percent| percent > TOLERATED_PERCENT);
     let of_burst = || Some(roof.compute_percent? * roof.peak_tflops? / roof.burst_tflops?);

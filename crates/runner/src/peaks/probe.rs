@@ -1,4 +1,4 @@
-//! Measures peaks: copies and reads of known size, and matrix products.
+//! Probes of peaks: copies and reads of known size, and matmuls.
 
 use super::forms::forms;
 use super::known::{Peak, Peaks};
@@ -17,36 +17,36 @@ use calorimeter_timing::{Arm, Failure, Measurement, Options, Overhead, Quiet, St
 use calorimeter_zoo::{Device, Machines, Problem, Setup, open};
 use std::time::{Duration, Instant};
 
-/// A device to find the peaks of.
+/// Measures the peaks of a device.
 pub struct Probe<'a> {
-    /// What is known of it.
+    /// Known facts about the device.
     pub told: &'a DeviceFacts,
-    /// How its clocks are set.
+    /// Clock policy.
     pub policy: String,
-    /// The device.
+    /// Device.
     pub device: Device,
-    /// Whether burn's products may be tuned for it, which takes seconds.
+    /// True if burn's matmuls may be autotuned, which takes seconds.
     pub may_tune: bool,
-    /// Handles to devices.
+    /// Open device handles.
     pub machines: &'a mut Machines,
 }
 
-/// A measured case beside the probes of its device, for a second look at what it does in a launch.
+/// Case that is measured again, interleaved with probes.
 pub struct Beside<'a, 'b> {
     pub probe: &'a mut Probe<'b>,
     pub work: &'a mut dyn Work,
     pub stopwatch: &'a mut dyn Stopwatch,
-    /// The sizes of the one product that it is, where it is one.
+    /// Shape of a case that is a single matmul.
     pub form: Option<Shape>,
-    /// Operations that it does.
+    /// Operations per launch.
     pub operations: f64,
-    /// Bytes that it moves.
+    /// Bytes per launch.
     pub bytes: f64,
-    /// What it was last measured beside, for another look.
+    /// Open probes, reused in the next round.
     pub rivals: Option<Rivals>,
 }
 
-/// Probes that a case is measured beside, open while looks are repeated.
+/// Probes that stay open while rounds are repeated.
 pub struct Rivals {
     over: Vec<Limit>,
     all: Vec<Rival>,
@@ -57,25 +57,25 @@ struct Rival {
     what: Limit,
     form: Option<Shape>,
     work: Box<dyn Work>,
-    /// Operations or bytes of a launch.
+    /// Operations or bytes per launch.
     amount: f64,
 }
 
-const MAY_NOT_TUNE: &str = "its kernels may not be tuned in this run";
-/// A buffer that is to stay in a cache is no larger than this.
+const MAY_NOT_TUNE: &str = "autotuning is off, and its kernels are not tuned";
+/// Maximum size of a buffer that is meant to stay in the cache.
 const LARGEST_CACHED: u64 = 64 << 20;
-/// Short bursts after rests, in which a device runs at its highest clock.
+/// Short bursts after pauses, in which a device reaches its highest clock.
 const BURSTS: u32 = 20;
 const BURST: u32 = 3;
 const REST: Duration = Duration::from_millis(20);
-/// Looks at memory that others use, and how long one may take.
+/// Samples of shared memory: number and maximum duration.
 const LOOKS: u32 = 4;
 const LOOK: Duration = Duration::from_millis(60);
-/// Continuous load: how long it lasts before it counts, how long it counts, and the least of a window.
+/// Continuous load: lead-in that is not counted, counted time, and minimum duration of a window.
 const LEAD: Duration = Duration::from_millis(400);
 const HELD: Duration = Duration::from_secs(1);
 const WINDOW: Duration = Duration::from_millis(50);
-/// No further look at a case after this: it has a timeout.
+/// Time limit for repeated rounds, since the case has a timeout.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Probe<'_> {
@@ -83,35 +83,36 @@ impl Probe<'_> {
         platforms::of(self.device)
     }
 
-    /// Whether there is anything to measure.
+    /// False on the mock device, which has nothing to measure.
     pub fn can(&self) -> bool {
         !self.platform().is_scripted()
     }
 
-    /// The peaks before any is known.
+    /// Peaks of this device without any value.
     pub fn nothing(&self) -> Peaks {
         let (device, driver) = (self.told.identity.clone(), self.told.driver.clone());
         Peaks { device, driver, policy: self.policy.clone(), ..Peaks::default() }
     }
 
-    /// Memory far larger than the cache, in 10⁹ bytes per second: at each look the fastest of reading and copying.
+    /// Bandwidth of memory far larger than the cache: the faster of read and copy in each sample.
     pub fn memory(&mut self) -> Result<Looks, String> {
         let (bytes, sets) = self.platform().beyond_the_cache(self.told.cache_bytes);
-        // Of two sizes, neither of which the cache holds, the one that the system laid out better counts.
+        // Two sizes, since physical page placement affects the bandwidth; the better one counts.
         let sizes = if self.shares_memory() && sets == 1 { vec![bytes / 2, bytes] } else { vec![bytes] };
         self.traffic(&sizes, sets)
     }
 
-    /// Memory that the cache holds: a quarter of it, and half of that where a processor may do better with less.
+    /// Bandwidth of a buffer of a quarter of the cache, and on processors also of an eighth, which may be faster.
     pub fn cache(&mut self) -> Result<Looks, String> {
         let bytes = (self.told.cache_bytes / 4).clamp(1 << 20, LARGEST_CACHED);
         let sizes = if self.shares_memory() { vec![bytes / 2, bytes] } else { vec![bytes] };
         self.traffic(&sizes, 1)
     }
 
-    /// At each look the fastest of reading and copying at these sizes. A device of its own needs one look.
+    /// The fastest of reads and copies at these sizes, sample by sample. A device with dedicated memory needs one
+    /// sample.
     fn traffic(&mut self, sizes: &[u64], sets: u32) -> Result<Looks, String> {
-        let mut best = Err("nothing was tried".to_owned());
+        let mut best = Err("no probe available".to_owned());
         for (kind, &bytes) in
             [Traffic::Read, Traffic::Copy].iter().flat_map(|kind| sizes.iter().map(move |b| (kind, b)))
         {
@@ -129,23 +130,23 @@ impl Probe<'_> {
         Ok(best?.into_iter().collect())
     }
 
-    /// A probe of memory with the bytes that a launch of it moves.
+    /// Opens a memory probe; returns it with the bytes per launch.
     fn mover(&mut self, kind: Traffic, bytes: u64, sets: u32) -> Result<(Probed, f64), Failure> {
         let mut probes = self.platform().probes(self.device, self.machines)?;
-        let mut made = match kind {
+        let mut probe = match kind {
             Traffic::Read => probes.read(bytes, sets)?,
             Traffic::Copy => probes.copy(bytes, sets)?,
         };
-        made.check()?;
-        let moved = made.bytes() as f64;
-        Ok((Probed(made), moved))
+        probe.check()?;
+        let moved = probe.bytes() as f64;
+        Ok((Probed(probe), moved))
     }
 
-    /// Square products in 10¹² operations per second: the fastest of several sizes.
+    /// Peak of square matmuls in TFLOP/s, the fastest of several sizes.
     pub fn products(&mut self, kind: ProductKind) -> Result<Peak, String> {
         self.may_multiply()?;
         let trials = self.platform().trials(self.told.software);
-        let mut best = Err("nothing was tried".to_owned());
+        let mut best = Err("no probe available".to_owned());
         for &size in trials.peak_products {
             let start = Instant::now();
             let rate = square(size).and_then(|form| Ok((self.burst(kind, form)?, form)));
@@ -160,7 +161,7 @@ impl Probe<'_> {
         Ok(Peak { burst: burst.max(sustained), sustained })
     }
 
-    /// The kinds of products that the device has.
+    /// Precisions that the device supports.
     pub fn kinds(&mut self) -> Vec<ProductKind> {
         const SMALL: u64 = 256;
         let dtypes = self.platform().trials(self.told.software).dtypes;
@@ -181,13 +182,13 @@ impl Probe<'_> {
         Ok(form.flops() as f64 / nanos / 1e3)
     }
 
-    /// A product under continuous load, in 10¹² operations per second.
+    /// Rate of a matmul under continuous load, in TFLOP/s.
     pub fn sustained(&mut self, kind: ProductKind, form: Shape) -> Result<f64, String> {
         let nanos = self.fastest(kind, form, Self::held);
         Ok(form.flops() as f64 / nanos.map_err(|error| error.to_string())? / 1e3)
     }
 
-    /// Nanoseconds of the fastest of the products of a form.
+    /// Time of the fastest implementation of a matmul in nanoseconds.
     fn fastest(
         &mut self,
         kind: ProductKind,
@@ -201,12 +202,12 @@ impl Probe<'_> {
         Ok(fastest)
     }
 
-    /// A product by each of those whose kernels are probes and that have it.
+    /// Opens a matmul in every implementation that serves as probe and supports it.
     fn products_of(&mut self, kind: ProductKind, form: Shape) -> Result<Vec<Box<dyn Work>>, Failure> {
         if let Some(product) = self.platform().product(kind, form, self.device, self.machines) {
             return Ok(vec![product?]);
         }
-        let dtype = kind.dtype().ok_or_else(|| format!("there is no product of {kind} here"))?;
+        let dtype = kind.dtype().ok_or_else(|| format!("no {kind} matmul on this device"))?;
         let (mut products, mut failed): (Vec<Box<dyn Work>>, _) = (Vec::new(), None);
         let problem = Problem { model: "linear".parse()?, shape: form, dtype, seed: 1 };
         let tensors = problem.tensors();
@@ -227,12 +228,12 @@ impl Probe<'_> {
         Setup { implementation: self.platform().probed_by(), device: self.device, sets: 1 }
     }
 
-    /// Whether others use its memory while peaks are measured.
+    /// True if other processes may use the same memory.
     pub fn shares_memory(&self) -> bool {
         self.platform().shares_memory(self.told.software)
     }
 
-    /// Products of about as many operations as a case.
+    /// Opens matmuls with about the FLOPs of a case.
     fn rival_products(
         &mut self,
         kinds: &[ProductKind],
@@ -243,7 +244,7 @@ impl Probe<'_> {
         let forms = forms(own, operations, self.platform().trials(self.told.software).largest_product);
         let (mut rivals, mut failed) = (Vec::new(), None);
         for (kind, form) in kinds.iter().flat_map(|kind| forms.iter().map(move |form| (*kind, *form))) {
-            // Not every library has a product of every form.
+            // Not every library supports every shape.
             match self.products_of(kind, form) {
                 Ok(products) => rivals.extend(products.into_iter().map(|work| Rival {
                     what: Limit::Products(kind),
@@ -257,7 +258,7 @@ impl Probe<'_> {
         if rivals.is_empty() { Err(failed.unwrap_or_default()) } else { Ok(rivals) }
     }
 
-    /// Reads and copies far beyond the cache.
+    /// Opens reads and copies far larger than the cache.
     fn rival_traffic(&mut self) -> Result<Vec<Rival>, String> {
         let (bytes, sets) = self.platform().beyond_the_cache(self.told.cache_bytes);
         let rival = |kind| {
@@ -267,7 +268,8 @@ impl Probe<'_> {
         [Traffic::Read, Traffic::Copy].into_iter().map(rival).collect::<Result<_, Failure>>().map_err(|e| e.to_string())
     }
 
-    /// Nanoseconds of a launch in the fastest window of each of several looks, between which others may come and go.
+    /// Time per launch in the fastest window of each of several samples, in nanoseconds. Other load may vary between
+    /// samples.
     fn looks(&mut self, work: &mut dyn Work) -> Result<Vec<f64>, Failure> {
         work.launch()?;
         work.settle()?;
@@ -278,7 +280,7 @@ impl Probe<'_> {
                 let measured = measure(&mut [Arm::new(work, stopwatch.as_mut())], &quickly(), &mut Quiet).remove(0)?;
                 return Ok(measured.scatter.min);
             }
-            // A launch takes milliseconds where memory is meant, so that few of them make a look.
+            // Memory probes take milliseconds per launch, so a sample contains few launches.
             let (start, mut shortest) = (Instant::now(), f64::INFINITY);
             while start.elapsed() < LOOK {
                 let launches = stopwatch.unit();
@@ -287,25 +289,25 @@ impl Probe<'_> {
                     shortest = shortest.min(nanos as f64 / f64::from(launches));
                 }
             }
-            if shortest.is_finite() { Ok(shortest) } else { Err("the clock stands still".into()) }
+            if shortest.is_finite() { Ok(shortest) } else { Err("the stopwatch measured no time".into()) }
         };
         (0..LOOKS).map(|_| look()).collect()
     }
 
-    /// Nanoseconds of a launch in the middle window of continuous load: what heat and power leave of a burst. Where others
-    /// use the machine, the load is looked at in parts, because they may have taken their share of some.
+    /// Median time per launch under continuous load, in nanoseconds, as limited by heat and power. With shared memory,
+    /// the load is divided into samples, since other processes may disturb some of them.
     fn held(&mut self, work: &mut dyn Work) -> Result<f64, Failure> {
         work.launch()?;
         work.settle()?;
         let (mut stopwatch, _) = stopwatch(Regime::DeviceHot, self.setup(), self.machines, work)?;
         let (mut launches, mut windows, start) = (stopwatch.unit(), Vec::new(), Instant::now());
         while start.elapsed() < LEAD + HELD || windows.is_empty() {
-            let begun = start.elapsed();
+            let window_start = start.elapsed();
             let nanos = stopwatch.window(work, launches)?.resolve()? as f64 / f64::from(launches);
-            if begun >= LEAD {
+            if window_start >= LEAD {
                 windows.push(nanos);
-            } else if start.elapsed() - begun < WINDOW {
-                // Beside so long a window what a clock adds to it is nothing.
+            } else if start.elapsed() - window_start < WINDOW {
+                // The overhead of the stopwatch is negligible for windows of this duration.
                 launches = launches.saturating_mul(2);
             }
         }
@@ -316,10 +318,10 @@ impl Probe<'_> {
             .filter(|nanos| *nanos > 0.0)
             .map(f64::recip)
             .collect();
-        Ok(rates.peak().ok_or("the clock stands still")?.recip())
+        Ok(rates.peak().ok_or("the stopwatch measured no time")?.recip())
     }
 
-    /// Nanoseconds of a launch in the fastest window: a peak that something held back is none.
+    /// Time per launch in the fastest window, in nanoseconds: a throttled rate is no peak.
     fn shortest(&mut self, work: &mut dyn Work) -> Result<f64, Failure> {
         for _ in 0..3 {
             work.launch()?;
@@ -329,7 +331,8 @@ impl Probe<'_> {
         let measured = measure(&mut [Arm::new(work, stopwatch.as_mut())], &quickly(), &mut Quiet).remove(0)?;
         let mut shortest = measured.scatter.min;
         if !self.platform().is_synchronous() {
-            // Under load a device lowers its clock to keep within its power; a case whose arms leave it pauses need not.
+            // Under load the device lowers its clock to stay within its power limit; a case with pauses may run at a
+            // higher clock.
             for _ in 0..BURSTS {
                 std::thread::sleep(REST);
                 let launches = BURST.next_multiple_of(stopwatch.unit());
@@ -353,7 +356,7 @@ fn quickly() -> Options {
     }
 }
 
-/// Several products stand beside a case, each of which may be long, and there is no interval of less than six rounds.
+/// Options for a case interleaved with several probes, each possibly long; an interval needs at least six rounds.
 fn in_turns() -> Options {
     Options { precision: 0.02, max_time: Duration::from_secs(1), ..quickly() }
 }
@@ -366,7 +369,7 @@ impl Turns for Beside<'_, '_> {
             _ => self.opened(over)?,
         };
         if rivals.since.elapsed() > PATIENCE {
-            return Err(format!("in turns with probes, no two times agreed within {} s", PATIENCE.as_secs()));
+            return Err(format!("no two interleaved rounds agreed within {} s", PATIENCE.as_secs()));
         }
         let shares = self.shares(&mut rivals.all, amount);
         self.rivals = Some(rivals);
@@ -394,7 +397,7 @@ impl Beside<'_, '_> {
         Ok(Rivals { over: over.to_vec(), all, since: Instant::now() })
     }
 
-    /// The rate of the case over that of each rival, by what a launch of each does.
+    /// Compares the case with each probe by the work per launch.
     fn shares(&mut self, rivals: &mut [Rival], case: f64) -> Result<Vec<Share>, Failure> {
         let mut clocks = Vec::with_capacity(rivals.len());
         for rival in rivals.iter_mut() {
@@ -404,26 +407,26 @@ impl Beside<'_, '_> {
             clocks.push(stopwatch(Regime::DeviceHot, setup, self.probe.machines, rival.work.as_mut())?.0);
         }
         let mut arms = vec![Arm::new(self.work, self.stopwatch)];
-        let theirs = rivals.iter_mut().zip(&mut clocks);
-        arms.extend(theirs.map(|(rival, clock)| Arm::new(rival.work.as_mut(), clock.as_mut()).against(0)));
+        let probes = rivals.iter_mut().zip(&mut clocks);
+        arms.extend(probes.map(|(rival, clock)| Arm::new(rival.work.as_mut(), clock.as_mut()).against(0)));
         let mut measured = measure(&mut arms, &in_turns(), &mut Quiet).into_iter();
-        measured.next().ok_or("nothing was measured in turns")??;
+        measured.next().ok_or("no interleaved measurement")??;
         rivals.iter().zip(measured).map(|(rival, measured)| rival.share(case, &measured?)).collect()
     }
 }
 
 impl Rival {
-    /// What a case that does so much in a launch reached beside it.
+    /// Comparison of a case, with `case` work per launch, with this probe.
     fn share(&self, case: f64, measured: &Measurement) -> Result<Share, Failure> {
-        let turns = measured.comparison.ok_or("nothing was measured in turns")?;
-        let each = case / self.amount;
-        // In 10⁹ bytes, or 10¹² operations, per second.
+        let comparison = measured.comparison.ok_or("no interleaved measurement")?;
+        let work_ratio = case / self.amount;
+        // Converts to GB/s or TFLOP/s.
         let unit = if self.what == Limit::Memory { 1.0 } else { 1e3 };
         Ok(Share {
             what: self.what,
             form: self.form,
-            middle: each / turns.ratio,
-            lo: turns.hi.filter(|_| turns.sound).map(|hi| each / hi),
+            middle: work_ratio / comparison.ratio,
+            lo: comparison.hi.filter(|_| comparison.sound).map(|hi| work_ratio / hi),
             rate: self.amount / measured.scatter.min / unit,
         })
     }
@@ -433,7 +436,7 @@ fn square(size: u64) -> Result<Shape, Failure> {
     Ok(Shape::new(size, size, size)?)
 }
 
-/// The higher rate with its form, or the last reason why there is none.
+/// The higher rate with its shape, or the last error.
 fn better(known: Result<(f64, Shape), String>, new: Result<(f64, Shape), Failure>) -> Result<(f64, Shape), String> {
     match (known, new) {
         (Ok(known), Ok(new)) => Ok(if new.0 > known.0 { new } else { known }),
@@ -442,7 +445,7 @@ fn better(known: Result<(f64, Shape), String>, new: Result<(f64, Shape), Failure
     }
 }
 
-/// Look by look the higher rate.
+/// Elementwise maximum.
 fn higher(known: Vec<f64>, new: &[f64]) -> Vec<f64> {
     known.into_iter().zip(new).map(|(known, &new)| known.max(new)).collect()
 }

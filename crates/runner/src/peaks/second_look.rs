@@ -1,53 +1,53 @@
-//! What is said of a case that is faster than a peak: it is measured again, in turns with probes as large as itself.
+//! Recheck of a case that exceeds a peak, interleaved with probes of about the same size.
 
 use super::known::TOLERATED_PERCENT;
 use super::limit::{Limit, ProductKind};
 use calorimeter_shapes::Shape;
 
-/// How a case did in turns with one form of a probe.
+/// Case compared with one probe in interleaved windows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Share {
-    /// What the probe is the measure of.
+    /// Limit that the probe measures.
     pub what: Limit,
-    /// The sizes of a product.
+    /// Shape of a matmul probe.
     pub form: Option<Shape>,
-    /// The case's rate over the probe's.
+    /// Rate of the case divided by the rate of the probe.
     pub middle: f64,
-    /// The lower end of its interval, where there is one.
+    /// Lower bound of the ratio's interval, if there is one.
     pub lo: Option<f64>,
-    /// What the probe reached in its fastest window.
+    /// Rate of the probe in its fastest window.
     pub rate: f64,
 }
 
-/// What a case is measured in turns with.
+/// Compares a case with probes.
 pub trait Turns {
-    /// The case beside every form of these probes at once.
+    /// Measures the case interleaved with all probes of these limits.
     fn look(&mut self, over: &[Limit]) -> Result<Vec<Share>, String>;
-    /// A product under continuous load, in 10¹² operations per second.
+    /// Rate of a matmul under continuous load, in TFLOP/s.
     fn sustained(&mut self, kind: ProductKind, form: Shape) -> Result<f64, String>;
-    /// Whether others use the memory meanwhile.
+    /// True if other processes may use the same memory.
     fn shares_memory(&self) -> bool;
 }
 
-/// What several looks come to.
+/// Result of a recheck.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Judgment {
-    /// It is faster than every form, beyond doubt.
+    /// Significantly faster than every probe.
     Refused(String),
-    /// It may well be right; this is the fastest form, with the lower of the rates that it was seen to reach.
+    /// Plausible; contains the fastest probe, with the lower of its two rates.
     Possible(Share),
-    /// They do not tell, and why.
+    /// Inconclusive, with the reason.
     Unclear(String),
 }
 
-/// Looks until two agree.
+/// Repeats rounds until two of them agree.
 pub fn judge(mut look: impl FnMut() -> Result<Vec<Share>, String>) -> Judgment {
     const LOOKS: usize = 4;
     let mut looks: Vec<Look> = Vec::new();
     while looks.len() < LOOKS {
         let new = match look().map(|shares| Look::of(&shares)) {
             Ok(Some(new)) => new,
-            Ok(None) => return Judgment::Unclear("nothing was measured in turns with it".into()),
+            Ok(None) => return Judgment::Unclear("no interleaved measurement".into()),
             Err(why) => return Judgment::Unclear(why),
         };
         if let Some(known) = looks.iter().find(|known| known.agrees(&new)) {
@@ -55,14 +55,14 @@ pub fn judge(mut look: impl FnMut() -> Result<Vec<Share>, String>) -> Judgment {
         }
         looks.push(new);
     }
-    Judgment::Unclear("in turns with probes it was measured several times, and no two times agreed".into())
+    Judgment::Unclear("no two of several interleaved rounds agreed".into())
 }
 
-/// A case in turns with every form of its probes at once.
+/// Round in which a case was interleaved with all probes.
 struct Look {
-    /// The form that was the fastest.
+    /// Fastest probe.
     best: Share,
-    /// Whether the case was faster than each form, beyond the noise of the look.
+    /// True if the case was significantly faster than each probe.
     over: bool,
 }
 
@@ -73,10 +73,10 @@ impl Look {
         Some(Self { best, over: shares.iter().all(over) })
     }
 
-    /// Whether another look found the same, the case and the probe within a few per cent.
+    /// True if two rounds agree on the rates of case and probe within a few percent.
     fn agrees(&self, other: &Self) -> bool {
-        const WITHIN: f64 = 1.05;
-        let near = |a: f64, b: f64| a.max(b) <= WITHIN * a.min(b);
+        const MAX_RATIO: f64 = 1.05;
+        let near = |a: f64, b: f64| a.max(b) <= MAX_RATIO * a.min(b);
         self.best.what == other.best.what
             && near(self.best.middle, other.best.middle)
             && near(self.best.rate, other.best.rate)
@@ -92,14 +92,11 @@ impl Look {
 
 fn faster(share: &Share) -> String {
     let probe = match share.form {
-        _ if share.what == Limit::Memory => "copies and reads of memory".to_owned(),
-        Some(form) => format!("the fastest of several products of as many operations ({form})"),
-        None => "a product of as many operations".to_owned(),
+        _ if share.what == Limit::Memory => "memory copies and reads".to_owned(),
+        Some(form) => format!("the fastest of several matmuls with as many operations ({form})"),
+        None => "a matmul with as many operations".to_owned(),
     };
-    format!(
-        "{:.0} % of what {probe} reached in turns with it; work was miscounted, cached or left out",
-        100.0 * share.middle
-    )
+    format!("{:.0} % of the interleaved rate of {probe}; work was miscounted, cached or omitted", 100.0 * share.middle)
 }
 
 #[cfg(test)]
@@ -108,7 +105,7 @@ mod tests {
 
     const NOISE: f64 = 0.01;
 
-    /// Forms beside which a case of the rate 1 had these shares.
+    /// Comparisons of a case with rate 1, given its ratios to the probes.
     fn look(shares: &[f64]) -> Vec<Share> {
         let share = |(side, &middle): (u64, &f64)| Share {
             what: Limit::Products(ProductKind::F32),
@@ -122,7 +119,7 @@ mod tests {
 
     fn judged(looks: &[Vec<Share>]) -> Judgment {
         let mut looks = looks.iter();
-        judge(|| looks.next().cloned().ok_or_else(|| "no look was left".into()))
+        judge(|| looks.next().cloned().ok_or_else(|| "no round left".into()))
     }
 
     fn is_refused(looks: &[Vec<Share>]) -> bool {
@@ -131,9 +128,7 @@ mod tests {
 
     #[test]
     fn what_is_faster_than_a_square_product_but_not_than_a_wide_one_is_possible() {
-        let Judgment::Possible(best) = judged(&[look(&[1.06, 1.0]), look(&[1.07, 1.01])]) else {
-            panic!("it was refused")
-        };
+        let Judgment::Possible(best) = judged(&[look(&[1.06, 1.0]), look(&[1.07, 1.01])]) else { panic!("rejected") };
         assert_eq!((best.form, best.rate), (look(&[1.06, 1.0])[1].form, 1.0 / 1.01));
         assert!(is_refused(&[look(&[1.06]), look(&[1.07])]));
     }
@@ -143,25 +138,27 @@ mod tests {
         let done = 0.95;
         let Judgment::Refused(why) = judged(&[look(&[1.0 / done, 1.2 / done]), look(&[1.01 / done, 1.15 / done])])
         else {
-            panic!("it was not refused")
+            panic!("not rejected")
         };
         let expected =
-            "106 % of what the fastest of several products of as many operations (m1-k64-n64) reached in turns";
+            "106 % of the interleaved rate of the fastest of several matmuls with as many operations (m1-k64-n64)";
         assert!(why.starts_with(expected), "{why}");
     }
 
     #[test]
     fn noise_is_no_reason_to_refuse() {
-        // The lower end of one look is within what noise alone does.
+        // The lower bound of one round is within noise.
         assert!(!is_refused(&[look(&[1.05]), look(&[1.02])]));
-        // A look of so few windows that it has no interval.
+        // A round with too few windows for an interval.
         let short = Share { lo: None, ..look(&[1.5])[0] };
         assert!(!is_refused(&[vec![short], look(&[1.5])]));
-        // Looks that do not agree, until two do.
+        // Rounds that disagree, until two agree.
         let apart = [look(&[1.1]), look(&[1.3]), look(&[1.6]), look(&[2.0])];
-        assert!(matches!(judged(&apart), Judgment::Unclear(why) if why.contains("no two times agreed")));
+        assert!(
+            matches!(judged(&apart), Judgment::Unclear(why) if why.contains("no two of several interleaved rounds agreed"))
+        );
         assert!(is_refused(&[look(&[1.1]), look(&[1.6]), look(&[1.61])]));
-        // The same share of a probe that was twice as fast at first.
+        // An equal ratio to a probe that was twice as fast at first.
         let fast = look(&[1.1]).into_iter().map(|share| Share { rate: 2.0 * share.rate, ..share }).collect();
         assert!(!is_refused(&[fast, look(&[1.1]), look(&[1.3]), look(&[1.6])]));
     }

@@ -1,5 +1,5 @@
-//! Sizes that several devices of one host share: which device measures which is known before anything is measured, so
-//! that ids, fingerprints and comparisons of runs need to know nothing of it.
+//! Assignment of sizes to the devices of a fleet. It is fixed before the measurement, so that ids, fingerprints and
+//! comparisons are independent of timing.
 
 use super::{Group, Plan};
 use crate::entries::ResolvedEntry;
@@ -7,7 +7,7 @@ use calorimeter_case::Device;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Every size of an entry that is shared, by the positions of both, with the seconds that it takes in company.
+/// Sizes of entries that a fleet shares, as (entry, task) indices, with their predicted concurrent seconds.
 fn sizes(entries: &[ResolvedEntry]) -> (Vec<(usize, usize)>, Vec<f64>) {
     let plan = Plan::as_they_are(entries.to_vec());
     let mut seconds: BTreeMap<(usize, usize), f64> = BTreeMap::new();
@@ -18,21 +18,20 @@ fn sizes(entries: &[ResolvedEntry]) -> (Vec<(usize, usize)>, Vec<f64>) {
     seconds.into_iter().unzip()
 }
 
-/// The positions of lengths, the longest first; of those that are as long in order.
+/// Indices sorted by decreasing length; stable.
 pub fn longest_first(lengths: &[f64]) -> Vec<usize> {
     let mut longest: Vec<usize> = (0..lengths.len()).collect();
-    // The order of floats is that of their bits, since none is negative.
+    // Bits of non-negative floats have the order of their values.
     longest.sort_by_key(|&one| Reverse(lengths[one].to_bits()));
     longest
 }
 
-/// The position of the smallest; the first of several.
+/// Index of the minimum; the first of several.
 fn least(loads: impl Iterator<Item = f64>) -> usize {
     loads.enumerate().min_by(|one, other| one.1.total_cmp(&other.1)).map_or(0, |(at, _)| at)
 }
 
-/// An entry for each device of a fleet, with the sizes that are its own. One without sizes keeps its place: the run is
-/// one of all of these devices.
+/// Splits an entry by device. Devices without sizes get an empty entry, because the run uses all of them.
 fn split(entry: ResolvedEntry, device_of: &[Device]) -> Vec<ResolvedEntry> {
     if entry.fleet.is_empty() {
         return vec![entry];
@@ -45,8 +44,8 @@ fn split(entry: ResolvedEntry, device_of: &[Device]) -> Vec<ResolvedEntry> {
 }
 
 impl Plan {
-    /// Deals the sizes of every entry that a fleet shares out to its devices, as an entry for each. The longest are
-    /// dealt first, each to the device with the least to do; what is measured alone takes no time from anybody.
+    /// Assigns the sizes of every shared entry to devices and splits it. The longest come first, each to the least
+    /// loaded device. Groups that are measured sequentially do not count.
     pub(super) fn deal(entries: Vec<ResolvedEntry>) -> Vec<ResolvedEntry> {
         if entries.iter().all(|entry| entry.fleet.is_empty()) {
             return entries;
@@ -67,8 +66,8 @@ impl Plan {
         each.collect()
     }
 
-    /// Whether other devices of its fleet may work while a group is measured: what the host sets the pace of, or what
-    /// needs several devices, is measured while nothing else goes on.
+    /// True if other devices of the fleet may be busy while a group is measured. False for groups that are limited by
+    /// the host, or that use several devices.
     pub fn may_have_company(&self, group: &Group) -> bool {
         let entry = self.entry(group);
         let links = entry.tasks.get(group.task).is_some_and(|(_, task)| task.is_link());

@@ -1,29 +1,28 @@
-//! Cases that are measured together.
+//! Group of cases that are compared with each other.
 
 use super::ids::IdsAndReasons;
 use super::planned_case::{Place, PlannedCase};
 use calorimeter_case::Regime;
 use regex::Regex;
 
-/// The cases of one workload at one shape in one regime: measured together, because a speed-up is worth something only
-/// when its two sides alternate in one process.
+/// Cases of one workload, shape and regime. They are measured interleaved in one process, as a speed-up requires.
 #[derive(Debug, Clone)]
 pub struct Group {
-    /// The position of its entry.
+    /// Index of its entry.
     pub(super) entry: usize,
-    /// The position of its size in that entry.
+    /// Index of its size in the entry.
     pub(super) task: usize,
     regime: Regime,
     cases: Vec<PlannedCase>,
 }
 
 impl Group {
-    /// Every variant in every implementation.
+    /// Creates a group with every variant in every implementation.
     pub(super) fn new(place: &Place, ids: &mut IdsAndReasons) -> Self {
         Self { entry: place.entry as usize, task: place.task as usize, regime: place.regime, cases: place.cases(ids) }
     }
 
-    /// Keeps the cases whose id the filter matches, and those they are compared with.
+    /// Keeps the cases whose id matches the filter, and their baselines.
     pub(super) fn keep(&mut self, filter: &Regex) {
         let wanted: Vec<bool> = self.cases.iter().map(|case| filter.is_match(case.id())).collect();
         let mut needed = vec![false; self.cases.len()];
@@ -40,16 +39,16 @@ impl Group {
         });
     }
 
-    /// The ways to compute it, in order.
+    /// Cases in order.
     pub fn cases(&self) -> &[PlannedCase] {
         &self.cases
     }
 
-    /// The case that a case is compared with: the baseline in the same implementation if that exists, else in `eager`; of
-    /// work of others, what its first program does.
+    /// Index of the baseline of a case: the unquantized case in the same implementation, otherwise in `eager`. For
+    /// foreign programs it is the first program.
     pub fn against(&self, case: usize) -> Option<usize> {
         let find = |implementation| {
-            // They stand before all others, of which there may be many.
+            // Baselines precede all other cases, of which there may be many.
             let mut baselines = self.cases.iter().take_while(|case| case.is_baseline());
             let found = baselines.position(|case| case.implementation() == implementation)?;
             (found != case && self.cases[found].supported().is_ok()).then_some(found)
@@ -58,17 +57,17 @@ impl Group {
         find(this.implementation()).filter(|_| !this.is_baseline()).or_else(|| find(this.yardstick()))
     }
 
-    /// The number of cases.
+    /// Number of cases.
     pub fn len(&self) -> usize {
         self.cases.len()
     }
 
-    /// Whether there is nothing to do.
+    /// True if the group has no cases.
     pub fn is_empty(&self) -> bool {
         self.cases.is_empty()
     }
 
-    /// What its times mean.
+    /// Timing mode.
     pub fn regime(&self) -> Regime {
         self.regime
     }

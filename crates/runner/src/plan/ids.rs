@@ -1,19 +1,19 @@
-//! What is planned so far: each id is given once, and what many cases say is kept once.
+//! Allocation of case ids, and interning of reasons that many cases share.
 
 use calorimeter_case::{CaseId, Identity};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Ids and reasons.
+/// Allocator of unique case ids; also interns reasons.
 #[derive(Default)]
 pub struct IdsAndReasons {
-    /// How many cases have an id, but for the number that tells them apart.
+    /// Number of cases per id, without the repeat number.
     ids: HashMap<CaseId, u32>,
     reasons: HashSet<Arc<str>>,
 }
 
 impl IdsAndReasons {
-    /// The id of the next case of an identity, which says how many equal ones stand before it.
+    /// Returns the id of the next case with an identity; repeated identities are numbered.
     pub fn id(&mut self, identity: Identity<'_>) -> CaseId {
         let id = CaseId::from(identity);
         match self.ids.get_mut(&id) {
@@ -29,7 +29,7 @@ impl IdsAndReasons {
         }
     }
 
-    /// A reason as it was kept when it was first given.
+    /// Returns a shared copy of a reason.
     pub fn reason(&mut self, reason: String) -> Arc<str> {
         if let Some(known) = self.reasons.get(reason.as_str()) {
             return known.clone();

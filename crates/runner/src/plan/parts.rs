@@ -1,4 +1,4 @@
-//! A plan in parts, which several machines measure.
+//! Division of a plan into shards for several machines.
 
 use super::deal::longest_first;
 use super::{Group, Plan};
@@ -7,8 +7,9 @@ use calorimeter_case::Device;
 use std::collections::HashMap;
 
 impl Plan {
-    /// Keeps one part. Groups stay whole, since their cases are compared. The longest are dealt out first, each to the part
-    /// with the least to do on its device, and then altogether, so that the parts end together; every machine deals alike.
+    /// Keeps one shard. Groups stay whole, because their cases are compared. The longest groups are assigned first,
+    /// each to the shard with the least work on its device, then in total. The result is balanced and identical on
+    /// every machine.
     pub fn keep_part(&mut self, shard: Shard) {
         let seconds: Vec<f64> = self.groups.iter().map(|group| self.seconds(group)).collect();
         let mut loads: Vec<f64> = vec![0.0; shard.parts()];
@@ -29,7 +30,7 @@ impl Plan {
         self.groups.retain(|_| parts.next() == Some(shard.index()));
     }
 
-    /// How long a group takes, roughly.
+    /// Predicted duration of a group in seconds.
     pub fn seconds(&self, group: &Group) -> f64 {
         self.predicted_of(group).map(|(_, predicted)| predicted.usual()).sum()
     }

@@ -1,4 +1,4 @@
-//! One way to compute a group's workload: a case, and whether it can run.
+//! Planned case: identity, support, and conversion to a case.
 
 use super::ids::IdsAndReasons;
 use crate::dialects::published;
@@ -10,7 +10,7 @@ use calorimeter_sinks::Case;
 use calorimeter_zoo::{Subject, Task};
 use std::sync::Arc;
 
-/// A case with what is known of it before it runs. A plan may have a million: it keeps where the case is made from.
+/// Case in a plan. A plan may have a million, so that it stores indices and builds the case on demand.
 #[derive(Debug, Clone)]
 pub struct PlannedCase {
     place: Place,
@@ -21,16 +21,16 @@ pub struct PlannedCase {
     supported: Result<(), Arc<str>>,
 }
 
-/// Where in the entries of a plan a case belongs.
+/// Position of a case in the entries of a plan.
 #[derive(Debug, Clone)]
 pub struct Place {
-    /// All of them.
+    /// All entries.
     pub entries: Arc<[ResolvedEntry]>,
-    /// The position of the case's.
+    /// Index of the entry.
     pub entry: u32,
-    /// The position of its task.
+    /// Index of the task in the entry.
     pub task: u32,
-    /// What its time means.
+    /// Timing mode.
     pub regime: Regime,
 }
 
@@ -39,13 +39,13 @@ impl Place {
         &self.entries[self.entry as usize]
     }
 
-    /// What is computed, with the name that its size was given.
+    /// Task with the name of its size.
     fn task(&self) -> (Name, &Task) {
         let (name, task) = &self.entry().tasks[self.task as usize];
         (*name, task)
     }
 
-    /// The cases of a group, one for each variant in each implementation.
+    /// Cases of a group: every variant in every implementation.
     pub fn cases(&self, ids: &mut IdsAndReasons) -> Vec<PlannedCase> {
         let entry = self.entry();
         let mut cases = Vec::with_capacity(entry.variants.len() * entry.implementations.len());
@@ -83,17 +83,17 @@ impl PlannedCase {
         planned
     }
 
-    /// What the case is called.
+    /// Id of the case.
     pub fn id(&self) -> &CaseId {
         &self.id
     }
 
-    /// The case as it is written to plans and records.
+    /// Builds the case for plans and records.
     pub fn case(&self) -> Case {
         let (entry, (name, task)) = (self.place.entry(), self.place.task());
         let exists = task.exists();
         let (recipe, sparsity) = self.names();
-        // What does not exist has no size, nor has a variant that does not exist in this dtype.
+        // Nonexistent tasks, and variants that do not support the dtype, have no size.
         let treatment: Option<Treatment> = task.treatment(self.variant()).ok().filter(|_| exists);
         Case {
             id: self.id.clone(),
@@ -126,22 +126,22 @@ impl PlannedCase {
         }
     }
 
-    /// Whether the combination exists, or why not; known without touching a device.
+    /// Returns the reason if the case is unsupported; determined without access to a device.
     pub fn supported(&self) -> Result<(), &str> {
         self.supported.as_ref().copied().map_err(|reason| &**reason)
     }
 
-    /// Whether nothing is quantized or pruned.
+    /// True if nothing is quantized or pruned.
     pub fn is_baseline(&self) -> bool {
         self.variant() == Variant::BASELINE
     }
 
-    /// Whose kernels run.
+    /// Implementation.
     pub fn implementation(&self) -> Implementation {
         self.place.entry().implementations[self.implementation as usize]
     }
 
-    /// The implementation whose baseline is that of all.
+    /// Implementation whose baseline serves all cases of the group.
     pub(super) fn yardstick(&self) -> Implementation {
         match self.place.entry().subject {
             Subject::Foreign(foreign) => foreign.first().unwrap_or(Implementation::Eager),
@@ -149,7 +149,7 @@ impl PlannedCase {
         }
     }
 
-    /// Marks it as there only because others are compared with it.
+    /// Marks the case as included only as a baseline.
     pub(super) fn imply(&mut self) {
         self.implied = true;
     }
@@ -172,7 +172,7 @@ impl PlannedCase {
         }
         let captured = regime.clock() == Clock::Graph && !platforms::of(entry.device).is_scripted();
         if captured && task.is_link() {
-            return Err(format!("{regime}: {} uses more than the one stream that is captured", entry.subject));
+            return Err(format!("{regime}: {} uses several streams, and only one can be captured", entry.subject));
         }
         let treatment = task.support(self.variant(), implementation, entry.device);
         treatment.map(drop).map_err(|error| error.to_string())

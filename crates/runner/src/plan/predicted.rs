@@ -1,5 +1,5 @@
-//! How long cases take, roughly, before any of them was measured: what the parts of a plan are balanced by, what `--dry-run`
-//! tells, and what progress begins with. Kernels are taken to be tuned and the device's peaks to be known.
+//! Prediction of durations before any measurement. It balances shards, and serves `--dry-run` and the initial progress
+//! estimate. It assumes tuned kernels and known peaks.
 
 use super::{Group, Plan};
 use calorimeter_case::{Case, Device};
@@ -7,33 +7,33 @@ use calorimeter_timing::Options;
 use std::iter::Sum;
 use std::ops::{Add, Mul};
 
-/// What a case takes besides its launches: its workload is opened and judged, on a GPU with kernels that are compiled.
+/// Seconds to open and check a workload; on a GPU including kernel compilation.
 const OPENED_ON_CPU: f64 = 0.1;
 const OPENED_ON_GPU: f64 = 1.0;
-/// How many bytes of a case the host makes and judges in a second.
+/// Bytes of a case that the host generates and checks per second.
 const HOST: f64 = 5e8;
-/// What a case of the scripted device takes, whose clock runs as fast as it is read.
+/// Seconds of a case on the mock device, whose time is simulated.
 const SCRIPTED: f64 = 0.01;
 
-/// The seconds that cases are predicted to take.
+/// Predicted seconds of cases.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Predicted {
-    /// Making their tensors, and judging what comes out.
+    /// Generating tensors, and checking outputs.
     pub prepared: f64,
-    /// Warming up and measuring, where times agree as soon as they may.
+    /// Warm-up and measurement if times converge as early as possible.
     pub measured_least: f64,
-    /// The same where they never agree.
+    /// Warm-up and measurement if times never converge.
     pub measured_most: f64,
 }
 
 impl Predicted {
-    /// One case, in one process.
+    /// Predicts one case in one process.
     pub fn of(case: &Case, timing: &Options) -> Self {
         if matches!(case.device, Device::Mock(_)) {
             return Self { prepared: SCRIPTED, ..Self::default() };
         }
         let (flops, bytes) = (case.flops.unwrap_or(0) as f64, case.bytes.unwrap_or(0) as f64);
-        // A usual processor, and a usual GPU: what counts is the order of magnitude.
+        // Typical rates of a processor and a GPU; only the order of magnitude matters.
         let (opened, operations, traffic) = match case.device {
             Device::Cpu => (OPENED_ON_CPU, 3e10, 1e10),
             _ => (OPENED_ON_GPU, 1e14, 1e12),
@@ -50,22 +50,22 @@ impl Predicted {
         }
     }
 
-    /// The shortest time.
+    /// Minimum total.
     pub fn least(&self) -> f64 {
         self.prepared + self.measured_least
     }
 
-    /// The longest time.
+    /// Maximum total.
     pub fn most(&self) -> f64 {
         self.prepared + self.measured_most
     }
 
-    /// Of measuring: as many times the shortest as the longest is of it.
+    /// Expected measurement: the geometric mean of minimum and maximum.
     pub fn measured(&self) -> f64 {
         (self.measured_least * self.measured_most).sqrt()
     }
 
-    /// All of it.
+    /// Expected total.
     pub fn usual(&self) -> f64 {
         self.prepared + self.measured()
     }
@@ -102,12 +102,12 @@ impl Mul<f64> for Predicted {
 }
 
 impl Plan {
-    /// Every case that can run, with what it is predicted to take.
+    /// Predictions of all supported cases.
     pub fn predicted(&self) -> impl Iterator<Item = (Case, Predicted)> {
         self.groups().iter().flat_map(|group| self.predicted_of(group))
     }
 
-    /// The same of a group.
+    /// Predictions of the supported cases of a group.
     pub(super) fn predicted_of<'a>(&'a self, group: &'a Group) -> impl Iterator<Item = (Case, Predicted)> + 'a {
         let timing = &self.entry(group).timing;
         let supported = group.cases().iter().filter(|case| case.supported().is_ok());
@@ -139,7 +139,7 @@ mod tests {
         let small = Predicted::of(&case("cpu", 1000, 1000), &timing);
         assert_eq!((small.measured_least, small.measured_most), (0.5, 8.0));
         assert_eq!(small.measured(), 2.0);
-        // A launch that takes longer than all of that is launched all the same.
+        // A launch longer than all time limits still runs once.
         let large = Predicted::of(&case("cpu", 600_000_000_000, 1000), &timing);
         assert_eq!((large.measured_least, large.measured_most), (40.0, 40.0));
         let on_a_gpu = Predicted::of(&case("cuda:0", 600_000_000_000, 1000), &timing);

@@ -1,4 +1,4 @@
-//! This machine's processor.
+//! CPU platform.
 
 use super::memory;
 use super::platform::{Choice, Platform};
@@ -14,7 +14,7 @@ use calorimeter_timing::{Failure, WallClock, Work};
 use calorimeter_zoo::{DeviceKind, Machines, Setup};
 use std::time::Duration;
 
-/// This machine's processor.
+/// The processor of this machine.
 #[derive(Debug)]
 pub struct Cpu;
 
@@ -24,7 +24,7 @@ impl Platform for Cpu {
     }
 
     fn find(&self) -> Vec<DiscoveredDevice> {
-        // Not all that there are, where RAYON_NUM_THREADS says less.
+        // May be fewer than the available threads, if RAYON_NUM_THREADS is set.
         let threads = rayon::current_num_threads();
         vec![DiscoveredDevice {
             driver: format!("{threads} threads"),
@@ -52,7 +52,7 @@ impl Platform for Cpu {
     }
 
     fn counters(&self, work: &mut dyn Work, launches: u32) -> Option<CounterValues> {
-        // Why they are refused stands once in the journal's header, among the facts of the processor.
+        // If counters are unavailable, the journal's header has the reason among the facts of the processor.
         let mut counters = Counters::open().ok()?;
         counters.start().ok()?;
         for _ in 0..launches {
@@ -67,7 +67,7 @@ impl Platform for Cpu {
     }
 
     fn multiplied_by(&self) -> Vec<Implementation> {
-        // Which is faster depends on the processor, and f16 is burn's alone.
+        // The faster one depends on the processor; only burn supports f16.
         vec![Implementation::Native, Implementation::Eager]
     }
 
@@ -76,14 +76,14 @@ impl Platform for Cpu {
             quick_array: 256 << 20,
             quick_time: Duration::from_millis(500),
             peak_products: &[256, 512, 1024, 2048],
-            // Eight times as long is too long.
+            // The next size takes eight times as long, which is too slow.
             patience: Duration::from_millis(1500),
             largest_product: 2048,
             noise_products: &[128, 256],
             noise_sums: &[1 << 10, 1 << 16, 1 << 20],
             products: &[256, 512, 1024, 2048],
             quick_products: &[256, 1024],
-            // It computes in f32 whatever is asked for.
+            // All computations are in f32 regardless of the requested dtype.
             dtypes: &[Dtype::F32],
             quick_dtypes: &[Dtype::F32],
             fusion: &[Implementation::Eager, Implementation::Fused],
@@ -92,7 +92,7 @@ impl Platform for Cpu {
     }
 
     fn beyond_the_cache(&self, cache_bytes: u64) -> (u64, u32) {
-        // A copy needs as much again, and others need theirs.
+        // A copy needs twice the buffer, and other processes need memory, too.
         let most = available_memory().unwrap_or(4 << 30) / 8;
         ((4 * cache_bytes).clamp(256 << 20, most.clamp(256 << 20, 2 << 30)), 1)
     }

@@ -1,4 +1,4 @@
-//! NVIDIA's GPUs, through CUDA.
+//! CUDA platform.
 
 mod products;
 
@@ -24,11 +24,11 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// NVIDIA's GPUs.
+/// NVIDIA GPUs.
 #[derive(Debug)]
 pub struct Cuda;
 
-/// What the driver's records are asked for.
+/// CUPTI activity kinds for memory recordings.
 const MEMORY: Kinds = Kinds { kernels: false, copies: false, memory: true, calls: false };
 
 impl Platform for Cuda {
@@ -53,7 +53,7 @@ impl Platform for Cuda {
     }
 
     fn advice(&self, found: bool) -> String {
-        let mut text = String::from("\nCUDA libraries, looked for on the loader's path:\n");
+        let mut text = String::from("\nCUDA libraries on the loader's path:\n");
         for library in native::libraries() {
             let state = if library.loaded { "loaded" } else { "missing" };
             let need = if library.required { "" } else { ", optional" };
@@ -64,7 +64,7 @@ impl Platform for Cuda {
         }
         let _ = writeln!(text, "  {}", nvtx::state());
         match native::probe() {
-            Ok(gpus) if gpus.is_empty() => text += "The CUDA driver is here and finds no GPU.\n",
+            Ok(gpus) if gpus.is_empty() => text += "The CUDA driver is installed but finds no GPU.\n",
             Ok(_) => {}
             Err(error) => drop(writeln!(text, "No CUDA device: {error}")),
         }
@@ -76,7 +76,7 @@ impl Platform for Cuda {
             Ok(cupti) => (Box::new(KernelClock::new(cupti)), None),
             Err(why) if setup.implementation == Implementation::Native => {
                 let stream = machine(setup.device, machines)?.stream().clone();
-                let remark = format!("no kernel records ({why}); times are those between CUDA events");
+                let remark = format!("no kernel records ({why}); times are from CUDA events");
                 (Box::new(CudaEvents::new(stream)), Some(remark))
             }
             Err(why) => {
@@ -98,13 +98,13 @@ impl Platform for Cuda {
 
     fn graph_stopwatch(&self, setup: Setup, machines: &mut Machines) -> Result<Choice, Failure> {
         let stream = machine(setup.device, machines)?.stream().clone();
-        // Every buffer set once, or what is replayed would stay in the cache.
+        // Captures every buffer set once; otherwise replays would hit the cache.
         let captured = NonZeroU32::new(setup.sets).unwrap_or(NonZeroU32::MIN);
         Ok((Box::new(GraphClock::new(stream, captured)), None))
     }
 
     fn other_stopwatch(&self, setup: Setup, machines: &mut Machines) -> Result<Option<Box<dyn Stopwatch>>, Failure> {
-        // Without CUPTI the events are the first clock.
+        // Without CUPTI, events are already the primary clock.
         if setup.implementation != Implementation::Native || Cupti::load().is_err() {
             return Ok(None);
         }
@@ -148,7 +148,7 @@ impl Platform for Cuda {
     }
 
     fn trials(&self, _: bool) -> Trials {
-        // The largest fill the device; the smaller are done before it reaches its power cap.
+        // The largest size fills the device; smaller ones finish before the power cap.
         Trials { peak_products: &[2048, 4096, 8192], ..Trials::default() }
     }
 
@@ -161,36 +161,36 @@ impl Platform for Cuda {
             return from_the_driver(run);
         }
         let until = memory::until(setup.device, patience, run)?;
-        // The pool's figures, and the driver's records of the pool's pages.
+        // Combines the pool's statistics with driver records of its pages.
         let Ok(cupti) = Cupti::load() else { return from_the_pool(setup.device, until, run) };
         let mut start = 0;
-        let (pool, seen) = cupti.record(MEMORY, || {
+        let (pool, activity) = cupti.record(MEMORY, || {
             start = cupti.now();
             from_the_pool(setup.device, until, run)
         })?;
-        let Timeline { source, end_ns, events, lost, .. } = Timeline::of_device(&seen, start, cupti.now());
+        let Timeline { source, end_ns, events, lost, .. } = Timeline::of_device(&activity, start, cupti.now());
         Ok(Timeline { source, end_ns, events, lost, ..pool })
     }
 }
 
-/// The number that NVML knows a device by: its identity ends with it.
+/// UUID by which NVML identifies the device: the last word of its identity.
 fn uuid(facts: &DeviceFacts) -> &str {
     facts.identity.rsplit(' ').next().unwrap_or_default()
 }
 
-/// Follows a run whose memory is taken of the driver, block by block, through the driver's records.
+/// Records the memory of a run that allocates each block from the driver.
 fn from_the_driver(run: &mut Passes<'_>) -> Result<Timeline, Failure> {
     let cupti = Cupti::load()?;
     let (mut marks, start) = (Vec::new(), cupti.now());
     let mut mark = |name: &'static str| marks.push(Mark { at_ns: cupti.now() - start, name: name.into() });
-    let ((), seen) = cupti.record(MEMORY, || Ok(run(&mut mark, &|| false)?))?;
-    Ok(Timeline { marks, ..Timeline::of_device(&seen, start, cupti.now()) })
+    let ((), activity) = cupti.record(MEMORY, || Ok(run(&mut mark, &|| false)?))?;
+    Ok(Timeline { marks, ..Timeline::of_device(&activity, start, cupti.now()) })
 }
 
-/// The device that native workloads share.
+/// CUDA device shared by all native workloads.
 fn machine(device: Device, machines: &mut Machines) -> Result<Arc<Machine>, ZooError> {
     match device {
         Device::Cuda(index) => machines.native(index),
-        other => Err(ZooError::Device(format!("{other} is no CUDA device"))),
+        other => Err(ZooError::Device(format!("not a CUDA device: {other}"))),
     }
 }

@@ -1,4 +1,4 @@
-//! The adapters of Vulkan and Metal, through wgpu.
+//! Graphics platform: Vulkan and Metal adapters through wgpu.
 
 use super::platform::{Choice, Platform};
 use super::trials::Trials;
@@ -12,7 +12,7 @@ use calorimeter_zoo::backends::wgpu::{INTEL, adapters, client};
 use calorimeter_zoo::{DeviceKind, Machines, Setup};
 use std::time::Duration;
 
-/// The adapters of Vulkan and Metal.
+/// Vulkan and Metal adapters.
 #[derive(Debug)]
 pub struct Graphics;
 
@@ -35,7 +35,7 @@ impl Platform for Graphics {
                 driver: adapter.driver,
                 software: adapter.software,
                 stated_gbps: None,
-                // Graphics APIs do not tell.
+                // Graphics APIs do not report cache sizes.
                 cache: if adapter.software { last_level_cache() } else { None },
                 intel: adapter.vendor == INTEL && !adapter.software,
             })
@@ -52,8 +52,8 @@ impl Platform for Graphics {
     }
 
     fn stopwatch(&self, setup: Setup, _: &mut Machines, work: &mut dyn Work) -> Result<Choice, Failure> {
-        // The device's timestamps bracket a closure that runs on the device's own thread, where draining a fusion queue
-        // waits for that very thread: fused work is timed from outside.
+        // Timestamps bracket a closure on the device's own thread. Draining a fusion queue there would wait for that
+        // thread, so that fused work uses the wall clock.
         if setup.implementation == Implementation::Fused {
             return Ok((Box::new(WallClock::slope()), None));
         }
@@ -75,10 +75,10 @@ impl Platform for Graphics {
         true
     }
 
-    // A processor that imitates a GPU has the processor's.
+    // An emulated GPU has the sensors of the processor.
     // ANCHOR: sensors
     fn sensors(&self, device: Device, facts: &DeviceFacts) -> Result<Box<dyn Source>, String> {
-        if facts.software { Ok(processor()) } else { Err(format!("no sensors of {device} are known")) }
+        if facts.software { Ok(processor()) } else { Err(format!("no sensors for {device}")) }
     }
     // ANCHOR_END: sensors
 
@@ -92,10 +92,10 @@ impl Platform for Graphics {
 
     fn trials(&self, software: bool) -> Trials {
         let trials = Trials {
-            // These APIs allow no larger buffers everywhere.
+            // Largest buffer that all of these APIs support.
             largest_buffer: 64 << 20,
             quick_array: 64 << 20,
-            // More of them have it than bf16.
+            // More adapters support f16 than bf16.
             quick_dtypes: &[Dtype::F32, Dtype::F16],
             ..Trials::default()
         };
@@ -123,6 +123,6 @@ mod tests {
     #[test]
     fn a_device_without_sensors_says_why_nobody_can_be_seen_on_it() {
         let why = Graphics.others(Device::Vulkan(0), &DeviceFacts::default()).unwrap_err();
-        assert!(why.contains("no sensors of vulkan"), "{why}");
+        assert!(why.contains("no sensors for vulkan"), "{why}");
     }
 }

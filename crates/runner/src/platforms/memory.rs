@@ -1,4 +1,4 @@
-//! The memory of a case, followed through some of its passes.
+//! Recording of the memory of a case during some of its passes.
 
 use calorimeter_timing::Failure;
 use calorimeter_timing::memory::{Mark, PoolSample, Recording, Source, Timeline};
@@ -7,10 +7,10 @@ use calorimeter_zoo::{Device, ZooError};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Some passes of a case that mark their moments, and go on for as long as they are told to.
+/// Passes of a case. They set marks through the first argument and repeat while the second returns true.
 pub type Passes<'a> = dyn FnMut(&mut dyn FnMut(&'static str), &dyn Fn() -> bool) -> Result<(), ZooError> + 'a;
 
-/// Follows a run through the allocator of this process.
+/// Records a run through the counting allocator of this process.
 pub fn from_the_allocator(run: &mut Passes<'_>) -> Result<Timeline, Failure> {
     let mut recording = Recording::start()?;
     let ran = run(&mut |name| recording.mark(name), &|| false);
@@ -20,14 +20,14 @@ pub fn from_the_allocator(run: &mut Passes<'_>) -> Result<Timeline, Failure> {
 }
 
 fn asker(device: Device) -> Result<Ask, Failure> {
-    pool(device).ok_or_else(|| "the device's pool cannot be asked".into())
+    pool(device).ok_or_else(|| "the device's pool has no statistics".into())
 }
 
-/// The most that a run can have in use. A pool that gives no block to tensors of another size holds, of each size, as many
-/// blocks as were ever in use together; the true peak is less where sizes take turns.
+/// Upper bound of a run's memory in use. Without block sharing, a pool holds for each size the maximum number of blocks
+/// in use. The true peak is lower if sizes alternate.
 fn ceiling(device: Device, run: &mut Passes<'_>) -> Result<u64, Failure> {
     let ask = asker(device)?;
-    let reserved = || ask().map(|usage| usage.reserved).ok_or("the device's pool did not answer");
+    let reserved = || ask().map(|usage| usage.reserved).ok_or("the device's pool returned no statistics");
     empty_pool(device)?;
     let before = reserved()?;
     share_blocks(device, false)?;
@@ -39,38 +39,39 @@ fn ceiling(device: Device, run: &mut Passes<'_>) -> Result<u64, Failure> {
     Ok(held?.saturating_sub(before))
 }
 
-/// When a run that is followed may end: at the most that it can have in use, or when it has gone on for long enough.
+/// End of a recording: when usage reaches the upper bound, or after a timeout.
 #[derive(Debug, Clone, Copy)]
 pub struct Until {
     ceiling: u64,
     patience: Duration,
 }
 
-/// Finds the most that a run can have in use, and waits for it for no longer than this.
+/// Measures the upper bound of a run's memory for a recording.
 pub fn until(device: Device, patience: Duration, run: &mut Passes<'_>) -> Result<Until, Failure> {
     Ok(Until { ceiling: ceiling(device, run)?, patience })
 }
 
-/// Follows a run through the figures of burn's pool.
+/// Records a run through the statistics of burn's pool.
 pub fn from_the_pool(device: Device, until: Until, run: &mut Passes<'_>) -> Result<Timeline, Failure> {
-    let (begun, ask) = (Instant::now(), asker(device)?);
-    let since = Since { begun, before: ask().unwrap_or_default() };
+    let (start, ask) = (Instant::now(), asker(device)?);
+    let since = Since { begun: start, before: ask().unwrap_or_default() };
     let (mut marks, mut marked) = (Vec::new(), Vec::new());
-    // An answer that the sampling thread was late to write down must not come between a mark and its own sample.
+    // Marks take their own samples, because the sampling thread may store a sample late.
     let mut mark = |name: &'static str| {
         let sample = since.sample(&ask);
         marks.push(Mark { at_ns: sample.map_or(since.now(), |sample| sample.at_ns), name: name.into() });
         marked.extend(sample);
     };
     let highest = AtomicU64::new(0);
-    let again = || highest.load(Ordering::Relaxed) < until.ceiling && begun.elapsed() < until.patience;
+    let again = || highest.load(Ordering::Relaxed) < until.ceiling && start.elapsed() < until.patience;
     let mut pools = sampling(asker(device)?, since, &highest, || run(&mut mark, &again))?;
     pools.append(&mut marked);
     pools.sort_by_key(|sample| sample.at_ns);
     Ok(Timeline { marks, pools, ceiling: Some(until.ceiling), ..Timeline::new(Source::PoolStatistics, since.now()) })
 }
 
-/// The beginning of a timeline. What was in use then is not counted; what the pool held is, because the run may use it.
+/// Start of a timeline. Memory in use at the start is subtracted; memory reserved by the pool is not, because the run
+/// may use it.
 #[derive(Clone, Copy)]
 struct Since {
     begun: Instant,
@@ -93,7 +94,7 @@ impl Since {
     }
 }
 
-/// Asks the pool again and again while something runs, and tells meanwhile the most that it has handed out.
+/// Samples the pool continuously during a run and updates the maximum in use.
 fn sampling(
     ask: Ask,
     since: Since,
@@ -103,13 +104,13 @@ fn sampling(
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let done = &done;
-        let ask_on = move || {
+        let sample_until_done = move || {
             let mut samples: Vec<PoolSample> = Vec::new();
             loop {
                 let last = done.load(Ordering::Acquire);
                 if let Some(sample) = since.sample(&ask) {
                     highest.fetch_max(sample.active, Ordering::Relaxed);
-                    // Nothing new needs no sample.
+                    // Unchanged samples are skipped.
                     let same = |other: &PoolSample| PoolSample { at_ns: sample.at_ns, ..*other } == sample;
                     if last || !samples.last().is_some_and(same) {
                         samples.push(sample);
@@ -118,15 +119,15 @@ fn sampling(
                 if last {
                     return samples;
                 }
-                // No pause: the device's thread answers between two operations, and those of a pass are soon enqueued.
+                // No sleep: the device thread answers between two operations, and those of a pass are enqueued quickly.
                 std::thread::yield_now();
             }
         };
-        let refused = |error| Failure::from(format!("no thread can be had that asks the pool: {error}"));
-        let asking = std::thread::Builder::new().spawn_scoped(scope, ask_on).map_err(refused)?;
+        let refused = |error| Failure::from(format!("cannot start the pool sampling thread: {error}"));
+        let sampler = std::thread::Builder::new().spawn_scoped(scope, sample_until_done).map_err(refused)?;
         let ran = run();
         done.store(true, Ordering::Release);
-        let samples = asking.join().map_err(|_| Failure::from("the thread that asks the pool panicked"))?;
+        let samples = sampler.join().map_err(|_| Failure::from("the pool sampling thread panicked"))?;
         ran?;
         Ok(samples)
     })

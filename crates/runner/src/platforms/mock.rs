@@ -1,10 +1,10 @@
-//! The scripted device: what its cases do is in `crate::mock`.
+//! Mock platform; the behavior of its cases is defined in `crate::mock`.
 
 use super::platform::Platform;
 use super::trials::Trials;
 use crate::cache;
 use crate::devices::DiscoveredDevice;
-use crate::tell::tell;
+use crate::log_line::log_line;
 use crate::worker::DeviceFacts;
 use calorimeter_case::{Device, Dtype, Implementation};
 use calorimeter_timing::telemetry::{ClockLock, LockedClock};
@@ -13,7 +13,7 @@ use std::fs::{File, create_dir_all};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// The scripted device.
+/// The mock device.
 #[derive(Debug)]
 pub struct Mock;
 
@@ -44,7 +44,7 @@ impl Platform for Mock {
     }
 
     fn clock_lock(&self, _: Device, _: &DeviceFacts) -> Result<Box<dyn ClockLock>, String> {
-        let folder = cache::folder("mock").ok_or("there is no place for it: set HOME or XDG_CACHE_HOME")?;
+        let folder = cache::folder("mock").ok_or("no cache directory: set HOME or XDG_CACHE_HOME")?;
         Ok(Box::new(ScriptedClock(folder.join("clock.log"))))
     }
 
@@ -52,7 +52,7 @@ impl Platform for Mock {
         Ok(Vec::new())
     }
 
-    // It stands for a processor.
+    // Sizes of a processor.
     fn trials(&self, _: bool) -> Trials {
         Trials {
             noise_products: &[128, 256],
@@ -65,21 +65,20 @@ impl Platform for Mock {
     }
 }
 
-/// The variable that says how many there are.
+/// Environment variable with the number of mock devices.
 const HOW_MANY: &str = "CALORIMETER_MOCK_DEVICES";
 
-/// One, unless the environment says otherwise; none where what it says is no number.
+/// Number of mock devices: one by default, zero if the variable is invalid.
 fn how_many() -> u16 {
-    let Some(said) = std::env::var_os(HOW_MANY) else { return 1 };
-    let number = said.to_str().and_then(|said| said.parse().ok());
+    let Some(text) = std::env::var_os(HOW_MANY) else { return 1 };
+    let number = text.to_str().and_then(|text| text.parse().ok());
     number.unwrap_or_else(|| {
-        tell!("warning: {HOW_MANY} is no number of devices, so there are no mock devices");
+        log_line!("warning: invalid {}: expected a number of devices; using no mock devices", HOW_MANY);
         0
     })
 }
 
-/// The lock on a clock that is not there: a file that holds a line for each thing done to it. Where it cannot be written, the
-/// device may not be locked.
+/// Clock lock of the mock device: appends each operation to a file. Locking fails if the file cannot be written.
 struct ScriptedClock(PathBuf);
 
 impl ScriptedClock {
@@ -88,7 +87,7 @@ impl ScriptedClock {
             self.0.parent().map_or(Ok(()), create_dir_all)?;
             writeln!(File::options().append(true).create(true).open(&self.0)?, "{line}")
         };
-        write().map_err(|error| format!("whoever runs this may not write {}: {error}", self.0.display()))
+        write().map_err(|error| format!("cannot write {}: {error}", self.0.display()))
     }
 }
 

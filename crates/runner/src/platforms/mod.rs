@@ -1,4 +1,4 @@
-//! What drives devices: a file for each platform, and its line in `OURS`.
+//! Platforms, one file each; registered in `OURS`.
 
 mod cpu;
 #[cfg(feature = "cuda")]
@@ -24,7 +24,7 @@ use not_built::NotBuilt;
 use std::sync::Once;
 
 // ANCHOR: table
-/// Every platform of ours, the best first.
+/// Built-in platforms in order of preference.
 const OURS: &[&dyn Platform] = &[
     #[cfg(feature = "cuda")]
     &cuda::Cuda,
@@ -39,24 +39,24 @@ const OURS: &[&dyn Platform] = &[
 ];
 // ANCHOR_END: table
 
-/// What other crates have registered.
+/// Platforms registered by other crates.
 static OTHERS: Registry<dyn Platform> = Registry::new("platform");
 
-/// Names the kinds of our platforms' devices that the vocabulary does not have by itself.
+/// Registers the device kinds of built-in platforms that are not variants of the enum.
 pub(crate) fn name_ours() {
     static NAMED: Once = Once::new();
     NAMED.call_once(|| {
         for kind in OURS.iter().flat_map(|platform| platform.kinds()) {
             if let DeviceKind::Other(name) = kind {
-                // They are constants: the first start of a program would show two that are alike.
-                DeviceKind::register(*name).expect("our own names differ");
+                // The names are constants; a duplicate would fail at the first start of the program.
+                DeviceKind::register(*name).expect("built-in device kinds are unique");
             }
         }
     });
 }
 
-/// Adds a platform, and the kinds of its devices under names that none has yet. It is to be done before devices are named
-/// or looked for.
+/// Registers a platform and its device kinds, whose names must be new. To be called before devices are parsed or
+/// discovered.
 pub fn register(platform: &'static dyn Platform) -> Result<(), NameTaken> {
     name_ours();
     for kind in platform.kinds() {
@@ -65,17 +65,17 @@ pub fn register(platform: &'static dyn Platform) -> Result<(), NameTaken> {
     platform.kinds().first().map_or(Ok(()), |first| OTHERS.add(first.name(), platform))
 }
 
-/// Every platform, the best first; who adds one to the program means it.
+/// All platforms in order of preference; registered ones come first.
 pub(crate) fn all() -> Vec<&'static dyn Platform> {
     let mut all = OTHERS.all();
     all.extend(OURS);
     all
 }
 
-/// What drives a device.
+/// Platform of a device.
 pub fn of(device: Device) -> &'static dyn Platform {
     let drives = |platform: &&dyn Platform| platform.kinds().contains(&device.kind());
-    // Asked for each case of a plan: ours are found without a list being made.
-    let ours = OURS.iter().copied().find(drives);
-    ours.or_else(|| OTHERS.all().into_iter().find(drives)).unwrap_or(&NotBuilt::NOBODYS)
+    // Called for each case of a plan: built-in platforms are searched without allocating a list.
+    let built_in = OURS.iter().copied().find(drives);
+    built_in.or_else(|| OTHERS.all().into_iter().find(drives)).unwrap_or(&NotBuilt::NOBODYS)
 }

@@ -1,28 +1,28 @@
-//! A platform that this build lacks: it has no devices.
+//! Platform that is not part of this build.
 
 use super::platform::Platform;
 use crate::devices::DiscoveredDevice;
 use calorimeter_case::Implementation;
 use calorimeter_zoo::DeviceKind;
 
-/// A platform that this build lacks.
+/// Platform without devices, because it is not part of this build.
 #[derive(Debug)]
 pub struct NotBuilt {
     kinds: &'static [DeviceKind],
     advice: &'static str,
 }
 
-/// NVIDIA's GPUs.
+/// CUDA platform.
 #[cfg(not(feature = "cuda"))]
 pub const CUDA: NotBuilt =
     NotBuilt { kinds: &[DeviceKind::Cuda], advice: "\nThis build has no CUDA; build with `--features cuda`.\n" };
 
-/// The adapters of Vulkan or Metal.
+/// Vulkan and Metal platform.
 #[cfg(not(feature = "wgpu"))]
 pub const GRAPHICS: NotBuilt = NotBuilt { kinds: &[DeviceKind::Vulkan, DeviceKind::Metal], advice: "" };
 
 impl NotBuilt {
-    /// That of a kind which somebody registered without a platform.
+    /// Platform of a device kind that was registered without one.
     pub const NOBODYS: Self = Self { kinds: &[], advice: "" };
 }
 
@@ -39,7 +39,7 @@ impl Platform for NotBuilt {
         self.advice.into()
     }
 
-    // What it would have is not known here.
+    // Unknown in this build, so that plans are not rejected for this reason.
     fn has_graphs(&self, _: Implementation) -> bool {
         true
     }

@@ -1,29 +1,29 @@
-//! Who else uses a device, by its sensors.
+//! Other users of a device, from its sensors.
 
 use calorimeter_timing::telemetry::Source;
 use std::time::Duration;
 use sysinfo::{Process, ProcessRefreshKind, ProcessesToUpdate, System};
 
-/// Who does by one look at a source that knows.
+/// Returns the current users; for sources that list processes.
 #[cfg(feature = "cuda")]
 pub fn at_this_moment(source: &mut dyn Source) -> Result<Vec<String>, String> {
     source.others(&children())
 }
 
-/// Who does by two looks: shares of a processor are those since the look before.
+/// Returns the users between two samples, for sources with shares of processor time.
 pub fn between_two_looks(source: &mut dyn Source) -> Result<Vec<String>, String> {
-    let ours = children();
-    source.others(&ours)?;
+    let own = children();
+    source.others(&own)?;
     std::thread::sleep(Duration::from_millis(200));
-    source.others(&ours)
+    source.others(&own)
 }
 
-/// The processes that this one has started.
+/// Child processes of this process.
 fn children() -> Vec<u32> {
     let Ok(mut system) = System::new() else { return Vec::new() };
     system.refresh_processes_specifics(ProcessesToUpdate::All, false, ProcessRefreshKind::nothing().without_tasks());
-    let ours = |process: &Process| process.parent().is_some_and(|parent| parent.as_u32() == std::process::id());
-    system.processes().values().filter(|process| ours(process)).map(|process| process.pid().as_u32()).collect()
+    let is_child = |process: &Process| process.parent().is_some_and(|parent| parent.as_u32() == std::process::id());
+    system.processes().values().filter(|process| is_child(process)).map(|process| process.pid().as_u32()).collect()
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Probes as works that can be timed.
+//! Adapter of probes for the timing crate.
 
 use calorimeter_kernels::probes::Probe;
 use calorimeter_timing::{Failure, Work};
 
-/// A probe as the timing crate takes it.
+/// Probe as work for the timing crate.
 pub struct Probed(pub Box<dyn Probe>);
 
 impl Work for Probed {

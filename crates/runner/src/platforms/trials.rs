@@ -1,37 +1,37 @@
-//! What a device is tried with.
+//! Default sizes for probes, noise measurements and calibration.
 
 use calorimeter_case::{Dtype, Implementation};
 use std::time::Duration;
 
-/// What a device is tried with where nobody says how: enough to fill it, and no more than it does in a few seconds. By
-/// default that of a GPU.
+/// Default sizes per platform: large enough to fill the device, small enough to take a few seconds. The `Default`
+/// values suit a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trials {
     /// Bytes of the largest buffer.
     pub largest_buffer: u64,
     /// Bytes of the largest array of a quick calibration.
     pub quick_array: u64,
-    /// How long a case of a quick calibration is measured.
+    /// Measurement time per case of a quick calibration.
     pub quick_time: Duration,
-    /// Sides of the square products of which the fastest is the peak, the smallest first.
+    /// Sizes of the square matmuls whose fastest is the peak, in increasing order.
     pub peak_products: &'static [u64],
-    /// A product that took longer to measure is not followed by a larger one.
+    /// Time limit of a matmul; after a slower one, larger sizes are skipped.
     pub patience: Duration,
-    /// The side of the largest product that a case is measured beside.
+    /// Size of the largest probe matmul that is interleaved with a case.
     pub largest_product: u64,
-    /// Sides of the products that `noise` compares with themselves.
+    /// Sizes of the square matmuls in A/A tests.
     pub noise_products: &'static [u64],
-    /// Elements of the arrays whose sums it compares with themselves; the shortest stands for a small launch.
+    /// Lengths of the array additions in A/A tests; the shortest is dominated by launch overhead.
     pub noise_sums: &'static [u64],
-    /// Sides of the products of a calibration.
+    /// Sizes of the square matmuls of a calibration.
     pub products: &'static [u64],
-    /// The same of a quick one.
+    /// Sizes of the square matmuls of a quick calibration.
     pub quick_products: &'static [u64],
-    /// The types of numbers of a calibration.
+    /// Dtypes of a calibration.
     pub dtypes: &'static [Dtype],
-    /// The same of a quick one; in the last of them patterns are compared.
+    /// Dtypes of a quick calibration; fusion patterns use the last one.
     pub quick_dtypes: &'static [Dtype],
-    /// The implementations in which patterns are compared with what is fused, or should be told to be missing.
+    /// Implementations whose fusion patterns are compared, or reported as missing.
     pub fusion: &'static [Implementation],
 }
 

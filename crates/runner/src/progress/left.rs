@@ -1,24 +1,24 @@
-//! How long a run still takes: what was predicted of the cases that are left, corrected by what those behind it took.
+//! Estimate of the remaining time: predictions of pending cases, corrected by the times of finished ones.
 
 use crate::plan::Predicted;
 use crate::worker::Stage;
 use calorimeter_case::{CaseId, Implementation};
 use std::collections::HashMap;
 
-/// So many seconds of a prediction count as much as if they had been measured.
+/// Weight of the prediction, in seconds of measured time.
 const TRUST: f64 = 3.0;
 
-/// What is left of a run, by kinds of stages: each is wrong in its own way.
+/// Remaining time of a run, by kind of stage, because their prediction errors differ.
 #[derive(Debug, Default)]
 pub struct Left {
-    /// The cases that have not ended.
+    /// Cases that are not finished.
     waiting: HashMap<CaseId, Waiting>,
     preparing: Pace,
     measuring: Pace,
     tuning: HashMap<Implementation, Tuning>,
 }
 
-/// What is known of a case that has not ended: predicted seconds, and those that were spent on it.
+/// Predicted seconds of a case that is not finished, and the seconds spent on it.
 #[derive(Debug)]
 struct Waiting {
     implementation: Implementation,
@@ -34,13 +34,13 @@ struct Spent {
     tuning: f64,
 }
 
-/// Predicted seconds of one kind, beside those that it took.
+/// Predicted and actual seconds of one kind of stage.
 #[derive(Debug, Default)]
 struct Pace {
-    /// Of the cases that have ended.
+    /// Totals of finished cases.
     predicted: f64,
     taken: f64,
-    /// Of those that have not.
+    /// Totals of pending cases.
     waiting: f64,
     spent: f64,
 }
@@ -61,14 +61,14 @@ impl Pace {
     }
 }
 
-/// First launches of an implementation. Nobody can predict them: where its kernels were tuned before they take no time, else
+/// First launches of an implementation. They are unpredictable: negligible if its kernels were tuned before, otherwise
 /// most of the run.
 #[derive(Debug, Default, Clone, Copy)]
 struct Tuning {
-    /// Cases that were reached, and the seconds that they took.
+    /// Cases that started tuning, and their seconds.
     reached: u64,
     taken: f64,
-    /// Cases that were not.
+    /// Cases that did not.
     waiting: u64,
 }
 
@@ -79,20 +79,20 @@ impl Tuning {
 }
 
 impl Left {
-    /// A run of these cases, each with its implementation.
+    /// Creates an estimate for cases with their implementations and predictions.
     pub fn of(cases: impl Iterator<Item = (CaseId, Implementation, Predicted)>) -> Self {
-        let mut left = Self::default();
+        let mut estimate = Self::default();
         for (id, implementation, predicted) in cases {
             let (preparing, measuring) = (predicted.prepared as f32, predicted.measured() as f32);
-            left.preparing.waiting += f64::from(preparing);
-            left.measuring.waiting += f64::from(measuring);
-            left.tuning.entry(implementation).or_default().waiting += 1;
-            left.waiting.insert(id, Waiting { implementation, preparing, measuring, spent: None });
+            estimate.preparing.waiting += f64::from(preparing);
+            estimate.measuring.waiting += f64::from(measuring);
+            estimate.tuning.entry(implementation).or_default().waiting += 1;
+            estimate.waiting.insert(id, Waiting { implementation, preparing, measuring, spent: None });
         }
-        left
+        estimate
     }
 
-    /// These seconds went to a case.
+    /// Charges seconds to a case.
     pub fn spend(&mut self, case: &CaseId, stage: Stage, seconds: f64) {
         let Some(waiting) = self.waiting.get_mut(case) else { return };
         let spent = waiting.spent.get_or_insert_default();
@@ -114,12 +114,13 @@ impl Left {
                 spent.tuning += seconds;
                 tuning.taken += seconds;
             }
-            // Once for each device, whatever its cases are.
+            // Peaks are measured once per device, independent of cases.
             Stage::Peaks => {}
         }
     }
 
-    /// A case has ended. One that was cut short, or ended earlier, tells nothing of the others.
+    /// Removes a finished case. If `tells` is false, because it failed or finished earlier, it does not correct the
+    /// estimate.
     pub fn end(&mut self, case: &CaseId, tells: bool) {
         let Some(Waiting { implementation, preparing, measuring, spent }) = self.waiting.remove(case) else { return };
         let spent = spent.map(|spent| *spent).unwrap_or_default();
@@ -128,19 +129,19 @@ impl Left {
         let tuning = self.tuning.entry(implementation).or_default();
         if spent.tuning == 0.0 {
             tuning.waiting = tuning.waiting.saturating_sub(1);
-            // It was tuned in less than a glance.
+            // It was tuned between two polls.
             tuning.reached += u64::from(tells);
         }
     }
 
-    /// The seconds that are left; nothing where it is not worth a word.
+    /// Remaining seconds; `None` below one second.
     pub fn seconds(&self) -> Option<f64> {
         let all = self.tuning.values().fold(Tuning::default(), |all, one| Tuning {
             reached: all.reached + one.reached,
             taken: all.taken + one.taken,
             waiting: all.waiting + one.waiting,
         });
-        // An implementation that was not met yet is taken for a usual one.
+        // An implementation that was not reached yet is assumed to be average.
         let usual = all.mean().unwrap_or(0.0);
         let tuning: f64 = self.tuning.values().map(|one| one.waiting as f64 * one.mean().unwrap_or(usual)).sum();
         Some(self.preparing.left() + self.measuring.left() + tuning).filter(|seconds| *seconds >= 1.0)
@@ -155,7 +156,7 @@ mod tests {
         CaseId::from(at.to_string())
     }
 
-    /// Cases of one second of preparing and two of measuring each; the odd ones are `fused`.
+    /// Cases with one second of preparation and two of measurement; odd ones are `fused`.
     fn run(cases: usize) -> Left {
         let predicted = Predicted { prepared: 1.0, measured_least: 1.0, measured_most: 4.0 };
         let implementation = |at| if at % 2 == 0 { Implementation::Eager } else { Implementation::Fused };
@@ -209,7 +210,7 @@ mod tests {
         for at in 0..10 {
             case(&mut left, at, [1.0, if at % 2 == 0 { 0.0 } else { 30.0 }, 2.0]);
         }
-        // Ten are left, half of them of the kind that is tuned.
+        // Ten remain, half of them in the implementation that is tuned.
         assert_eq!(seconds(&left).round(), 10.0 * 3.0 + 5.0 * 30.0);
     }
 

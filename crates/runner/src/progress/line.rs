@@ -1,48 +1,48 @@
-//! The one line that says how far a run is.
+//! Text of the progress line.
 
 use crate::rough_time::{clock, rough};
 use crate::worker::Stage;
 
-/// What there is to say.
+/// Content of the progress line.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Told<'a> {
-    /// Cases that have ended, of so many.
+    /// Number of finished cases.
     pub done: u64,
-    /// All cases.
+    /// Number of all cases.
     pub of: u64,
-    /// Devices that are at work.
+    /// Number of busy devices.
     pub devices: usize,
-    /// Seconds since it began.
+    /// Seconds since the start.
     pub gone: f64,
-    /// Seconds that are left, where that can be told.
+    /// Estimate of the remaining seconds, if available.
     pub left: Option<f64>,
-    /// What is being done, to which case, and for how many seconds.
+    /// Current stage, its case, and its duration in seconds.
     pub doing: Option<(Stage, &'a str, f64)>,
 }
 
-/// Where a bar is worth its room.
+/// Minimum width for a bar.
 const WIDE: usize = 110;
 const BAR: usize = 20;
-/// An id in less room tells nothing.
+/// Minimum width for an id; a shorter one is not recognizable.
 const LEAST_ID: usize = 12;
 
 impl Told<'_> {
-    /// The line in so many characters. What is being done is never cut: what is left, and then the time that is gone, give
-    /// way to it, and the id of the case to all of them.
+    /// Formats the line for a width. The stage is always complete; parts are dropped in the order id, bar, remaining
+    /// time, elapsed time, counts.
     pub fn line(&self, width: usize) -> String {
         let bar = if width >= WIDE { self.bar() + " " } else { String::new() };
         let devices = if self.devices > 1 { format!(" on {} devices", self.devices) } else { String::new() };
         let counts = format!("{}/{} cases{devices}", self.done, self.of);
-        let gone = format!(", {}", clock(self.gone as u64));
-        let left = self.left.map(|left| format!(", about {} left", rough(left))).unwrap_or_default();
+        let elapsed = format!(", {}", clock(self.gone as u64));
+        let remaining = self.left.map(|seconds| format!(", about {} left", rough(seconds))).unwrap_or_default();
         let stage = self.doing.map(|(stage, _, lasted)| {
             let lasted = if lasted < 1.0 { String::new() } else { format!(" {} s", lasted as u64) };
             format!("  {stage}{lasted}")
         });
-        let mut parts = [bar, counts, gone, left, stage.unwrap_or_default()];
-        for giving_way in [0, 3, 2, 1] {
+        let mut parts = [bar, counts, elapsed, remaining, stage.unwrap_or_default()];
+        for part in [0, 3, 2, 1] {
             if parts.iter().map(|part| length(part)).sum::<usize>() > width {
-                parts[giving_way].clear();
+                parts[part].clear();
             }
         }
         let line = parts.concat();
@@ -60,20 +60,20 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// As much of an id as there is room for, after two blanks: its first parts are what most cases have in common.
-fn shortened(id: &str, room: usize) -> String {
-    let room = room.saturating_sub(2);
-    if room < LEAST_ID || id.is_empty() {
+/// Shortens an id to a width, after two spaces. Its first parts are dropped, because most cases share them.
+fn shortened(id: &str, width: usize) -> String {
+    let width = width.saturating_sub(2);
+    if width < LEAST_ID || id.is_empty() {
         return String::new();
     }
-    if length(id) <= room {
+    if length(id) <= width {
         return format!("  {id}");
     }
     let parts = id.match_indices('/').map(|(at, _)| &id[at..]);
-    let fitting = parts.into_iter().find(|rest| length(rest) < room);
+    let fitting = parts.into_iter().find(|rest| length(rest) < width);
     let shortened = match fitting {
         Some(rest) => format!("…{rest}"),
-        None => id.chars().take(room - 1).chain(['…']).collect(),
+        None => id.chars().take(width - 1).chain(['…']).collect(),
     };
     format!("  {shortened}")
 }
@@ -115,8 +115,8 @@ mod tests {
 
     #[test]
     fn nothing_is_said_of_what_is_left_before_it_is_known() {
-        let begun = Told { left: None, doing: Some((Stage::Peaks, "", 0.3)), ..told() };
-        assert_eq!(begun.line(60), "3/8 cases, 1:02  finding the device's peaks");
+        let started = Told { left: None, doing: Some((Stage::Peaks, "", 0.3)), ..told() };
+        assert_eq!(started.line(60), "3/8 cases, 1:02  finding the device's peaks");
         assert_eq!(Told { doing: None, left: None, ..told() }.line(80), "3/8 cases, 1:02");
         assert_eq!(Told { done: 0, of: 0, ..Told::default() }.line(120).chars().count(), 36);
     }

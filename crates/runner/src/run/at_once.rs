@@ -1,4 +1,4 @@
-//! Groups that the devices of a fleet measure at the same time: a lane for each device, and one desk.
+//! Concurrent measurement of a fleet: one thread per device, and one record writer.
 
 use super::company::{Company, probe};
 use super::crew::Crew;
@@ -13,29 +13,29 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// How often it is asked whether to stop.
+/// Poll interval for interrupts.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// What became of what was measured at the same time.
+/// Result of the concurrent measurement.
 #[derive(Default)]
 pub struct AtOnce {
-    /// What a reader should know.
+    /// Notes for the reader of the results.
     pub notes: Vec<String>,
-    /// Devices for which workers can no longer be had, and why.
+    /// Devices whose workers failed, with the error.
     pub lost: Vec<(Device, WorkerError)>,
-    /// The fleets whose devices had lanes.
+    /// Fleets that were measured concurrently.
     fleets: Vec<Vec<Device>>,
 }
 
 impl AtOnce {
-    /// Whether a group is not to be measured by itself: it has had its turn, or its device is lost.
+    /// True if the group needs no sequential measurement: it was measured concurrently, or its device is lost.
     pub fn has_seen_to(&self, plan: &Plan, group: &Group) -> bool {
         let entry = plan.entry(group);
-        let had_a_turn = plan.may_have_company(group) && self.fleets.contains(&entry.fleet);
-        had_a_turn || self.lost.iter().any(|(device, _)| *device == entry.device)
+        let was_measured = plan.may_have_company(group) && self.fleets.contains(&entry.fleet);
+        was_measured || self.lost.iter().any(|(device, _)| *device == entry.device)
     }
 
-    /// Why the run ends early, where workers can no longer be had: of which of several devices.
+    /// Error that ended the run early, if workers failed; for a fleet with the names of the devices.
     pub fn stopped(mut self) -> Option<WorkerError> {
         if self.fleets.is_empty() {
             return self.lost.pop().map(|(_, why)| why);
@@ -44,78 +44,85 @@ impl AtOnce {
     }
 }
 
-/// Has everything measured that the devices of fleets can measure at the same time, one fleet after the other. Nothing
-/// of one where only one device has something to do, or where another executor cannot be had.
-pub fn measure(crew: &Crew<'_>, desk: &mut Desk<'_>) -> AtOnce {
-    let mut at_once = AtOnce::default();
-    let fleets: BTreeSet<&[Device]> = crew.plan.entries().iter().map(|entry| &entry.fleet[..]).collect();
+/// Measures all groups that the devices of a fleet can measure concurrently, one fleet after the other. Skips a fleet
+/// if only one device has work, or if the executor does not support concurrent devices.
+pub fn measure(dispatcher: &Crew<'_>, writer: &mut Desk<'_>) -> AtOnce {
+    let mut run = AtOnce::default();
+    let fleets: BTreeSet<&[Device]> = dispatcher.plan.entries().iter().map(|entry| &entry.fleet[..]).collect();
     for fleet in fleets.into_iter().filter(|fleet| !fleet.is_empty()) {
         let mut queues: BTreeMap<Device, VecDeque<&Group>> = BTreeMap::new();
-        for group in crew.plan.drawn() {
-            let entry = crew.plan.entry(group);
-            if entry.fleet == fleet && crew.plan.may_have_company(group) && !desk.is_complete(group) {
+        for group in dispatcher.plan.drawn() {
+            let entry = dispatcher.plan.entry(group);
+            if entry.fleet == fleet && dispatcher.plan.may_have_company(group) && !writer.is_complete(group) {
                 queues.entry(entry.device).or_default().push_back(group);
             }
         }
-        let executors = queues.keys().map(|_| crew.executor.another(queues.len()));
+        let executors = queues.keys().map(|_| dispatcher.executor.another(queues.len()));
         let executors: Option<Vec<Box<dyn Executor + Send>>> = executors.collect();
-        if let Some(executors) = executors.filter(|executors| executors.len() > 1 && !desk.interrupted()) {
-            let (company, lost) = of_fleet(crew, desk, queues, executors);
-            at_once.notes.extend(company.notes());
-            at_once.lost.extend(lost);
-            at_once.fleets.push(fleet.to_vec());
+        if let Some(executors) = executors.filter(|executors| executors.len() > 1 && !writer.interrupted()) {
+            let (interference, lost) = of_fleet(dispatcher, writer, queues, executors);
+            run.notes.extend(interference.notes());
+            run.lost.extend(lost);
+            run.fleets.push(fleet.to_vec());
         }
     }
-    at_once
+    run
 }
 
-/// Probes company, and then has each device measure its queue.
+/// Probes the interference between devices, then lets each device measure its queue.
 fn of_fleet(
-    crew: &Crew<'_>,
-    desk: &mut Desk<'_>,
+    dispatcher: &Crew<'_>,
+    writer: &mut Desk<'_>,
     queues: BTreeMap<Device, VecDeque<&Group>>,
     executors: Vec<Box<dyn Executor + Send>>,
 ) -> (Company, Vec<(Device, WorkerError)>) {
     let stop = AtomicBool::new(false);
-    let (voice, said) = channel();
+    let (sender, messages) = channel();
     std::thread::scope(|scope| {
         let mut lanes = BTreeMap::new();
         for ((device, queue), executor) in queues.into_iter().zip(executors) {
-            let (orders, given) = channel();
-            let (found, voice, stop) = (crew.devices.of(device), voice.clone(), &stop);
+            let (commands, receiver) = channel();
+            let (found, sender, stop) = (dispatcher.devices.of(device), sender.clone(), &stop);
             let thread = std::thread::Builder::new();
-            let started = thread.spawn_scoped(scope, move || work(found, executor, given, voice, stop));
+            let started = thread.spawn_scoped(scope, move || work(found, executor, receiver, sender, stop));
             let lost = started.err().map(WorkerError::Spawn);
-            lanes.insert(device, Lane { orders, queue, at_work: None, lost });
+            lanes.insert(device, Lane { orders: commands, queue, at_work: None, lost });
         }
-        drop(voice);
-        desk.hold_back();
-        let mut fleet = Fleet { crew, said, stop: &stop, lanes, company: Company::default(), stages: BTreeMap::new() };
+        drop(sender);
+        writer.hold_back();
+        let mut fleet = Fleet {
+            crew: dispatcher,
+            said: messages,
+            stop: &stop,
+            lanes,
+            company: Company::default(),
+            stages: BTreeMap::new(),
+        };
         fleet.shortest_first();
-        if !crew.untimed {
-            fleet.probe(desk);
+        if !dispatcher.untimed {
+            fleet.probe(writer);
         }
-        fleet.measure(desk);
-        desk.hold_nothing_back();
+        fleet.measure(writer);
+        writer.hold_nothing_back();
         let lost = fleet.lanes.into_iter().filter_map(|(device, lane)| Some((device, lane.lost?))).collect();
         (fleet.company, lost)
     })
 }
 
-/// A device's lane, as the run sees it.
+/// State of one device of the fleet, as the run sees it.
 struct Lane<'a> {
     orders: Sender<Order>,
     queue: VecDeque<&'a Group>,
     at_work: Option<AtWork>,
-    /// Why it cannot go on.
+    /// Error after which the device is not used.
     lost: Option<WorkerError>,
 }
 
-/// What a lane is at.
+/// Assignment that a device is measuring.
 struct AtWork {
-    /// Whether others were at work, or about to be, when it began.
+    /// True if other devices had work when it started.
     company: bool,
-    /// Bytes of the host's memory.
+    /// Bytes of host memory.
     need: u64,
 }
 
@@ -131,33 +138,34 @@ struct Fleet<'a, 'c> {
     stop: &'a AtomicBool,
     lanes: BTreeMap<Device, Lane<'a>>,
     company: Company,
-    /// What is being touched, device by device.
+    /// Current case and stage per device.
     stages: BTreeMap<Device, (CaseId, Stage)>,
 }
 
 impl<'a> Fleet<'a, '_> {
-    /// All devices at the same time, so that they open what they probe with together, and then each by itself: what the
-    /// host makes of times shows in the difference.
-    fn probe(&mut self, desk: &mut Desk<'_>) {
+    /// Measures a probe on all devices concurrently, then on each in isolation. In the first round all devices prepare
+    /// their probes in parallel. The difference is the interference through the host.
+    fn probe(&mut self, writer: &mut Desk<'_>) {
         let devices: Vec<Device> = self.lanes.keys().copied().collect();
-        let alone = devices.iter().map(|&device| vec![device]);
-        for who in std::iter::once(devices.clone()).chain(alone) {
-            let beside = who.len() > 1;
-            for &device in &who {
-                self.begin_probe(device, desk, beside);
+        let isolated = devices.iter().map(|&device| vec![device]);
+        for active in std::iter::once(devices.clone()).chain(isolated) {
+            let concurrent = active.len() > 1;
+            for &device in &active {
+                self.begin_probe(device, writer, concurrent);
             }
-            let mut found = self.records(desk);
-            if desk.interrupted() {
+            let mut found = self.records(writer);
+            if writer.interrupted() {
                 return;
             }
-            for device in who {
+            for device in active {
                 let margin = self.crew.floors[&device].margin(self.margin(device));
-                self.company.found(device, margin, found.remove(&device), beside);
+                self.company.found(device, margin, found.remove(&device), concurrent);
             }
         }
     }
 
-    /// Each device begins with its shortest group, whose preparation nothing hides: that of others is made meanwhile.
+    /// Moves the shortest group of each device to the front. Preparation of the first group is not overlapped with a
+    /// measurement; that of later groups is.
     fn shortest_first(&mut self) {
         let devices: Vec<Device> = self.lanes.keys().copied().collect();
         for device in devices {
@@ -170,12 +178,13 @@ impl<'a> Fleet<'a, '_> {
         }
     }
 
-    /// The shortest group of a device shows best what the host does to it, and takes least.
-    fn begin_probe(&mut self, device: Device, desk: &Desk<'_>, beside: bool) {
+    /// Starts the probe on the shortest group of a device: it is the most sensitive to the host, and the fastest to
+    /// measure.
+    fn begin_probe(&mut self, device: Device, writer: &Desk<'_>, concurrent: bool) {
         let Some(shortest) = self.shortest(device) else { return };
-        let assignment = self.crew.assignment(shortest, desk, beside);
+        let assignment = self.crew.assignment(shortest, writer, concurrent);
         if let Some(order) = probe(assignment, self.crew.plan.entry(shortest).timeout) {
-            self.give(device, order, AtWork { company: beside, need: 0 });
+            self.give(device, order, AtWork { company: concurrent, need: 0 });
         }
     }
 
@@ -190,24 +199,24 @@ impl<'a> Fleet<'a, '_> {
         self.shortest(device).map_or(0.0, |group| self.crew.plan.entry(group).timing.margin)
     }
 
-    /// The records of the probes that the lanes are at, which nobody else hears of. Who is done begins again until
-    /// all have been done once, so that none is alone while it measures.
-    fn records(&mut self, desk: &mut Desk<'_>) -> BTreeMap<Device, Record> {
+    /// Collects the probe records, which are not forwarded to the listener. A device that finishes early repeats its
+    /// probe until all have finished once, so that each is measured concurrently.
+    fn records(&mut self, writer: &mut Desk<'_>) -> BTreeMap<Device, Record> {
         let probed = self.lanes.values().filter(|lane| lane.at_work.is_some()).count();
         let (mut found, mut done_once) = (BTreeMap::new(), BTreeSet::new());
         while self.is_at_work() {
-            let Some(Said { device, word }) = self.next(desk) else { continue };
+            let Some(Said { device, word }) = self.next(writer) else { continue };
             match word {
                 Word::Heard(Event::Ended(record)) if done_once.len() < probed => {
                     found.insert(device, *record);
                 }
                 Word::Heard(Event::Ended(_)) => {}
-                Word::Heard(event) => self.pass_on(device, event, desk),
+                Word::Heard(event) => self.pass_on(device, event, writer),
                 Word::Done(done) => {
-                    self.end(device, done, desk);
+                    self.end(device, done, writer);
                     done_once.insert(device);
-                    if done_once.len() < probed && !desk.interrupted() {
-                        self.begin_probe(device, desk, true);
+                    if done_once.len() < probed && !writer.interrupted() {
+                        self.begin_probe(device, writer, true);
                     }
                 }
             }
@@ -215,60 +224,61 @@ impl<'a> Fleet<'a, '_> {
         found
     }
 
-    /// Every lane has its groups measured, and each record is on disk before anything else is heard.
-    fn measure(&mut self, desk: &mut Desk<'_>) {
-        let room = Room::of_host();
+    /// Lets every device measure its queue. Each record is on disk before the next message is handled.
+    fn measure(&mut self, writer: &mut Desk<'_>) {
+        let budget = Room::of_host();
         loop {
             let devices: Vec<Device> = self.lanes.keys().copied().collect();
             for device in devices {
-                while !desk.interrupted() && self.begin_next(device, &room, desk) {}
+                while !writer.interrupted() && self.begin_next(device, &budget, writer) {}
             }
             if !self.is_at_work() {
                 return;
             }
-            let Some(Said { device, word }) = self.next(desk) else { continue };
+            let Some(Said { device, word }) = self.next(writer) else { continue };
             match word {
                 Word::Heard(Event::Ended(mut record)) => {
-                    let in_company = self.lanes[&device].at_work.as_ref().is_some_and(|work| work.company);
-                    if in_company {
+                    let is_concurrent = self.lanes[&device].at_work.as_ref().is_some_and(|work| work.company);
+                    if is_concurrent {
                         self.company.warn(&mut record);
                     }
-                    desk.take(*record);
+                    writer.take(*record);
                 }
-                Word::Heard(event) => self.pass_on(device, event, desk),
-                Word::Done(done) => self.end(device, done, desk),
+                Word::Heard(event) => self.pass_on(device, event, writer),
+                Word::Done(done) => self.end(device, done, writer),
             }
         }
     }
 
-    /// Gives a lane the first group of its queue that the host has room for. Whether there was one that no worker had
-    /// to measure, so that the lane is still free.
-    fn begin_next(&mut self, device: Device, room: &Room, desk: &mut Desk<'_>) -> bool {
+    /// Starts the first queued group of a device that fits into host memory. Returns true if it required no worker, so
+    /// that the device is still free.
+    fn begin_next(&mut self, device: Device, budget: &Room, writer: &mut Desk<'_>) -> bool {
         if self.lanes.get(&device).is_none_or(|lane| lane.at_work.is_some() || lane.lost.is_some()) {
             return false;
         }
         let (plan, devices) = (self.crew.plan, self.crew.devices);
         let needs: Vec<u64> = self.lanes.values().filter_map(|lane| Some(lane.at_work.as_ref()?.need)).collect();
-        let company = self.lanes.iter().any(|(other, lane)| *other != device && lane.has_more());
-        let fits = |group: &&Group| room.admits(need(group, plan, devices), &needs);
+        let is_concurrent = self.lanes.iter().any(|(other, lane)| *other != device && lane.has_more());
+        let fits = |group: &&Group| budget.admits(need(group, plan, devices), &needs);
         let first = |lane: &mut Lane<'a>| lane.queue.remove(lane.queue.iter().position(fits)?);
         let Some(group) = self.lanes.get_mut(&device).and_then(first) else { return false };
-        desk.begin(group, device);
+        writer.begin(group, device);
         let next = self.lanes[&device].queue.front().copied();
-        let next = self.crew.next(group, next, desk);
-        let assignment = Assignment { next, ..self.crew.assignment(group, desk, company) };
+        let next = self.crew.next(group, next, writer);
+        let assignment = Assignment { next, ..self.crew.assignment(group, writer, is_concurrent) };
         if assignment.cases.is_empty() {
-            desk.tell(device);
+            writer.tell(device);
             return true;
         }
         let order = Order { assignment, timeout: plan.entry(group).timeout };
-        self.give(device, order, AtWork { company, need: need(group, plan, devices) });
+        self.give(device, order, AtWork { company: is_concurrent, need: need(group, plan, devices) });
         false
     }
 
     fn give(&mut self, device: Device, order: Order, work: AtWork) {
         let Some(lane) = self.lanes.get_mut(&device) else { return };
-        // A lane listens until its orders end, so that one that does not has panicked, and the scope will tell.
+        // A device thread receives until its commands end. A failed send means that it panicked; the scope propagates
+        // the panic.
         if lane.lost.is_none() && lane.orders.send(order).is_ok() {
             lane.at_work = Some(work);
         }
@@ -278,33 +288,33 @@ impl<'a> Fleet<'a, '_> {
         self.lanes.values().any(|lane| lane.at_work.is_some())
     }
 
-    /// What is said next, if anything is before it is time to look whether to stop.
-    fn next(&mut self, desk: &Desk<'_>) -> Option<Said> {
-        let said = self.said.recv_timeout(GLANCE);
-        if desk.interrupted() {
+    /// Returns the next message, or `None` after the poll interval.
+    fn next(&mut self, writer: &Desk<'_>) -> Option<Said> {
+        let message = self.said.recv_timeout(GLANCE);
+        if writer.interrupted() {
             self.stop.store(true, Ordering::Relaxed);
         }
-        if matches!(said, Err(RecvTimeoutError::Disconnected)) {
-            // Every lane has panicked, which the scope tells.
+        if matches!(message, Err(RecvTimeoutError::Disconnected)) {
+            // Every device thread panicked; the scope propagates the panic.
             self.lanes.values_mut().for_each(|lane| lane.at_work = None);
         }
-        said.ok()
+        message.ok()
     }
 
-    fn pass_on(&mut self, device: Device, event: Event, desk: &mut Desk<'_>) {
+    fn pass_on(&mut self, device: Device, event: Event, writer: &mut Desk<'_>) {
         if let Event::Touched { case, stage } = &event {
             self.stages.insert(device, (case.clone(), *stage));
-            desk.listener.hear(Event::AtWork(self.stages.values().cloned().collect()));
-            desk.listener.hear(event);
+            writer.listener.hear(Event::AtWork(self.stages.values().cloned().collect()));
+            writer.listener.hear(event);
         }
     }
 
-    fn end(&mut self, device: Device, done: Result<(), WorkerError>, desk: &mut Desk<'_>) {
+    fn end(&mut self, device: Device, done: Result<(), WorkerError>, writer: &mut Desk<'_>) {
         if let Some(lane) = self.lanes.get_mut(&device) {
             (lane.at_work, lane.lost) = (None, done.err());
         }
         self.stages.remove(&device);
-        desk.tell(device);
-        desk.listener.hear(Event::AtWork(self.stages.values().cloned().collect()));
+        writer.tell(device);
+        writer.listener.hear(Event::AtWork(self.stages.values().cloned().collect()));
     }
 }

@@ -1,10 +1,10 @@
-//! Whether times that stand side by side were read from one clock.
+//! Detection of times in one table that were read from different clocks.
 
 use calorimeter_case::Record;
 use std::collections::BTreeMap;
 
-/// A line for each implementation in a regime of a device that was timed by several clocks: a run may have been resumed where
-/// one of them is missing, and a table shows their times as if they were one quantity.
+/// Returns a note per implementation, regime and device that was timed by several clocks. This happens if a run is
+/// resumed where a clock is missing; a table would show the times as one quantity.
 pub fn mixed(records: &[Record]) -> Vec<String> {
     let mut timed: BTreeMap<String, BTreeMap<&str, u64>> = BTreeMap::new();
     for record in records.iter().filter(|record| record.time.time_ns.is_some()) {
@@ -17,7 +17,7 @@ pub fn mixed(records: &[Record]) -> Vec<String> {
     let line = |(subject, clocks): (String, BTreeMap<&str, u64>)| {
         let clocks: Vec<String> = clocks.into_iter().map(|(clock, cases)| format!("{clock} ({cases})")).collect();
         format!(
-            "{subject} was timed by several clocks, {}, whose times are not one quantity: measure again with one clock, or \
+            "{subject} was timed by several clocks, {}, whose times are not comparable: measure again with one clock, or \
              compare time_with_gaps_ns where both have it and neither is launch_bound",
             clocks.join(" and ")
         )
@@ -48,9 +48,9 @@ mod tests {
         records.push(untimed);
         assert_eq!(mixed(&records), [""; 0]);
         records.push(events);
-        let told = mixed(&records);
-        assert_eq!(told.len(), 1);
+        let notes = mixed(&records);
+        assert_eq!(notes.len(), 1);
         let expected = "native on cpu in device-cold was timed by several clocks, cuda-events (1) and cupti (2), whose";
-        assert!(told[0].starts_with(expected), "{told:?}");
+        assert!(notes[0].starts_with(expected), "{notes:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! What company does to times: the same work alone on a device, and while the others of its host work, too.
+//! Interference probe: one case in isolation, and with all other devices busy.
 
 use super::lanes::Order;
 use crate::worker::{AssignedCase, Assignment};
@@ -8,7 +8,7 @@ use calorimeter_timing::Options;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What was probed on each device, alone and in company, and what follows for what is measured there.
+/// Interference measured on each device.
 #[derive(Default)]
 pub struct Company(BTreeMap<Device, Probe>);
 
@@ -18,7 +18,7 @@ struct Probe {
     beside: Option<Record>,
 }
 
-/// How many times as long something took in company.
+/// Ratio of the concurrent to the isolated time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Factor {
     factor: f64,
@@ -27,13 +27,13 @@ struct Factor {
 }
 
 impl Company {
-    /// Keeps what a device found alone, or in company, where a difference within the margin is none.
-    pub fn found(&mut self, device: Device, margin: f64, record: Option<Record>, beside: bool) {
+    /// Adds the probe record of a device, isolated or concurrent. Differences within the margin do not count.
+    pub fn found(&mut self, device: Device, margin: f64, record: Option<Record>, concurrent: bool) {
         let probe = self.0.entry(device).or_insert(Probe { margin, alone: None, beside: None });
-        *(if beside { &mut probe.beside } else { &mut probe.alone }) = record;
+        *(if concurrent { &mut probe.beside } else { &mut probe.alone }) = record;
     }
 
-    /// Says of a record that was measured in company what a reader should know.
+    /// Adds warnings to a record that was measured concurrently.
     pub fn warn(&self, record: &mut Record) {
         if !record.is_ok() || record.time.time_ns.is_none() {
             return;
@@ -41,19 +41,19 @@ impl Company {
         let device = record.case.device;
         if let Some(factor) = self.0.get(&device).and_then(Probe::changed) {
             record.warn(format!(
-                "other devices of this host were at work, beside which the probe of {device} takes {:.3} times as long \
-                 as alone",
+                "other devices of this host were busy, which changes the time of the probe of {device} by a factor \
+                 of {:.3}",
                 factor.factor
             ));
         }
         if record.time.launch_bound == Some(true) {
             record.warn(
-                "it is launch-bound, and the host launched for other devices, too: its gaps may be longer than alone",
+                "launch-bound while the host also launched for other devices: gaps may be longer than in isolation",
             );
         }
     }
 
-    /// What was found, in a line for each device.
+    /// Notes, one per device.
     pub fn notes(&self) -> Vec<String> {
         self.0.iter().map(|(device, probe)| format!("{device}: {}", probe.note())).collect()
     }
@@ -62,13 +62,13 @@ impl Company {
 impl Probe {
     fn factor(&self) -> Option<Factor> {
         let time = |record: &Option<Record>| record.as_ref()?.time.time_ns;
-        let (alone, beside) = (time(&self.alone)?, time(&self.beside)?);
+        let (isolated, concurrent) = (time(&self.alone)?, time(&self.beside)?);
         let ends = |time: Estimate| Some((time.lo?, time.hi?));
-        let ((least, most), (lo, hi)) = (ends(alone)?, ends(beside)?);
-        Some(Factor { factor: beside.median / alone.median, lo: lo / most, hi: hi / least })
+        let ((min, max), (lo, hi)) = (ends(isolated)?, ends(concurrent)?);
+        Some(Factor { factor: concurrent.median / isolated.median, lo: lo / max, hi: hi / min })
     }
 
-    /// The factor, if it is beyond the margin for certain.
+    /// Slowdown factor, if its interval is outside the margin.
     fn changed(&self) -> Option<Factor> {
         let is_certain = |factor: &Factor| {
             !matches!(Verdict::of(Some(factor.lo), Some(factor.hi), self.margin), Verdict::Same | Verdict::Unclear)
@@ -82,22 +82,20 @@ impl Probe {
                 let outcome = &record.as_ref()?.outcome;
                 outcome.reason.as_ref().map(|reason| format!("{}, {reason}", outcome.status))
             });
-            let why = why.unwrap_or_else(|| "it has no time".into());
-            return format!(
-                "nobody knows what company of other devices does to its times: the probe ended without one: {why}"
-            );
+            let why = why.unwrap_or_else(|| "no time".into());
+            return format!("interference from other devices unknown: the probe produced no time: {why}");
         };
-        let figures = format!("took {factor:.3} times as long ({lo:.3} to {hi:.3}) beside the other devices as alone");
-        let follows = match self.changed() {
-            Some(_) => "; what was measured in company carries a warning",
+        let figures = format!("took {factor:.3} times as long ({lo:.3} to {hi:.3}) while other devices were busy");
+        let consequence = match self.changed() {
+            Some(_) => "; concurrent measurements carry a warning",
             None => "",
         };
-        let what = self.alone.as_ref().map_or("the probe", |record| &*record.case.id);
-        format!("{what} {figures}{follows}")
+        let case = self.alone.as_ref().map_or("the probe", |record| &*record.case.id);
+        format!("{case} {figures}{consequence}")
     }
 }
 
-/// A probe of what company does: the first case of a group, alone in its process and soon done.
+/// Command for the interference probe: the first case of a group, without its baseline and with short time limits.
 pub fn probe(assignment: Assignment, timeout: Duration) -> Option<Order> {
     let timing = assignment.timing.clone()?;
     let AssignedCase { case, sets, .. } = assignment.cases.first()?.clone();
@@ -112,7 +110,7 @@ pub fn probe(assignment: Assignment, timeout: Duration) -> Option<Order> {
     Some(Order { assignment: Assignment { cases, timing: Some(timing), is_probe: true, ..assignment }, timeout })
 }
 
-/// A probe takes about this long.
+/// Approximate duration of a probe.
 const SOON: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
@@ -127,24 +125,24 @@ mod tests {
         record
     }
 
-    fn company(beside: Record) -> Company {
+    fn company(concurrent: Record) -> Company {
         let mut company = Company::default();
         company.found(Device::Cuda(1), 0.02, Some(record(100.0)), false);
-        company.found(Device::Cuda(1), 0.02, Some(beside), true);
+        company.found(Device::Cuda(1), 0.02, Some(concurrent), true);
         company
     }
 
     #[test]
     fn company_that_changes_times_by_more_than_the_margin_is_flagged() {
-        for (beside, warnings) in [(100.0, 0), (103.0, 0), (110.0, 1), (90.0, 1)] {
-            let company = company(record(beside));
+        for (time, warnings) in [(100.0, 0), (103.0, 0), (110.0, 1), (90.0, 1)] {
+            let company = company(record(time));
             let mut measured = record(50.0);
             company.warn(&mut measured);
-            assert_eq!(measured.outcome.warnings.len(), warnings, "{beside}");
+            assert_eq!(measured.outcome.warnings.len(), warnings, "{time}");
             let note = &company.notes()[0];
-            let says = format!("cuda:1: a/case took {:.3} times as long (", beside / 100.0);
-            assert!(note.starts_with(&says), "{note}");
-            assert_eq!(note.ends_with("carries a warning"), warnings > 0, "{note}");
+            let expected = format!("cuda:1: a/case took {:.3} times as long (", time / 100.0);
+            assert!(note.starts_with(&expected), "{note}");
+            assert_eq!(note.ends_with("carry a warning"), warnings > 0, "{note}");
         }
     }
 
@@ -154,7 +152,7 @@ mod tests {
         let mut bound = record(50.0);
         bound.time.launch_bound = Some(true);
         company.warn(&mut bound);
-        assert!(bound.outcome.warnings[0].starts_with("it is launch-bound"));
+        assert!(bound.outcome.warnings[0].starts_with("launch-bound"));
         let mut failed = Record::without_time(record(1.0).case, Status::Failed, "for a reason");
         company.warn(&mut failed);
         assert!(failed.outcome.warnings.is_empty());
@@ -163,7 +161,7 @@ mod tests {
     #[test]
     fn a_probe_without_a_time_says_that_nobody_knows() {
         let company = company(Record::without_time(record(1.0).case, Status::Crashed, "it was killed"));
-        let says = "the probe ended without one: crashed, it was killed";
-        assert!(company.notes()[0].ends_with(says), "{:?}", company.notes());
+        let expected = "the probe produced no time: crashed, it was killed";
+        assert!(company.notes()[0].ends_with(expected), "{:?}", company.notes());
     }
 }

@@ -1,4 +1,5 @@
-//! Where a run that goes on may write: its folder has links, its journal names folders, and both may come from somebody else.
+//! Containment of a resumed run. Its folder may contain links and its journal may name folders; both may come from
+//! another user.
 
 use super::Place;
 use calorimeter_case::{Mode, Record};
@@ -6,45 +7,45 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// Exchanges folders for exports that lie outside the working directory and the run's own surroundings for folders in that of the
-/// run; answers what to say of it.
+/// Redirects exports that lie outside the working directory and the parent of the run's folder into that folder;
+/// returns notes.
 pub fn keep_within(records: &mut [Record], place: &Place) -> Vec<String> {
-    let (mut notes, mut told_of) = (Vec::new(), HashSet::new());
+    let (mut notes, mut reported) = (Vec::new(), HashSet::new());
     let exports = records.iter_mut().filter_map(|record| record.case.export.as_mut());
-    for told in exports.flat_map(|export| [&mut export.csv_path, &mut export.metrics_dir]).flatten() {
-        let path = Path::new(&*told);
-        if told.contains("://") || is_within(path, &place.dir) {
+    for path_text in exports.flat_map(|export| [&mut export.csv_path, &mut export.metrics_dir]).flatten() {
+        let path = Path::new(&*path_text);
+        if path_text.contains("://") || is_within(path, &place.dir) {
             continue;
         }
         let inside = place.dir.join(path.file_name().unwrap_or_default());
-        if told_of.insert(told.clone()) {
+        if reported.insert(path_text.clone()) {
             notes.push(format!(
-                "what belongs into {told} is in {}: a journal that is resumed may come from somebody else, and does not lead \
-                 out of the working directory and the folder of its run",
+                "exports for {path_text} are in {}: a resumed journal may come from another user and must not write \
+                 outside the working directory and the folder of its run",
                 inside.display()
             ));
         }
-        *told = inside.display().to_string();
+        *path_text = inside.display().to_string();
     }
     notes
 }
 
-/// Whether a path stays in the working directory or in the folder that holds the run's, its links followed.
+/// True if a path, with links resolved, is below the working directory or the parent of the run's folder.
 fn is_within(path: &Path, dir: &Path) -> bool {
     let leads_out = path.components().any(|part| part == Component::ParentDir);
-    let beside = std::path::absolute(dir).ok().and_then(|dir| Some(dir.parent()?.to_owned()));
-    let here = [Some(PathBuf::from(".")), beside];
-    !leads_out && here.iter().flatten().any(|folder| real(path).starts_with(real(folder)))
+    let parent = std::path::absolute(dir).ok().and_then(|dir| Some(dir.parent()?.to_owned()));
+    let allowed = [Some(PathBuf::from(".")), parent];
+    !leads_out && allowed.iter().flatten().any(|folder| real(path).starts_with(real(folder)))
 }
 
-/// A path without its links, as far as it is there.
+/// Absolute path with links resolved in the part that exists.
 fn real(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let real = |part: &Path| Some(fs::canonicalize(part).ok()?.join(path.strip_prefix(part).ok()?));
     path.ancestors().find_map(real).unwrap_or(path)
 }
 
-/// A link below the folder of the run that leads out of it, or a folder of tables that does: they would be written through.
+/// Returns a link below the run's folder, or a table folder, that leads elsewhere; files would be written through it.
 pub fn link_out(place: &Place) -> Option<PathBuf> {
     let tables = [Mode::Inference, Mode::Training].map(|mode| place.output_dir.join(mode.name()));
     let leads_out = |link: &PathBuf, folder: &Path| {

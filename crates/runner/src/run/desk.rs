@@ -1,4 +1,4 @@
-//! Where a run's records arrive: each is put on disk, then told.
+//! Writer of records: appends each to the journal, then notifies the listener.
 
 use crate::host::now;
 use crate::plan::{Group, PlannedCase};
@@ -7,28 +7,29 @@ use calorimeter_case::{CaseId, Device, Record, Status};
 use calorimeter_sinks::{Journal, SinkError};
 use std::collections::{BTreeMap, HashMap};
 
-/// Puts each record on disk, then tells of it.
+/// Appends each record to the journal, then notifies the listener.
 pub struct Desk<'a> {
     pub journal: Journal,
-    /// Without their series, which are on disk.
+    /// Records without their series, which are on disk.
     pub records: Vec<Record>,
-    /// How the cases ended that ended in an earlier part of the run.
+    /// Status of cases that an earlier part of the run finished.
     earlier: HashMap<CaseId, Status>,
     pub listener: &'a mut dyn Listener,
-    /// When the turn of the group came that a device measures.
+    /// Start time of the current group of each device.
     turns: BTreeMap<Device, String>,
-    /// What is on disk and not told yet, device by device, where devices work at the same time: whoever reads along
-    /// sees the cases that are compared beside each other.
+    /// Events of records on disk that are not sent yet, per device. Buffering keeps the cases of a group adjacent in
+    /// the output when several devices are busy.
     untold: BTreeMap<Device, Vec<Event>>,
     holds_back: bool,
-    /// Why records can no longer be put on disk.
+    /// Error after which no records are written.
     pub error: Option<SinkError>,
 }
 
 impl<'a> Desk<'a> {
-    /// One with the records of an earlier part of the run; tells that a run of so many cases begins.
+    /// Creates a writer with the records of an earlier part of the run; sends the event that a run of `cases` cases
+    /// starts.
     pub fn new(journal: Journal, mut records: Vec<Record>, cases: usize, listener: &'a mut dyn Listener) -> Self {
-        // A list that doubles when it is full holds twice what it needs.
+        // Exact capacity: a vector that grows by doubling may allocate twice the memory.
         records.reserve_exact(cases.saturating_sub(records.len()));
         let earlier: HashMap<CaseId, Status> =
             records.iter().map(|record| (record.case.id.clone(), record.outcome.status)).collect();
@@ -37,28 +38,28 @@ impl<'a> Desk<'a> {
         Self { journal, records, earlier, listener, turns, untold, holds_back: false, error: None }
     }
 
-    /// Whether an earlier part of the run has ended every case of a group.
+    /// True if an earlier part of the run finished every case of the group.
     pub fn is_complete(&self, group: &Group) -> bool {
         group.cases().iter().all(|planned| self.earlier.contains_key(planned.id()))
     }
 
-    /// From now on records are told when those of their group are complete, until [`Self::hold_nothing_back`].
+    /// Buffers events until their group is complete; ends with [`Self::hold_nothing_back`].
     pub fn hold_back(&mut self) {
         self.holds_back = true;
     }
 
-    /// Tells everything that is on disk, and each record from now on as it comes.
+    /// Sends all buffered events and stops buffering.
     pub fn hold_nothing_back(&mut self) {
         self.holds_back = false;
         std::mem::take(&mut self.untold).into_values().flatten().for_each(|event| self.listener.hear(event));
     }
 
-    /// Tells of the records of a device whose group is complete.
+    /// Sends the buffered events of a device, whose group is complete.
     pub fn tell(&mut self, device: Device) {
         self.untold.remove(&device).into_iter().flatten().for_each(|event| self.listener.hear(event));
     }
 
-    /// Begins a group of a device: what is known not to run is recorded without asking it.
+    /// Starts a group of a device. Unsupported cases are recorded immediately.
     pub fn begin(&mut self, group: &Group, device: Device) {
         self.turns.insert(device, now().to_rfc3339());
         let refused = |planned: &PlannedCase| {
@@ -68,13 +69,13 @@ impl<'a> Desk<'a> {
         group.cases().iter().filter_map(refused).for_each(|record| self.take(record));
     }
 
-    /// Whether a case is still to be measured, or again: what was measured in an earlier part of the run is measured
-    /// beside the rest of its group, since arms must alternate to be compared.
+    /// True if a case must be measured. Successful cases of an earlier part are measured again with the remainder of
+    /// their group, because comparisons require interleaving.
     pub fn wants(&self, case: &CaseId) -> bool {
         self.earlier.get(case).is_none_or(|status| *status == Status::Ok)
     }
 
-    /// Takes a record, unless an earlier part of the run has one of the same case.
+    /// Writes a record, unless an earlier part of the run has one of the case.
     pub fn take(&mut self, mut record: Record) {
         if self.earlier.contains_key(&record.case.id) || self.error.is_some() {
             return;
@@ -99,7 +100,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Each record of a group came from its worker with a copy of the baseline's id of its own.
+    /// Shares the baseline's id between the records of a group; each arrives from its worker with its own copy.
     fn share_baseline(&self, record: &mut Record) {
         let (Some(speedup), Some(last)) = (&mut record.speedup, self.records.last()) else { return };
         let known = [Some(&last.case.id), last.speedup.as_ref().map(|speedup| &speedup.vs)];

@@ -1,4 +1,4 @@
-//! Why a run cannot start or go on.
+//! Errors of a run.
 
 use crate::clock_lock::LockError;
 use crate::devices::DeviceError;
@@ -8,72 +8,76 @@ use crate::worker::WorkerError;
 use calorimeter_sinks::SinkError;
 use std::path::PathBuf;
 
-/// Why a run cannot start or go on.
+/// Error that prevents a run from starting or continuing.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// A configuration file is wrong.
+    /// A configuration file is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A device is not there.
+    /// A device is missing.
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// Results cannot be written or read.
     #[error(transparent)]
     Sink(#[from] SinkError),
-    /// Workers cannot be had.
+    /// Workers cannot be started.
     #[error(transparent)]
     Worker(#[from] WorkerError),
-    /// Somebody else uses the device.
+    /// Other processes use the device.
     #[error("--require-idle: {device} is in use: {others}")]
     Busy {
-        /// The device.
+        /// Device.
         device: String,
-        /// Who.
+        /// Other users.
         others: String,
     },
-    /// Nothing tells who uses the device.
-    #[error("--require-idle: nobody knows who else uses {device}: {why}")]
+    /// The users of the device cannot be determined.
+    #[error("--require-idle: cannot determine other users of {device}: {why}")]
     Unwatched {
-        /// The device.
+        /// Device.
         device: String,
-        /// What is missing.
+        /// Reason.
         why: String,
     },
-    /// The folder to resume leads elsewhere.
-    #[error("{} is a link that leads out of the folder of the run, which may come from somebody else: remove it to go on", .link.display())]
+    /// The folder to resume contains a link that leads out of it.
+    #[error("{} is a link out of the folder of the run; remove it to resume", .link.display())]
     LeadsOut {
-        /// The link.
+        /// Path of the link.
         link: PathBuf,
     },
-    /// The journal to resume locks clocks.
-    #[error("the run was measured with locked clocks, and a journal locks none by itself: add `--lock-clocks={then}`")]
+    /// The run to resume had locked clocks.
+    #[error("the run to resume was measured with locked clocks: add `--lock-clocks={then}`")]
     Locked {
-        /// At what.
+        /// Clock of the earlier part.
         then: String,
     },
     /// A clock cannot be locked.
     #[error(transparent)]
     ClockLock(#[from] LockError),
-    /// More processes for each case than anybody has time for.
-    #[error("--launches {0} is more than {MOST_LAUNCHES}; ask for fewer")]
+    /// More processes per case than allowed.
+    #[error("{}", launches_error(.0))]
     Launches(u32),
-    /// The filter is no regular expression.
-    #[error("--filter {0}")]
+    /// The filter is not a valid regular expression.
+    #[error("--filter: {0}")]
     Filter(NoExpression),
-    /// The filter leaves nothing.
+    /// The filter matches no case.
     #[error("--filter {pattern:?} matches none of the {cases} cases; see their ids with --dry-run")]
     NothingMatches {
-        /// What was given.
+        /// Filter.
         pattern: String,
-        /// How many cases there are without it.
+        /// Number of cases without the filter.
         cases: usize,
     },
-    /// The journal to resume holds no configuration of ours.
-    #[error("the journal in {} does not hold the configuration it was made from: {cause}; give the file again", .dir.display())]
+    /// The journal to resume has no readable configuration.
+    #[error("cannot read the configuration in the journal of {}: {cause}; pass the file again", .dir.display())]
     NoConfig {
-        /// The run's directory.
+        /// Folder of the run.
         dir: PathBuf,
-        /// What is wrong with it.
+        /// Reason.
         cause: String,
     },
+}
+
+fn launches_error(launches: &u32) -> String {
+    format!("invalid --launches {launches}: expected at most {}", MOST_LAUNCHES)
 }

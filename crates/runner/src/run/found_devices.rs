@@ -1,4 +1,4 @@
-//! The devices of a run as they were found before a worker of ours uses them.
+//! Devices of a run, discovered before its workers use them.
 
 use super::RunError;
 use super::idle::{InUse, who_else};
@@ -10,17 +10,17 @@ use crate::platforms;
 use calorimeter_case::Device;
 use std::collections::HashMap;
 
-/// The devices of a run as they were found, and who else used them.
+/// Devices of a run and their other users.
 pub struct FoundDevices {
     pub all: Vec<DiscoveredDevice>,
     pub in_use: InUse,
     untimed: bool,
-    /// What is not timed is disturbed by nobody.
+    /// False for untimed runs, which other users cannot disturb.
     asks_who_else: bool,
 }
 
 impl FoundDevices {
-    /// Looks for devices, and for who uses them: that is asked before a worker of ours does.
+    /// Discovers devices and their other users, before workers of this run use them.
     pub fn look(wanted: Vec<Device>, overrides: &Overrides) -> Result<Self, RunError> {
         let all = wanted.into_iter().map(devices::present).collect::<Result<Vec<DiscoveredDevice>, _>>()?;
         let untimed = overrides.untimed;
@@ -32,34 +32,34 @@ impl FoundDevices {
         Ok(found)
     }
 
-    /// One of them.
+    /// Returns a device of the run.
     pub fn of(&self, device: Device) -> &DiscoveredDevice {
         let found = self.all.iter().find(|one| one.device == device);
-        found.expect("all devices of the plan were looked for")
+        found.expect("all devices of the plan were discovered")
     }
 
-    /// The clocks that are locked as long as this is kept.
+    /// Locks the clocks, if requested, until the result is dropped.
     pub fn lock_clocks(&self, overrides: &Overrides) -> Result<Locks, RunError> {
         overrides.lock_clocks.map_or(Ok(Locks::default()), |clock| Ok(Locks::hold(&self.all, clock)?))
     }
 
-    /// What was found of their noise; where nothing is timed it does not matter.
+    /// Noise floors of the devices; zero if nothing is timed.
     pub fn floors(&self) -> HashMap<Device, Floor> {
         let floor = |found| if self.untimed { Floor::default() } else { Floor::of(found) };
         self.all.iter().map(|found| (found.device, floor(found))).collect()
     }
 
-    /// Who uses a device at the end that nobody else used at the beginning, and may have disturbed what was timed on it.
+    /// Describes users that appeared during the run and may have disturbed measurements.
     pub fn newcomers(&self) -> Vec<String> {
-        let is_asked = |found: &&DiscoveredDevice| {
+        let is_checked = |found: &&DiscoveredDevice| {
             self.asks_who_else && self.in_use.iter().all(|(device, _)| *device != found.device)
         };
         let others = |found: &DiscoveredDevice| {
             let others = platforms::of(found.device).others(found.device, &found.facts());
             who_else(found.device, others, false).ok()?
         };
-        let mut came: InUse = self.all.iter().filter(is_asked).filter_map(others).collect();
-        came.sort_unstable();
-        came.into_iter().map(|(device, others)| format!("{device}, when the run ended: {others}")).collect()
+        let mut new: InUse = self.all.iter().filter(is_checked).filter_map(others).collect();
+        new.sort_unstable();
+        new.into_iter().map(|(device, others)| format!("{device}, at the end of the run: {others}")).collect()
     }
 }

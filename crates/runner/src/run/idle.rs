@@ -1,12 +1,13 @@
-//! Who else uses the devices of a run.
+//! Other users of the devices of a run.
 
 use super::RunError;
 use calorimeter_case::Device;
 
-/// The devices that somebody else uses, and who.
+/// Devices with other users, and a description of those.
 pub type InUse = Vec<(Device, String)>;
 
-/// Who else uses a device, if anybody is known to; an error where it must be idle and is not, or may not be.
+/// Returns the other users of a device, if known. With `require_idle`, it is an error if there are any or if they are
+/// unknown.
 pub fn who_else(
     device: Device,
     others: Result<Vec<String>, String>,
@@ -29,7 +30,7 @@ mod tests {
 
     #[test]
     fn a_device_that_must_be_idle_is_refused_if_that_cannot_be_known() {
-        let said = |others, require_idle| match who_else(Device::Vulkan(1), others, require_idle) {
+        let result = |others, require_idle| match who_else(Device::Vulkan(1), others, require_idle) {
             Ok(used) => used.map(|(_, others)| others).unwrap_or_default(),
             Err(error) => error.to_string(),
         };
@@ -39,11 +40,11 @@ mod tests {
             (Ok(vec![]), true, ""),
             (Ok(vec![]), false, ""),
             (unseen(), false, ""),
-            (unseen(), true, "--require-idle: nobody knows who else uses vulkan:1: no sensors"),
+            (unseen(), true, "--require-idle: cannot determine other users of vulkan:1: no sensors"),
             (busy(), false, "one; two"),
             (busy(), true, "--require-idle: vulkan:1 is in use: one; two"),
         ] {
-            assert_eq!(said(others, require_idle), expected);
+            assert_eq!(result(others, require_idle), expected);
         }
     }
 }

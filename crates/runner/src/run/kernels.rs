@@ -1,4 +1,4 @@
-//! Kernels that no clock of ours sees: graphics APIs tell the time of launches alone.
+//! Kernel names on Vulkan and Metal: timestamp queries do not report them, so that a separate worker collects them.
 
 use crate::devices::DiscoveredDevice;
 use crate::platforms;
@@ -7,12 +7,12 @@ use calorimeter_case::CaseId;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// A second executor, made when it is first needed, whose workers time nothing and look at kernels.
+/// Second executor, created on first use, whose workers trace kernels instead of timing.
 #[derive(Default)]
 pub struct Lookout(Option<Option<Box<dyn Executor>>>);
 
 impl Lookout {
-    /// Has the kernels of each case looked at, where some are wanted that its own worker cannot see.
+    /// Traces the kernels of each case, if a case requests them and the platform's clocks do not report them.
     pub fn look(
         &mut self,
         assignment: &mut Assignment,
@@ -22,21 +22,21 @@ impl Lookout {
         listener: &mut dyn Listener,
     ) -> Result<(), WorkerError> {
         let wanted = |one: &AssignedCase| one.case.profiler || one.case.fusion.is_some();
-        let unseen = platforms::of(device.device).hides_kernels();
-        if !unseen || assignment.timing.is_none() || !assignment.cases.iter().any(wanted) {
+        let hidden = platforms::of(device.device).hides_kernels();
+        if !hidden || assignment.timing.is_none() || !assignment.cases.iter().any(wanted) {
             return Ok(());
         }
-        let Some(looker) = self.0.get_or_insert_with(|| executor.looker()) else { return Ok(()) };
-        let mut sight = Sight { seen: HashMap::new(), listener };
-        looker.run(assignment, device, timeout, &mut sight)?;
+        let Some(tracer) = self.0.get_or_insert_with(|| executor.looker()) else { return Ok(()) };
+        let mut collector = Sight { seen: HashMap::new(), listener };
+        tracer.run(assignment, device, timeout, &mut collector)?;
         for one in &mut assignment.cases {
-            one.kernels = sight.seen.remove(&one.case.id);
+            one.kernels = collector.seen.remove(&one.case.id);
         }
         Ok(())
     }
 }
 
-/// Keeps what a worker sees of kernels; why it may have seen nothing is found again when the case is measured.
+/// Listener that collects traced kernels. Failures are ignored, because they recur when the case is measured.
 struct Sight<'a> {
     seen: HashMap<CaseId, SeenKernels>,
     listener: &'a mut dyn Listener,

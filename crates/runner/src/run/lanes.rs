@@ -1,5 +1,5 @@
-//! A thread for each device that works beside others: its groups are measured by workers of its own, and what happens
-//! is said to the run, which alone writes.
+//! Thread of a device in a concurrent run. Its own workers measure its groups; messages go to the run, which alone
+//! writes records.
 
 use super::kernels::Lookout;
 use crate::devices::DiscoveredDevice;
@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
-/// What a lane is told to measure.
+/// Assignment for a device thread.
 pub struct Order {
     pub assignment: Assignment,
     pub timeout: Duration,
 }
 
-/// What a lane says.
+/// Message of a device thread.
 pub struct Said {
     pub device: Device,
     pub word: Word,
@@ -23,24 +23,24 @@ pub struct Said {
 
 pub enum Word {
     Heard(Event),
-    /// The order is done, or no workers can be had any more.
+    /// The assignment is done, or workers failed.
     Done(Result<(), WorkerError>),
 }
 
-/// Works until no orders come any more.
+/// Runs assignments until the command channel closes.
 pub fn work(
     device: &DiscoveredDevice,
     mut executor: Box<dyn Executor + Send>,
     orders: Receiver<Order>,
-    said: Sender<Said>,
+    messages: Sender<Said>,
     stop: &AtomicBool,
 ) {
-    let mut lookout = Lookout::default();
-    let mut voice = Voice { device: device.device, said, stop };
+    let mut tracer = Lookout::default();
+    let mut sender = Voice { device: device.device, said: messages, stop };
     for Order { mut assignment, timeout } in orders {
-        let looked = lookout.look(&mut assignment, device, timeout, &*executor, &mut voice);
-        let done = looked.and_then(|()| executor.run(&assignment, device, timeout, &mut voice));
-        voice.say(Word::Done(done));
+        let traced = tracer.look(&mut assignment, device, timeout, &*executor, &mut sender);
+        let done = traced.and_then(|()| executor.run(&assignment, device, timeout, &mut sender));
+        sender.say(Word::Done(done));
     }
 }
 
@@ -52,7 +52,7 @@ struct Voice<'a> {
 
 impl Voice<'_> {
     fn say(&self, word: Word) {
-        // Nobody listens any more only where the run unwinds.
+        // The receiver is gone only if the run unwinds.
         let _ = self.said.send(Said { device: self.device, word });
     }
 }

@@ -1,4 +1,4 @@
-//! A run: the plan's groups one after the other, each record on disk before anything else happens.
+//! A run: measures the groups of a plan; each record is on disk before the next case starts.
 
 mod at_once;
 mod clocks;
@@ -43,33 +43,33 @@ use kernels::Lookout;
 use outcome::Ended;
 use std::path::PathBuf;
 
-/// A run whose configuration, plan and devices are known to be right.
+/// Run whose configuration and plan are validated.
 pub struct Prepared {
     request: Request,
     plan: Plan,
-    /// What the files say of where results go.
+    /// Output directory of the configuration files.
     pub output_dir: Option<PathBuf>,
-    /// What a reader should know of the files.
+    /// Notes about the configuration files.
     pub notes: Vec<String>,
 }
 
 impl Prepared {
-    /// The plan.
+    /// Plan of the run.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Whether its kernels are tuned.
+    /// Autotune setting.
     pub fn autotune(&self) -> Autotune {
         self.request.overrides.autotune
     }
 
-    /// How many processes measure each case.
+    /// Number of processes that measure each case.
     pub fn launches(&self) -> u32 {
         self.request.overrides.launches.unwrap_or(1)
     }
 
-    /// Every case that can run with its implementation and what it is predicted to take.
+    /// Predicted duration of every supported case, with its implementation.
     pub fn predicted(&self) -> impl Iterator<Item = (CaseId, Implementation, Predicted)> {
         let (times, untimed) = (f64::from(self.launches()), self.request.overrides.untimed);
         self.plan.predicted().map(move |(case, predicted)| {
@@ -82,8 +82,8 @@ impl Prepared {
         })
     }
 
-    /// Runs the plan in a new directory. The listener hears how many cases there are, what is done to each, and of each record
-    /// once it is on disk.
+    /// Runs the plan in a new directory. The listener receives the number of cases, the current stage of each, and each
+    /// record once it is on disk.
     pub fn start(
         &self,
         place: &Place,
@@ -98,7 +98,7 @@ impl Prepared {
         self.run(&devices, (journal, contents), place, executor, listener)
     }
 
-    /// Goes on with a run that stopped early.
+    /// Resumes a run that stopped early.
     pub fn resume(
         &self,
         place: &Place,
@@ -130,7 +130,7 @@ impl Prepared {
         }
     }
 
-    /// From an open journal to the derived files, which come last.
+    /// Measures, then writes the summary and the derived files.
     fn run(
         &self,
         devices: &FoundDevices,
@@ -141,36 +141,36 @@ impl Prepared {
     ) -> Result<Outcome, RunError> {
         let JournalContents { header, records, warnings, resumed, .. } = contents;
         let (plan, untimed) = (&self.plan, self.request.overrides.untimed);
-        let mut desk = Desk::new(journal, records, plan.len(), listener);
+        let mut writer = Desk::new(journal, records, plan.len(), listener);
         let floors = &devices.floors();
-        let mut crew = Crew { executor, lookout: Lookout::default(), plan, place, devices, floors, untimed };
-        let measured = measure(plan, &mut crew, &mut desk);
+        let mut dispatcher = Crew { executor, lookout: Lookout::default(), plan, place, devices, floors, untimed };
+        let measured = measure(plan, &mut dispatcher, &mut writer);
         let notes = [&self.notes[..], &measured.notes].concat();
         let stopped = measured.stopped();
-        Ended { plan, place, devices, floors, notes: &notes, header, resumed, warnings, stopped }.finish(desk)
+        Ended { plan, place, devices, floors, notes: &notes, header, resumed, warnings, stopped }.finish(writer)
     }
 }
 
-/// What devices measure at the same time, and then the rest, group by group: each record is on disk before the next case
+/// Measures concurrent groups first, then the remaining ones sequentially; each record is on disk before the next case
 /// starts.
-fn measure(plan: &Plan, crew: &mut Crew<'_>, desk: &mut Desk<'_>) -> AtOnce {
-    let mut seen_to = at_once::measure(crew, desk);
+fn measure(plan: &Plan, dispatcher: &mut Crew<'_>, writer: &mut Desk<'_>) -> AtOnce {
+    let mut concurrent = at_once::measure(dispatcher, writer);
     let groups = plan.drawn();
     for (at, &group) in groups.iter().enumerate() {
-        if desk.interrupted() {
+        if writer.interrupted() {
             break;
         }
-        if desk.is_complete(group) || seen_to.has_seen_to(plan, group) {
+        if writer.is_complete(group) || concurrent.has_seen_to(plan, group) {
             continue;
         }
         let device = plan.entry(group).device;
-        desk.begin(group, device);
-        let is_next = |other: &&&Group| plan.entry(other).device == device && !desk.is_complete(other);
+        writer.begin(group, device);
+        let is_next = |other: &&&Group| plan.entry(other).device == device && !writer.is_complete(other);
         let next = groups[at + 1..].iter().find(is_next).copied();
-        if let Err(why) = crew.measure(group, next, desk) {
-            seen_to.lost.push((device, why));
+        if let Err(why) = dispatcher.measure(group, next, writer) {
+            concurrent.lost.push((device, why));
             break;
         }
     }
-    seen_to
+    concurrent
 }

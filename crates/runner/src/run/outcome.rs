@@ -1,4 +1,4 @@
-//! What follows when the last group was measured: the summary, the derived files, and what a reader should know.
+//! End of a run: summary, derived files and notes.
 
 use super::desk::Desk;
 use super::found_devices::FoundDevices;
@@ -16,33 +16,32 @@ use calorimeter_sinks::{Run, SinkError, write_all};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-/// How a run ended.
+/// Result of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Every record, those of an earlier part of a resumed run included, in the order of the plan. Their series are in the
-    /// journal.
+    /// All records in plan order, including those of earlier parts. Their series are in the journal.
     pub records: Vec<Record>,
     /// Files written.
     pub paths: Vec<PathBuf>,
-    /// Derived files that could not be written; the journal is complete all the same.
+    /// Errors of derived files; the journal is complete nevertheless.
     pub errors: Vec<SinkError>,
-    /// Whether it ended before its last case.
+    /// True if the run ended before its last case.
     pub interrupted: bool,
-    /// Why it ended early, where workers could no longer be had.
+    /// Error of the workers, if it ended the run.
     pub stopped: Option<WorkerError>,
-    /// What a reader should know.
+    /// Notes for the reader of the results.
     pub notes: Vec<String>,
-    /// The speed-ups of each recipe over all shapes.
+    /// Mean speed-up of each recipe over all shapes.
     pub suite: Vec<SuiteSpeedup>,
 }
 
-/// A run whose last group was measured, or that goes no further.
+/// Writes the results of a run after its last group, or after it stopped.
 pub struct Ended<'a> {
     pub plan: &'a Plan,
     pub place: &'a Place,
     pub devices: &'a FoundDevices,
     pub floors: &'a HashMap<Device, Floor>,
-    /// What a reader should know of the files.
+    /// Notes about the configuration files.
     pub notes: &'a [String],
     pub header: Header,
     pub resumed: Vec<Resumed>,
@@ -51,15 +50,15 @@ pub struct Ended<'a> {
 }
 
 impl Ended<'_> {
-    /// Sums the run up and writes what is derived from its records.
-    pub fn finish(self, desk: Desk<'_>) -> Result<Outcome, RunError> {
-        // One that came after the last record interrupted nothing.
-        let is_cut_short = self.stopped.is_some() || desk.listener.interrupted();
-        let Desk { journal, mut records, error, .. } = desk;
+    /// Writes the summary and the derived files.
+    pub fn finish(self, writer: Desk<'_>) -> Result<Outcome, RunError> {
+        // An interrupt after the last record is ignored.
+        let stopped_early = self.stopped.is_some() || writer.listener.interrupted();
+        let Desk { journal, mut records, error, .. } = writer;
         if let Some(error) = error {
             return Err(error.into());
         }
-        let interrupted = is_cut_short && records.len() < self.plan.len();
+        let interrupted = stopped_early && records.len() < self.plan.len();
         let mut notes = self.all_notes(&records);
         order::sort(&mut records, self.plan.ids());
         if !self.resumed.is_empty() {
@@ -76,7 +75,7 @@ impl Ended<'_> {
         Ok(Outcome { records, paths: written.paths, errors, interrupted, stopped: self.stopped, notes, suite })
     }
 
-    /// What a reader should know, in the order of what it is about: journal, devices, files, measurement.
+    /// Collects notes, ordered by subject: journal, devices, files, measurement.
     fn all_notes(&self, records: &[Record]) -> Vec<String> {
         let mut notes: Vec<String> = self.warnings.iter().map(ToString::to_string).collect();
         notes.extend(self.devices.in_use.iter().map(|(device, others)| format!("{device}: {others}")));

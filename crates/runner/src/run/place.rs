@@ -1,4 +1,4 @@
-//! Where a run writes.
+//! Output directories of a run.
 
 use crate::host::now;
 use calorimeter_sinks::SinkError;
@@ -7,23 +7,22 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Where a run writes.
+/// Output directories of a run.
 #[derive(Debug, Clone)]
 pub struct Place {
-    /// The folder of the journal and of our derived files.
+    /// Folder of the journal and the derived files.
     pub dir: PathBuf,
-    /// The folder below which scripts written for torchao look for its CSV.
+    /// Folder below which scripts for torchao expect its CSV files.
     pub output_dir: PathBuf,
 }
 
 impl Place {
-    /// Everything goes into one folder.
+    /// Uses one folder for everything.
     pub fn all_in(dir: &Path) -> Self {
         Self { dir: dir.to_owned(), output_dir: dir.to_owned() }
     }
 
-    /// Makes a folder for a run that starts now. It is named by this second, and by a number from the second run on that
-    /// starts in it.
+    /// Creates a folder for a run that starts now. Its name is the current second, with a number if it exists already.
     pub fn new_below(output_dir: &Path) -> Result<Self, SinkError> {
         let refused = |cause| SinkError::NotWritable { dir: output_dir.to_owned(), cause };
         fs::create_dir_all(output_dir).map_err(refused)?;
@@ -32,7 +31,7 @@ impl Place {
         loop {
             let name = if number == 1 { id.clone() } else { format!("{id}-{number}") };
             let dir = output_dir.join(name);
-            // Whoever makes it has it: to look first would let two runs see the same free name.
+            // `create_dir` is atomic; a check beforehand would let two runs choose the same name.
             match fs::create_dir(&dir) {
                 Ok(()) => return Ok(Self { dir, output_dir: output_dir.to_owned() }),
                 Err(cause) if cause.kind() == ErrorKind::AlreadyExists => number += 1,
@@ -41,25 +40,24 @@ impl Place {
         }
     }
 
-    /// Removes the folder of a run that could not start, which holds nothing.
+    /// Removes the empty folder of a run that could not start.
     pub fn give_up(&self) {
         let _ = fs::remove_dir(&self.dir);
     }
 
-    /// Where the run in a folder writes, from what its journal tells.
-    pub fn of_run(dir: &Path, told: &Path) -> Self {
-        let output_dir = match told.to_str() {
+    /// Output directories of a run in a folder, from the path in its journal.
+    pub fn of_run(dir: &Path, stored: &Path) -> Self {
+        let output_dir = match stored.to_str() {
             Some(".") => dir.to_owned(),
             Some("..") if dir.file_name().is_some() => dir.parent().unwrap_or(Path::new("")).to_owned(),
             Some("..") => dir.join(".."),
-            // A journal may come from somebody else, and does not lead elsewhere.
+            // A journal may come from another user, so that other paths are ignored.
             _ => dir.to_owned(),
         };
         Self { dir: dir.to_owned(), output_dir }
     }
 
-    /// The folder for torchao's CSV as it is seen from that of the run, so that it stays true where both are moved, or
-    /// called by another name.
+    /// Path of the output directory relative to the run's folder, so that both can be moved or renamed.
     pub(super) fn as_seen_from_run(&self) -> PathBuf {
         if self.output_dir == self.dir {
             ".".into()
@@ -70,14 +68,14 @@ impl Place {
         }
     }
 
-    /// What the run is called: its folder, where that was made for it.
+    /// Id of the run: the name of its folder, if the folder was created for it.
     pub(super) fn run_id(&self, now: &DateTime<Local>) -> String {
         let name = self.dir.file_name().filter(|_| self.output_dir != self.dir);
         name.map_or_else(|| run_id(now), |name| name.to_string_lossy().into_owned())
     }
 }
 
-/// The folder name of a run that starts now.
+/// Folder name of a run that starts at `now`.
 pub fn run_id(now: &DateTime<Local>) -> String {
     now.format("%Y%m%d-%H%M%S").to_string()
 }
@@ -88,7 +86,7 @@ mod tests {
 
     #[test]
     fn what_a_journal_tells_leads_back_to_the_same_place() {
-        for (dir, output_dir, told) in [
+        for (dir, output_dir, stored) in [
             ("out", "out", "."),
             ("results/y", "results/y", "."),
             ("results/y", "results", ".."),
@@ -96,7 +94,7 @@ mod tests {
             ("./y", ".", ".."),
         ] {
             let place = Place { dir: dir.into(), output_dir: output_dir.into() };
-            assert_eq!(place.as_seen_from_run(), Path::new(told), "{dir}");
+            assert_eq!(place.as_seen_from_run(), Path::new(stored), "{dir}");
             assert_eq!(
                 Place::of_run(Path::new(dir), &place.as_seen_from_run()).output_dir,
                 Path::new(output_dir),

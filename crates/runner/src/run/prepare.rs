@@ -1,4 +1,4 @@
-//! From what is asked for to a plan.
+//! Preparation of a run: from the request to a plan.
 
 use super::{Prepared, Request, RunError};
 use crate::devices::{self, Devices};
@@ -13,9 +13,9 @@ impl Request {
         self.prepare_for(devices::here())
     }
 
-    /// Resolves and plans for the devices of a machine, without looking at this one.
+    /// Resolves and plans for the given devices, without access to this machine's devices.
     pub fn prepare_for(self, devices: &Devices) -> Result<Prepared, RunError> {
-        // The command line says so itself; a journal or a program may ask for more.
+        // The command line enforces this limit itself; a journal or an embedding program may exceed it.
         if let Some(launches) = self.overrides.launches.filter(|launches| *launches > MOST_LAUNCHES) {
             return Err(RunError::Launches(launches));
         }

@@ -1,4 +1,4 @@
-//! What is asked for, as a journal keeps it.
+//! Request of a run, as stored in its journal.
 
 use super::RunError;
 use crate::dialects::Source;
@@ -10,27 +10,27 @@ use calorimeter_sinks::journal;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Everything that decides what a run does; kept in the journal, so that a run can be resumed without its files.
+/// Complete input of a run; stored in the journal, so that a run can be resumed without its files.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Request {
-    /// The configuration files.
+    /// Configuration files.
     pub sources: Vec<Source>,
-    /// What is asked for without a file, after those of the files. Journals from before it was there are still resumed.
+    /// Entries without a file; they follow those of the files. Optional, because old journals do not have the field.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub entries: Vec<Entry>,
-    /// What the command line set over all of it.
+    /// Settings of the command line, which override the entries.
     pub overrides: Overrides,
 }
 
 impl Request {
-    /// The request that the journal of an earlier run holds.
+    /// Reads the request from a journal.
     pub fn of_journal(dir: &Path) -> Result<Self, RunError> {
         let header = journal::read_header(dir)?;
         serde_json::from_value(header.config)
             .map_err(|error| RunError::NoConfig { dir: dir.to_owned(), cause: error.to_string() })
     }
 
-    /// The request, from which a run is resumed, and what it was resolved to, for the reader.
+    /// Request for resuming, together with the resolved entries for the reader.
     pub(super) fn with_plan(&self, plan: &Plan) -> serde_json::Value {
         let mut config = serde_json::to_value(self).unwrap_or_default();
         let resolved = plan.entries().iter().map(ResolvedEntry::describe).collect();
@@ -38,9 +38,10 @@ impl Request {
         config
     }
 
-    /// Tells runs of different content apart: a journal is resumed only by its own request.
+    /// Fingerprint of the content. A journal can be resumed only with an equal fingerprint.
     pub(super) fn fingerprint(&self, plan: &Plan) -> String {
-        // Where a file lies does not matter, what it says does; the cases also say what `auto` and a CSV of shapes meant.
+        // Paths of files are excluded, their text is included. Case ids cover the resolution of `auto` and of CSV files
+        // with shapes.
         let texts: Vec<&str> = self.sources.iter().map(|source| source.text.as_str()).collect();
         let cases: Vec<&CaseId> = plan.ids().collect();
         let content = match self.entries.as_slice() {

@@ -1,33 +1,34 @@
-//! Whether the host has memory for what several devices are prepared with at the same time.
+//! Host memory budget for preparing groups of several devices concurrently.
 
 use super::found_devices::FoundDevices;
 use crate::host::available_memory;
 use crate::plan::{Group, Plan};
 use crate::platforms;
 
-/// What the host holds of a case while it is prepared, as a multiple of what its device needs: inputs in single
-/// precision, a reference in double, and what is packed.
+/// Host memory of a case during preparation, as a multiple of its device memory: inputs in f32, a reference in f64, and
+/// packed weights.
 const COPIES: u64 = 4;
-/// The share of the memory that is free at the beginning, in percent: others use it, too.
+/// Usable percentage of the memory that is free at the start; other processes need the remainder.
 const SHARE: u64 = 80;
 
-/// The host's memory.
+/// Available host memory in bytes; `None` if unknown.
 pub struct Room(Option<u64>);
 
 impl Room {
-    /// What there is now; where the system does not tell, as much as is wanted.
+    /// Measures the available memory; unlimited if the system does not report it.
     pub fn of_host() -> Self {
         Self(available_memory().map(|free| free / 100 * SHARE))
     }
 
-    /// Whether there is room for one more beside these. What is prepared beside nothing is a matter of its own.
+    /// True if one more group fits next to the active ones. A single group is always allowed.
     pub fn admits(&self, need: u64, at_work: &[u64]) -> bool {
         let all = at_work.iter().fold(need, |all, one| all.saturating_add(*one));
-        at_work.is_empty() || self.0.is_none_or(|room| all <= room)
+        at_work.is_empty() || self.0.is_none_or(|budget| all <= budget)
     }
 }
 
-/// Bytes of the host that a group takes while it is prepared, roughly: one case after the other is.
+/// Approximate host memory of a group during preparation: the maximum over its cases, which are prepared one after the
+/// other.
 pub fn need(group: &Group, plan: &Plan, devices: &FoundDevices) -> u64 {
     let device = devices.of(plan.entry(group).device);
     if platforms::of(device.device).is_scripted() {
@@ -45,7 +46,7 @@ mod tests {
     fn two_large_ones_are_not_prepared_at_once_and_one_always_is() {
         let room = Room(Some(100));
         assert!(room.admits(40, &[60]) && !room.admits(41, &[60]) && !room.admits(1, &[60, 40]));
-        assert!(room.admits(1000, &[]), "beside nothing");
-        assert!(Room(None).admits(u64::MAX, &[u64::MAX]), "where nobody knows");
+        assert!(room.admits(1000, &[]), "a single group");
+        assert!(Room(None).admits(u64::MAX, &[u64::MAX]), "unknown memory");
     }
 }

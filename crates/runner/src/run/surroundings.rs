@@ -1,19 +1,19 @@
-//! Whether the parts of a run that was resumed were measured in the same surroundings.
+//! Comparison of the environments in which parts of a resumed run were measured.
 
 use calorimeter_case::excerpt;
 use calorimeter_sinks::journal::Resumed;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A line for each way in which a later part's variables, threads or devices differ from those of the run's start.
+/// Returns a note per variable, thread count or device fact that changed after the start of the run.
 pub fn changed(start: &Value, resumed: &[Resumed]) -> BTreeSet<String> {
     let later = resumed.iter().filter_map(|part| part.environment.as_ref());
-    later.flat_map(|part| differences(start, part)).map(|change| format!("{change}: {CONSEQUENCE}")).collect()
+    later.flat_map(|part| differences(start, part)).map(|change| format!("{change}: {}", CONSEQUENCE)).collect()
 }
 
-const CONSEQUENCE: &str = "the run was resumed so, and what was measured before and after may differ for that reason";
+const CONSEQUENCE: &str = "changed when the run was resumed; times before and after may differ for that reason";
 
-/// What is told of a device and may change its times.
+/// Facts about devices that may affect times.
 const OF_DEVICES: [&str; 3] = ["driver", "identity", "clock_policy"];
 
 fn differences(start: &Value, later: &Value) -> Vec<String> {
@@ -23,37 +23,37 @@ fn differences(start: &Value, later: &Value) -> Vec<String> {
         let (was, is) = (before.get(name), after.get(name));
         (was != is).then(|| format!("{} is {} and was {}", word(name), value(is), value(was)))
     };
-    // An early journal has no variables, which does not mean that none was set.
-    let is_told = |name: &&String| !name.starts_with(VARIABLE) || start["variables"].is_object();
-    names.into_iter().filter(is_told).filter_map(change).collect()
+    // Early journals do not record variables, so that a missing list is not a difference.
+    let is_recorded = |name: &&String| !name.starts_with(VARIABLE) || start["variables"].is_object();
+    names.into_iter().filter(is_recorded).filter_map(change).collect()
 }
 
 const VARIABLE: &str = "the variable ";
 
-/// All that is compared, by a name for readers.
+/// Compared facts by readable name.
 fn facts_compared(environment: &Value) -> BTreeMap<String, String> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let mut told = BTreeMap::new();
+    let mut facts = BTreeMap::new();
     for (name, value) in environment["variables"].as_object().into_iter().flatten() {
-        told.insert(format!("{VARIABLE}{name}"), text(value));
+        facts.insert(format!("{}{name}", VARIABLE), text(value));
     }
     if !environment["threads"].is_null() {
-        told.insert("the number of threads".to_owned(), text(&environment["threads"]));
+        facts.insert("the number of threads".to_owned(), text(&environment["threads"]));
     }
     for device in environment["devices"].as_array().into_iter().flatten() {
         for fact in OF_DEVICES.into_iter().filter(|fact| !device[*fact].is_null()) {
-            told.insert(format!("{fact} of {}", text(&device["device"])), text(&device[fact]));
+            facts.insert(format!("{fact} of {}", text(&device["device"])), text(&device[fact]));
         }
     }
-    told
+    facts
 }
 
 fn word(name: &str) -> String {
     excerpt(name, 60)
 }
 
-fn value(told: Option<&String>) -> String {
-    told.map_or_else(|| "not set".to_owned(), |value| format!("{:?}", excerpt(value, 60)))
+fn value(fact: Option<&String>) -> String {
+    fact.map_or_else(|| "not set".to_owned(), |value| format!("{:?}", excerpt(value, 60)))
 }
 
 #[cfg(test)]
@@ -71,15 +71,15 @@ mod tests {
         let part =
             |environment: &Value| Resumed { time: String::new(), argv: vec![], environment: Some(environment.clone()) };
         let other = part(&environment(4, "locked", json!({ "NCCL_B": "2" })));
-        let told = changed(&start, &[part(&start), other.clone(), other]);
-        let told: Vec<&str> = told.iter().map(|line| line.split_once(": ").unwrap().0).collect();
+        let notes = changed(&start, &[part(&start), other.clone(), other]);
+        let notes: Vec<&str> = notes.iter().map(|line| line.split_once(": ").unwrap().0).collect();
         let expected = [
             "clock_policy of mock is \"locked\" and was \"free\"",
             "the number of threads is \"4\" and was \"8\"",
             "the variable CUDA_A is not set and was \"1\"",
             "the variable NCCL_B is \"2\" and was not set",
         ];
-        assert_eq!(told, expected);
+        assert_eq!(notes, expected);
         let early = json!({ "threads": 8 });
         let later = part(&environment(8, "free", json!({ "CUDA_A": "1" })));
         assert!(changed(&early, &[later]).iter().all(|line| !line.contains("CUDA_A")));

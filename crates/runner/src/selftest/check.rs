@@ -1,19 +1,19 @@
-//! What a check comes to.
+//! Result of a check.
 
 use serde::Serialize;
 
-/// One thing that must hold if times are to be believed, or that a reader of them should know.
+/// Property that times depend on, or a setting that users should know.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Check {
-    /// What.
+    /// Name of the check.
     pub name: &'static str,
-    /// Whether it holds; absent where it does not apply to the device, nobody can say, or it is a matter of taste.
+    /// True if it passes; `None` if it does not apply, is inconclusive or only informs.
     pub passed: Option<bool>,
-    /// The figure that was found, or why it does not apply.
+    /// Measured value, or the reason why the check does not apply.
     pub found: String,
-    /// What it should be.
+    /// Expected result.
     pub wanted: &'static str,
-    /// What to do about it, where it makes no time wrong and is still not as it should be.
+    /// Recommendation for a setting that is not ideal but does not invalidate times.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<&'static str>,
 }

@@ -1,33 +1,29 @@
-//! The checks.
+//! Checks of the measurement.
 
 use super::company::{company, order};
 use super::rig::{Pair, Rig};
 use super::together::{CheckResult, all, alone, answer, beside, ends, is_one, lies_within, options, steps, together};
 use calorimeter_timing::{Comparison, Estimate, Failure, Overhead, Stopwatch, Verdict, Window, Work};
 
-/// Name, what is wanted, and how it is checked.
+/// Name, expected result and function.
 type Named = (&'static str, &'static str, fn(&mut dyn Rig) -> CheckResult);
 
-/// Every check, in the order in which they are made.
+/// All checks in order.
 pub const ALL: &[Named] = &[
-    (
-        "empty window",
-        "below 1 % of a window, as is the clock's step; where it is taken off, at most a tenth is left",
-        empty_window,
-    ),
+    ("empty window", "reading and step below 1 % of a window; if subtracted, at most a tenth remains", empty_window),
     ("linear", "2 and 4 times the steps take 2 and 4 times as long, within 1 %", linear),
-    ("copy", "moves 70 to 102 % of the memory's stated or measured bandwidth", copy),
+    ("copy", "70 to 102 % of the stated or measured memory bandwidth", copy),
     (
         "cold and hot",
-        "a rotated copy is no faster than a cached one, nor than one far larger than the cache, and more sets change nothing",
+        "a rotated copy is at most as fast as a cached one and as one beyond the cache, independent of the number of sets",
         cold_and_hot,
     ),
-    ("clocks", "other clocks and a replayed graph read what the first clock reads, within 1 %", clocks),
-    ("alone and in company", "a chain takes as long beside a heavier and a lighter work as alone, within 2 %", company),
-    ("order", "two chains compared one way and the other have ratios whose product is 1, within 1 %", order),
-    ("same against same", "at most 5 % of 20 comparisons find a difference", same),
-    ("a 5 % slower kernel", "is SLOWER in at least 95 % of 40 comparisons; one 0.2 % slower is SAME", slower),
-    ("device and wall", "a window on the device's clock is no longer than the host saw it", wall),
+    ("clocks", "other stopwatches and a replayed graph agree with the first stopwatch, within 1 %", clocks),
+    ("isolation", "equal time in isolation and interleaved with heavier and lighter work, within 2 %", company),
+    ("order", "ratios of two chains compared in both orders have the product 1, within 1 %", order),
+    ("same against same", "a difference in at most 5 % of 20 comparisons", same),
+    ("a 5 % slower kernel", "SLOWER in at least 95 % of 40 comparisons; a 0.2 % slower one is SAME", slower),
+    ("device and wall", "device time of a window at most its wall time", wall),
 ];
 
 const ELSEWHERE: &str = "does not apply to this device";
@@ -39,21 +35,21 @@ fn empty_window(rig: &mut dyn Rig) -> CheckResult {
     let granularity = stopwatch.granularity(work.as_mut())?;
     let (empty, step) = (granularity.empty_ns as f64, granularity.step_ns as f64);
     let small = |nanos: f64| nanos <= 0.01 * options().window.as_nanos() as f64;
-    let (holds, how) = match stopwatch.overhead() {
+    let (holds, note) = match stopwatch.overhead() {
         Overhead::Outside => (small(empty), String::new()),
         Overhead::Inside => {
-            let left = left(work.as_mut(), stopwatch.as_mut())?;
-            // Calling nothing takes its time too. Only what is certainly more than that fails: machines are busy.
-            let most = 0.1 * empty + 100.0;
-            let (lo, hi) = (left.lo.unwrap_or(left.median), left.hi.unwrap_or(left.median));
-            (lo <= most && hi >= -most, format!(", taken off but for {:.0} ns a launch", left.median))
+            let residual = left(work.as_mut(), stopwatch.as_mut())?;
+            // An empty call takes time as well. Only a significant excess fails, since the machine may be busy.
+            let limit = 0.1 * empty + 100.0;
+            let (lo, hi) = (residual.lo.unwrap_or(residual.median), residual.hi.unwrap_or(residual.median));
+            (lo <= limit && hi >= -limit, format!(", subtracted except for {:.0} ns per launch", residual.median))
         }
     };
-    let found = format!("{} reads {empty} ns{how}; its step is {step} ns", stopwatch.name());
+    let found = format!("{} reads {empty} ns{note}; step {step} ns", stopwatch.name());
     Ok((Some(holds && small(step)), found))
 }
 
-/// Launches nothing, and waits as its work does.
+/// Work that launches nothing, and synchronizes like the wrapped work.
 struct Nothing<'a>(&'a mut dyn Work);
 
 impl Work for Nothing<'_> {
@@ -66,7 +62,7 @@ impl Work for Nothing<'_> {
     }
 }
 
-/// What is left of a clock's cost for each launch once the fixed part has been taken off.
+/// Overhead of the stopwatch per launch that remains after its fixed overhead was subtracted.
 fn left(work: &mut dyn Work, stopwatch: &mut dyn Stopwatch) -> Result<Estimate, Failure> {
     const CYCLES: usize = 16;
     const LENGTHS: std::ops::RangeInclusive<u32> = 1..=4;
@@ -75,7 +71,7 @@ fn left(work: &mut dyn Work, stopwatch: &mut dyn Stopwatch) -> Result<Estimate, 
         let nanos = stopwatch.window(&mut Nothing(work), launches)?.resolve()?;
         windows.push(Window { launches, nanos });
     }
-    Estimate::of(&windows, Overhead::Inside).ok_or_else(|| "there are no windows".into())
+    Estimate::of(&windows, Overhead::Inside).ok_or_else(|| "no windows measured".into())
 }
 
 fn linear(rig: &mut dyn Rig) -> CheckResult {
@@ -84,17 +80,17 @@ fn linear(rig: &mut dyn Rig) -> CheckResult {
     let mut launch = if rig.launching_takes_long() { Some(rig.spin(1)?) } else { None };
     let pairs = [&mut once, &mut twice, &mut four_times].into_iter().chain(launch.as_mut()).collect();
     let compared = together(pairs, 5)?;
-    // What a launch takes by itself, as a share of the first chain: in turns with it, because it changes with the load.
-    let (least, most) = compared.get(2).map_or((0.0, 0.0), |launch| (1.0 / ends(launch).1, 1.0 / ends(launch).0));
+    // Launch overhead as a share of the first chain; interleaved with it, since it depends on the load.
+    let (min_share, max_share) =
+        compared.get(2).map_or((0.0, 0.0), |launch| (1.0 / ends(launch).1, 1.0 / ends(launch).0));
     let times = |ratio: f64, launch: f64| (1.0 / ratio - launch) / (1.0 - launch);
     let holds = all([2.0, 4.0].iter().zip(&compared).map(|(wanted, compared)| {
         let (lo, hi) = ends(compared);
-        is_one(times(hi, least) / wanted, times(lo, most) / wanted, 0.01)
+        is_one(times(hi, min_share) / wanted, times(lo, max_share) / wanted, 0.01)
     }));
     let share = compared.get(2).map_or(0.0, |launch| 1.0 / launch.ratio);
-    let without =
-        if share > 0.0 { format!(" without the launch, {:.1} % of one", 100.0 * share) } else { String::new() };
-    let found = format!("{:.3} and {:.3}{without}", times(compared[0].ratio, share), times(compared[1].ratio, share));
+    let note = if share > 0.0 { format!(" without launch overhead ({:.1} %)", 100.0 * share) } else { String::new() };
+    let found = format!("{:.3} and {:.3}{note}", times(compared[0].ratio, share), times(compared[1].ratio, share));
     Ok(answer(holds, found))
 }
 
@@ -103,12 +99,12 @@ fn copy(rig: &mut dyn Rig) -> CheckResult {
     let Some(before) = rig.bandwidth()? else { return Ok((None, ELSEWHERE.into())) };
     let mut copy = rig.large_copy()?;
     let (time, bytes) = (alone(&mut copy)?, copy.bytes as f64);
-    // Where it is measured and others use it, it is not the same twice.
+    // A measured bandwidth of shared memory varies between measurements.
     let after = rig.bandwidth()?.unwrap_or(before);
-    let least = bytes / time.hi.unwrap_or(time.median) / before.max(after);
-    let most = bytes / time.lo.unwrap_or(time.median) / before.min(after);
-    let shares = format!("{:.0} to {:.0} % of the bandwidth", 100.0 * least, 100.0 * most);
-    Ok(answer(lies_within(least, most, 0.7..=1.02), format!("{:.0} GB/s, {shares}", bytes / time.median)))
+    let lo = bytes / time.hi.unwrap_or(time.median) / before.max(after);
+    let hi = bytes / time.lo.unwrap_or(time.median) / before.min(after);
+    let shares = format!("{:.0} to {:.0} % of the bandwidth", 100.0 * lo, 100.0 * hi);
+    Ok(answer(lies_within(lo, hi, 0.7..=1.02), format!("{:.0} GB/s, {shares}", bytes / time.median)))
 }
 // ANCHOR_END: check
 
@@ -118,16 +114,15 @@ fn cold_and_hot(rig: &mut dyn Rig) -> CheckResult {
     let mut cold = rig.copy(bytes, sets)?;
     let hot = beside(&mut cold, &mut rig.copy(bytes, 1)?, 2)?;
     let colder = beside(&mut cold, &mut rig.copy(bytes, more)?, 3)?;
-    // What comes from memory moves no more bytes in a second than a copy that no cache could hold.
+    // A copy from memory is no faster than a copy that exceeds every cache.
     let mut large = rig.large_copy()?;
     let size = cold.bytes as f64 / large.bytes as f64;
     let beyond = beside(&mut cold, &mut large, 4)?;
-    // Only what is certainly wrong fails: each of these may be off for a while on a machine that others use.
-    let (least, most) = ends(&colder);
-    let holds = ends(&hot).1 >= 0.97 && least <= 1.1 && most >= 0.9 && size / ends(&beyond).1 <= 1.1;
+    // Only significant deviations fail, since other load may disturb each of these for a while.
+    let (lo, hi) = ends(&colder);
+    let holds = ends(&hot).1 >= 0.97 && lo <= 1.1 && hi >= 0.9 && size / ends(&beyond).1 <= 1.1;
     let (gain, flat, rate) = (hot.ratio, 1.0 / colder.ratio, size / beyond.ratio);
-    let found =
-        format!("cold over hot {gain:.2}; {more} sets over {sets}: {flat:.2}; {rate:.2} of the rate of a large copy");
+    let found = format!("cold/hot {gain:.2}; {more}/{sets} sets {flat:.2}; {rate:.2} of the rate of a large copy");
     Ok((Some(holds), found))
 }
 
@@ -144,51 +139,54 @@ fn clocks(rig: &mut dyn Rig) -> CheckResult {
         let (lo, hi) = ends(one);
         is_one(lo, hi, 0.01)
     }));
-    let told = names.iter().zip(&compared).map(|(name, one)| format!("{name} {:.4}", 1.0 / one.ratio));
-    Ok(answer(holds, format!("over {}: {}", first.stopwatch.name(), told.collect::<Vec<_>>().join(", "))))
+    let ratios = names.iter().zip(&compared).map(|(name, one)| format!("{name} {:.4}", 1.0 / one.ratio));
+    Ok(answer(holds, format!("relative to {}: {}", first.stopwatch.name(), ratios.collect::<Vec<_>>().join(", "))))
 }
 
 fn same(rig: &mut dyn Rig) -> CheckResult {
     const COMPARISONS: u64 = 20;
     let steps = steps(rig)?;
-    let (mut wrong, mut off) = (0, Vec::new());
+    let (mut wrong, mut deviations) = (0, Vec::new());
     for seed in 0..COMPARISONS {
         let compared = beside(&mut rig.spin(steps)?, &mut rig.spin(steps)?, seed)?;
         wrong += u32::from(matches!(compared.verdict, Verdict::Faster | Verdict::Slower));
-        off.push((compared.ratio - 1.0).abs());
+        deviations.push((compared.ratio - 1.0).abs());
     }
-    let worst = off.into_iter().fold(0.0, f64::max);
+    let worst = deviations.into_iter().fold(0.0, f64::max);
     Ok((Some(wrong <= 1), format!("{wrong} of {COMPARISONS}; ratios within {:.2} % of 1", 100.0 * worst)))
 }
 
 fn slower(rig: &mut dyn Rig) -> CheckResult {
     const COMPARISONS: u64 = 40;
-    const LITTLE: u64 = 5;
+    const SMALL_COMPARISONS: u64 = 5;
     let steps = steps(rig)?;
     let mut verdict = |share: f64, seed: u64| -> Result<Comparison, Failure> {
         beside(&mut rig.spin(steps)?, &mut rig.spin((steps as f64 * share).round() as u64)?, seed)
     };
-    let (mut found, mut open) = (0, 0);
+    let (mut found, mut unclear) = (0, 0);
     for seed in 0..COMPARISONS {
         match verdict(1.05, seed)?.verdict {
             Verdict::Slower => found += 1,
-            Verdict::Unclear => open += 1,
+            Verdict::Unclear => unclear += 1,
             Verdict::Faster | Verdict::Same => {}
         }
     }
-    let little = (0..LITTLE).map(|seed| Ok(verdict(1.002, COMPARISONS + seed)?.verdict));
-    let little = little.collect::<Result<Vec<Verdict>, Failure>>()?;
-    let count = |wanted: Verdict| little.iter().filter(|&&verdict| verdict == wanted).count();
-    let (same, unclear) = (count(Verdict::Same), count(Verdict::Unclear));
-    // Who scatters too much to see a difference does not deny it.
-    let enough = |right: u64, open: u64, of: u64| match (right, right + open) {
-        (right, _) if right * 100 >= of * 95 => Some(true),
-        (_, possible) if possible * 100 >= of * 95 => None,
+    let small = (0..SMALL_COMPARISONS).map(|seed| Ok(verdict(1.002, COMPARISONS + seed)?.verdict));
+    let small = small.collect::<Result<Vec<Verdict>, Failure>>()?;
+    let count = |wanted: Verdict| small.iter().filter(|&&verdict| verdict == wanted).count();
+    let (same, small_unclear) = (count(Verdict::Same), count(Verdict::Unclear));
+    // Missed differences due to noise are inconclusive, not a failure.
+    let is_enough = |correct: u64, unclear: u64, total: u64| match (correct, correct + unclear) {
+        (correct, _) if correct * 100 >= total * 95 => Some(true),
+        (_, possible) if possible * 100 >= total * 95 => None,
         _ => Some(false),
     };
-    let holds = all([enough(found, open, COMPARISONS), enough(same as u64, unclear as u64, LITTLE)]);
-    let shown = format!("{found} of {COMPARISONS}, {open} unclear; 0.2 %: {same} of {LITTLE} SAME, {unclear} unclear");
-    Ok(answer(holds, shown))
+    let holds =
+        all([is_enough(found, unclear, COMPARISONS), is_enough(same as u64, small_unclear as u64, SMALL_COMPARISONS)]);
+    let result = format!(
+        "{found} of {COMPARISONS}, {unclear} unclear; 0.2 %: {same} of {SMALL_COMPARISONS} SAME, {small_unclear} unclear"
+    );
+    Ok(answer(holds, result))
 }
 
 fn wall(rig: &mut dyn Rig) -> CheckResult {
@@ -209,7 +207,7 @@ mod tests {
     use calorimeter_timing::{MockWork, Observer, Quiet, Reading, Script};
     use serde_json::Value;
 
-    /// A clock whose windows cost something, and something more for each launch, and whose readings come in steps.
+    /// Stopwatch with overhead per window and per launch, and with a coarse step.
     #[derive(Clone, Copy)]
     struct Costly {
         overhead: Overhead,
@@ -226,7 +224,7 @@ mod tests {
             self.overhead
         }
         fn window(&mut self, _: &mut dyn Work, launches: u32) -> Result<Reading, Failure> {
-            // Every other reading is a step longer.
+            // Every other reading is longer by one step.
             self.window ^= self.step;
             Ok(Reading::Now(self.window + self.launch * u64::from(launches)))
         }
@@ -274,8 +272,8 @@ mod tests {
             (Inside, 65_536, 30_000, 1, false),
             (Inside, 65_536, 0, 1 << 15, false),
         ] {
-            let (found, said) = empty_window(&mut Costly { overhead, window, launch, step }).unwrap();
-            assert_eq!(found, Some(holds), "{said}");
+            let (passed, found) = empty_window(&mut Costly { overhead, window, launch, step }).unwrap();
+            assert_eq!(passed, Some(holds), "{found}");
         }
     }
 }

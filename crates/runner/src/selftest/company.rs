@@ -1,12 +1,12 @@
-//! Whether a time depends on what is measured beside it.
+//! Check that a time does not depend on the interleaved work.
 
 use super::rig::Rig;
 use super::together::{CheckResult, beside, looks_are_one, steps, watched};
 
-/// Looks at each figure: a machine changes between two of them, and their spread tells by how much.
+/// Repetitions of each ratio; their scatter covers the drift of the machine.
 const LOOKS: u64 = 5;
 
-/// A chain alone, and in turns with a heavier and a lighter work.
+/// A chain in isolation, and interleaved with heavier and lighter work.
 pub fn company(rig: &mut dyn Rig) -> CheckResult {
     let steps = steps(rig)?;
     let mut heavy = rig.heavy()?;
@@ -14,15 +14,15 @@ pub fn company(rig: &mut dyn Rig) -> CheckResult {
     let mut ratios = Vec::new();
     for seed in 0..LOOKS {
         let mut chain = rig.spin(steps)?;
-        let alone = watched(vec![&mut chain], seed, rig.observer().as_mut())?.remove(0).time.median;
+        let isolated = watched(vec![&mut chain], seed, rig.observer().as_mut())?.remove(0).time.median;
         let arms = vec![&mut chain, &mut heavy, &mut light];
-        let in_company = watched(arms, seed, rig.observer().as_mut())?.remove(0).time.median;
-        ratios.push(in_company / alone);
+        let interleaved = watched(arms, seed, rig.observer().as_mut())?.remove(0).time.median;
+        ratios.push(interleaved / isolated);
     }
     Ok(looks_are_one(&ratios, 0.02))
 }
 
-/// Two chains compared, and opened and compared the other way round: the product of the two ratios is 1.
+/// Two chains compared in both orders: the product of the two ratios is 1.
 pub fn order(rig: &mut dyn Rig) -> CheckResult {
     let steps = steps(rig)?;
     let longer = steps + steps / 10;

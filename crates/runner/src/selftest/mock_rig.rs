@@ -1,34 +1,34 @@
-//! A scripted device for the checks, which can be told to lie.
+//! Scripted device for the checks, with injectable faults.
 
 use super::rig::{Pair, Rig};
 use calorimeter_timing::{Failure, MockClock, MockWork, Observer, Phase, Script, State};
 use serde_json::{Value, json};
 
-/// What a scripted device does; as it is by default, it tells the truth.
+/// Behavior of the scripted device; correct by default.
 pub struct Lies {
-    /// Nanoseconds that each launch takes besides its steps.
+    /// Extra nanoseconds of each launch.
     pub hidden_nanos: f64,
     /// Relative noise of a window.
     pub noise: f64,
-    /// Speed of memory in 10⁹ bytes per second; 1000 is stated.
+    /// Memory bandwidth in GB/s; the stated one is 1000.
     pub copy_gbps: f64,
-    /// Time of a cached copy over that from memory.
+    /// Time of a cached copy relative to one from memory.
     pub cached_share: f64,
-    /// Time of a small copy that goes through many sets over that from memory.
+    /// Time of a small copy that rotates through many buffer sets, relative to one from memory.
     pub cold_share: f64,
-    /// Time of a replayed graph over that of the stream.
+    /// Time of a replayed graph relative to stream launches.
     pub graph_share: f64,
-    /// Time by the second clock over that by the first.
+    /// Time of the second stopwatch relative to the first.
     pub other_clock_share: f64,
-    /// Whether its sensors keep it to themselves that power holds the clock back.
+    /// Hide throttling from the sensors.
     pub hushed: bool,
-    /// Time of every second chain that is opened over that of the others.
+    /// Time of every second chain relative to the others.
     pub second_share: f64,
-    /// Chains take powers of this many nanoseconds alone.
+    /// Round the time of chains to powers of this base.
     pub coarseness: f64,
-    /// What its sensors tell of how it is set up.
+    /// Settings reported by the sensors.
     pub facts: Value,
-    /// Who else uses it.
+    /// Other users of the device.
     pub others: Vec<String>,
 }
 
@@ -64,10 +64,10 @@ impl Default for Lies {
     }
 }
 
-/// Bytes of a copy that its cache does not hold.
+/// Bytes of a copy that exceeds the cache.
 const LARGE: u64 = 1 << 30;
 
-/// A device that follows a script.
+/// Scripted device.
 pub struct MockRig {
     lies: Lies,
     seed: u64,
@@ -75,12 +75,12 @@ pub struct MockRig {
 }
 
 impl MockRig {
-    /// A device that lies in this way.
+    /// Creates a device with these faults.
     pub fn new(lies: Lies) -> Self {
         Self { lies, seed: 0, clock: MockClock::new(Script::default()) }
     }
 
-    /// Time passes for all works alike.
+    /// Creates work on the clock that all work shares.
     fn scripted(&mut self, nanos: f64, bytes: u64, load: f64) -> Pair {
         self.seed += 1;
         let script = Script { nanos, load, noise: self.lies.noise, seed: self.seed, ..Script::default() };
@@ -115,7 +115,7 @@ impl Rig for MockRig {
     }
 
     fn heavy(&mut self) -> Result<Pair, Failure> {
-        // So much that the mean of three works in turns is above what the machine may draw.
+        // High enough that the mean of three interleaved works exceeds the power limit.
         Ok(self.scripted(1e6, 0, 6.0))
     }
 
@@ -145,7 +145,7 @@ impl Rig for MockRig {
     }
 }
 
-/// The sensors of the scripted device.
+/// Sensors of the scripted device.
 struct ScriptedSensors {
     clock: MockClock,
     hushed: bool,

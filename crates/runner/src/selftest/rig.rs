@@ -1,4 +1,4 @@
-//! What the checks run on: a device of this machine, or anything that stands for one.
+//! Device under test: a real one, or a scripted one.
 
 use crate::chatter::marked;
 use crate::devices::DiscoveredDevice;
@@ -13,48 +13,48 @@ use calorimeter_timing::{Failure, Observer, Phase, State, Stopwatch, Work};
 use calorimeter_zoo::{Machines, Setup};
 use serde_json::Value;
 
-/// A work, the clock that times it, and the bytes that a launch moves.
+/// Work with its stopwatch and the bytes per launch.
 pub struct Pair {
     pub work: Box<dyn Work>,
     pub stopwatch: Box<dyn Stopwatch>,
     pub bytes: u64,
 }
 
-/// Computations of known cost.
+/// Computations of known cost on the device under test.
 pub trait Rig {
-    /// How long a chain should take: far above any clock's step, and what a launch itself costs, far below any watchdog.
+    /// Target duration of a chain: far above clock steps and launch overhead, far below watchdog limits.
     fn spin_nanos(&self) -> f64 {
         300_000.0
     }
-    /// Whether a launch takes so long that it shows beside a chain.
+    /// True if launch overhead is significant relative to a chain.
     fn launching_takes_long(&self) -> bool {
         false
     }
-    /// A chain of so many dependent steps.
+    /// Chain of `steps` dependent operations.
     fn spin(&mut self, steps: u64) -> Result<Pair, Failure>;
-    /// A copy of so many bytes that goes through so many sets of buffers.
+    /// Copy of `bytes` that rotates through `sets` buffer sets.
     fn copy(&mut self, bytes: u64, sets: u32) -> Result<Pair, Failure>;
-    /// A copy far larger than the cache.
+    /// Copy far larger than the cache.
     fn large_copy(&mut self) -> Result<Pair, Failure>;
-    /// Bytes of a copy that the cache holds, and the sets with which it does not.
+    /// Bytes of a copy that fits into the cache, and the number of buffer sets that exceed it.
     fn cached_copy(&self) -> (u64, u32);
-    /// A work that needs as much power as one of known size can.
+    /// Work with the highest power draw among the computations of known cost.
     fn heavy(&mut self) -> Result<Pair, Failure> {
         self.large_copy()
     }
-    /// The chain on every other clock of the device, replayed from a captured graph included.
+    /// The chain on every other stopwatch of the device, including replay of a captured graph.
     fn other_clocks(&mut self, steps: u64) -> Result<Vec<Pair>, Failure>;
-    /// What memory can do at most in 10⁹ bytes per second: as its maker states it, or as a probe measured it.
+    /// Peak memory bandwidth in GB/s, stated by the vendor or measured by a probe.
     fn bandwidth(&mut self) -> Result<Option<f64>, Failure>;
-    /// Somebody who looks at the device's sensors, as where cases are measured.
+    /// Observer that reads the device's sensors, as for cases.
     fn observer(&mut self) -> Box<dyn Observer + '_>;
-    /// What its sensors tell of how it is set up.
+    /// Settings reported by the sensors.
     fn facts(&mut self) -> Value;
-    /// Who else uses it, or why nobody can tell.
+    /// Other users of the device, or the reason why they are unknown.
     fn others(&mut self) -> Result<Vec<String>, String>;
 }
 
-/// A device of this machine.
+/// Real device.
 pub struct RealRig {
     found: DiscoveredDevice,
     machines: Machines,
@@ -77,7 +77,7 @@ impl RealRig {
         Setup { implementation: platforms::of(device).probed_by(), device, sets: 1 }
     }
 
-    /// A probe with the stopwatch that its setup has in a regime.
+    /// Probe with the stopwatch of a regime.
     fn pair(&mut self, probe: Box<dyn calorimeter_kernels::probes::Probe>, regime: Regime) -> Result<Pair, Failure> {
         let setup = self.setup();
         let choose = |machines: &mut Machines, work: &mut dyn Work| Ok(stopwatch(regime, setup, machines, work)?.0);
@@ -106,7 +106,7 @@ impl Rig for RealRig {
         if self.found.software { 5_000_000.0 } else { 300_000.0 }
     }
 
-    // A processor that imitates a GPU starts threads for each launch, and cuts off loops that run for long.
+    // Software devices start threads for each launch, and abort long loops.
     fn launching_takes_long(&self) -> bool {
         self.found.software
     }
@@ -128,7 +128,7 @@ impl Rig for RealRig {
     }
 
     fn cached_copy(&self) -> (u64, u32) {
-        // A sixteenth to read and one to write stay in the cache beside whatever else is there.
+        // One sixteenth each for source and destination stays in the cache next to other data.
         let bytes = (self.found.cache_bytes() / 16).min(self.largest());
         (bytes, buffer_sets(self.found.cache_bytes(), 2 * bytes, 3))
     }
@@ -151,9 +151,9 @@ impl Rig for RealRig {
         if let Some(stated) = self.found.stated_gbps {
             return Ok(Some(stated));
         }
-        let (told, device) = (self.found.facts(), self.found.device);
+        let (facts, device) = (self.found.facts(), self.found.device);
         let policy = self.sensors.policy();
-        Probe { told: &told, policy, device, may_tune: true, machines: &mut self.machines }
+        Probe { told: &facts, policy, device, may_tune: true, machines: &mut self.machines }
             .memory()
             .map(|looks| looks.peak())
             .map_err(Failure::from)
@@ -173,7 +173,7 @@ impl Rig for RealRig {
     }
 }
 
-/// Looks at the sensors between windows.
+/// Reads the sensors between windows.
 struct SensorObserver<'a>(Watch<'a>);
 
 impl Observer for SensorObserver<'_> {

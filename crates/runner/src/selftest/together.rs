@@ -1,11 +1,11 @@
-//! How the checks measure, and what an interval lets them say.
+//! Measurements of the checks, and conclusions from intervals.
 
 use super::rig::{Pair, Rig};
 use calorimeter_timing::{Across, Arm, Comparison, Estimate, Failure, Measurement, Observer, Options, Quiet, measure};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// Whether a check holds, absent where nobody can say, and the figure or the reason.
+/// True if a check passes, `None` if inconclusive, with the measured value or reason.
 pub type CheckResult = Result<(Option<bool>, String), Failure>;
 
 pub fn options() -> Options {
@@ -24,17 +24,17 @@ pub fn alone(pair: &mut Pair) -> Result<Estimate, Failure> {
     Ok(watched(vec![pair], 0, &mut Quiet)?.remove(0).time)
 }
 
-/// The first compared with each of the others, all in alternation: what drifts hits them alike.
+/// Compares the first work with each of the others in interleaved windows.
 pub fn together(pairs: Vec<&mut Pair>, seed: u64) -> Result<Vec<Comparison>, Failure> {
     let measured = watched(pairs, seed, &mut Quiet)?.into_iter().skip(1);
-    measured.map(|one| one.comparison.ok_or_else(|| "the two were not compared".into())).collect()
+    measured.map(|one| one.comparison.ok_or_else(|| "no comparison".into())).collect()
 }
 
 pub fn beside(base: &mut Pair, other: &mut Pair, seed: u64) -> Result<Comparison, Failure> {
     Ok(together(vec![base, other], seed)?.remove(0))
 }
 
-/// All in alternation, the first one everybody's baseline, with somebody who looks at the device's sensors.
+/// Measures all works in interleaved windows, with the first as baseline and an observer of the sensors.
 pub fn watched(pairs: Vec<&mut Pair>, seed: u64, observer: &mut dyn Observer) -> Result<Vec<Measurement>, Failure> {
     let mut arms: Vec<Arm<'_>> = Vec::with_capacity(pairs.len());
     for pair in pairs {
@@ -45,19 +45,19 @@ pub fn watched(pairs: Vec<&mut Pair>, seed: u64, observer: &mut dyn Observer) ->
     measure(&mut arms, &options, observer).into_iter().map(|one| one.map_err(Failure::from)).collect()
 }
 
-/// How many steps take about as long as wanted.
+/// Number of steps of a chain with the target duration.
 pub fn steps(rig: &mut dyn Rig) -> Result<u64, Failure> {
     const GUESS: u64 = 20_000;
     let took = alone(&mut rig.spin(GUESS)?)?.median;
     Ok(((GUESS as f64 * rig.spin_nanos() / took.max(1.0)) as u64).max(1_000))
 }
 
-/// Whether a figure that should be 1 is, within a tolerance; nobody can say where its interval reaches beyond both.
+/// True if a ratio is 1 within a tolerance; `None` if its interval extends beyond the tolerance.
 pub fn is_one(lo: f64, hi: f64, tolerance: f64) -> Option<bool> {
     lies_within(lo, hi, 1.0 / (1.0 + tolerance)..=1.0 + tolerance)
 }
 
-/// Whether a figure lies within a range; nobody can say where its interval lies partly there.
+/// True if a value is within a range; `None` if only part of its interval is.
 pub fn lies_within(lo: f64, hi: f64, range: RangeInclusive<f64>) -> Option<bool> {
     if range.contains(&lo) && range.contains(&hi) {
         Some(true)
@@ -68,23 +68,23 @@ pub fn lies_within(lo: f64, hi: f64, range: RangeInclusive<f64>) -> Option<bool>
     }
 }
 
-/// An answer with its figure, which says so if the machine scatters too much for one.
+/// Adds a note to inconclusive results.
 pub fn answer(holds: Option<bool>, found: String) -> (Option<bool>, String) {
-    (holds, if holds.is_none() { format!("{found}: too noisy to tell") } else { found })
+    (holds, if holds.is_none() { format!("{found}: inconclusive due to noise") } else { found })
 }
 
-/// The ends of a comparison's interval; a point where there is none.
+/// Interval of a comparison, or its point estimate if there is none.
 pub fn ends(compared: &Comparison) -> (f64, f64) {
     (compared.lo.unwrap_or(compared.ratio), compared.hi.unwrap_or(compared.ratio))
 }
 
-/// Whether several looks at a figure that should be 1 agree on that, and how to tell of it.
+/// Tests whether the mean of repeated ratios is 1, and formats it.
 pub fn looks_are_one(looks: &[f64], tolerance: f64) -> (Option<bool>, String) {
-    let Some(Across { mean, lo, hi, .. }) = Across::of(looks) else { return (None, "there are no figures".into()) };
-    answer(is_one(lo, hi, tolerance), format!("{mean:.4}, 95 % within {lo:.4} and {hi:.4}"))
+    let Some(Across { mean, lo, hi, .. }) = Across::of(looks) else { return (None, "no measurements".into()) };
+    answer(is_one(lo, hi, tolerance), format!("{mean:.4}, 95 % interval [{lo:.4}, {hi:.4}]"))
 }
 
-/// All of several answers: one that is wrong decides, and one that is open leaves the whole open.
+/// Conjunction: false if any result is false, otherwise `None` if any is inconclusive.
 pub fn all(answers: impl IntoIterator<Item = Option<bool>>) -> Option<bool> {
     let answers: Vec<Option<bool>> = answers.into_iter().collect();
     if answers.contains(&Some(false)) {

@@ -1,7 +1,7 @@
-//! What the next group computes with, made while this one is timed: its inputs, and what is right for them.
+//! Prefetch of the next group's inputs and references while the current group is timed.
 //!
-//! A part of the worker's threads makes it, at the lowest priority. What is not made when the group's turn comes is made then,
-//! as is what cannot be made, so that its reason is told where it belongs.
+//! It uses part of the worker's threads at the lowest priority. Anything that is missing when the next group starts is
+//! computed then. Errors are ignored here; the group computes the item again and reports them.
 
 use super::operands::{Content, Operands};
 use super::protocol::Next;
@@ -11,23 +11,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-/// One of so many of the worker's threads: the others are left to what is timed.
+/// The prefetch uses one in this many threads; the others remain for the timed work.
 const ONE_IN: usize = 2;
 
-/// With fewer threads there is none to spare.
+/// Minimum number of worker threads for a prefetch.
 const FEWEST: usize = 4;
 
-/// Added to how nice a thread is: others go first.
+/// Increment of the nice value, so that other threads have priority.
 const NICE: i32 = 19;
 
-/// Operands that are being made.
+/// Operands of the next group that are being computed.
 pub struct Ahead {
     stop: Arc<AtomicBool>,
     maker: JoinHandle<Operands>,
 }
 
 impl Ahead {
-    /// Begins, if there are threads for it.
+    /// Starts the prefetch if there are enough threads.
     pub fn begin(next: &Next) -> Option<Self> {
         let threads = rayon::current_num_threads();
         if threads < FEWEST {
@@ -38,7 +38,7 @@ impl Ahead {
 
     fn on(threads: usize, next: &Next) -> Option<Self> {
         let mut operands = Operands::of(next.cases.first()?, None, next.seed).ok()?;
-        // A thread that may not be nicer works all the same.
+        // Failure to change the priority is ignored.
         let nice = |_| {
             let _ = rustix::process::nice(NICE);
         };
@@ -53,15 +53,15 @@ impl Ahead {
         Some(Self { stop, maker })
     }
 
-    /// What has been made by now.
+    /// Stops the prefetch and returns what is ready.
     pub fn end(self) -> Option<Operands> {
         self.stop.store(true, Ordering::Relaxed);
-        // One that panicked does so again when the group itself asks.
+        // After a panic nothing is returned; the panic recurs when the group computes the item itself.
         self.maker.join().ok()
     }
 }
 
-/// Has everything made that cases will ask for, in the order in which they do.
+/// Computes everything that the cases will request, in the order in which they do.
 fn make(operands: &mut Operands, cases: &[Case], stopped: &AtomicBool) {
     for content in [Content::Gate, Content::Timed] {
         for case in cases {
@@ -105,7 +105,7 @@ mod tests {
         let (mut ahead, case) = (ahead.end().unwrap(), &next.cases[0]);
         let mut own = Operands::of(case, None, next.seed).unwrap();
         let treatment = own.treatment(case).unwrap();
-        // Those of two recipes on either data.
+        // Two recipes on two kinds of inputs.
         assert!(ahead.is_for(&own) && ahead.references.len() == 4);
         for content in [Content::Gate, Content::Timed] {
             assert_eq!(ahead.inputs_of(content), own.inputs_of(content));

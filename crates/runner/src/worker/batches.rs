@@ -1,12 +1,13 @@
-//! Cases that fit into memory together.
+//! Batches of cases whose memory fits on the device.
 
 use super::context::Context;
 use super::event::{Event, Listener};
 use super::protocol::{AssignedCase, Assignment};
 use calorimeter_case::{Case, Device, Record, Status};
 
-/// The cases in batches: all of them, or each with the one it is compared with, with as many buffer sets as there is room
-/// for. A case that does not fit at all is recorded at once. What is not timed is opened one after the other.
+/// Divides the cases into batches: all of them, or each with its baseline. The number of buffer sets is limited by the
+/// memory. A case that does not fit alone is recorded as failed. Untimed cases form one batch, because they are opened
+/// one after the other.
 pub fn batches(
     assignment: &Assignment,
     device: Device,
@@ -20,15 +21,15 @@ pub fn batches(
     let mut fitting: Vec<AssignedCase> = Vec::new();
     for assigned in &assignment.cases {
         let case = &assigned.case;
-        // Fewer sets where memory is short, but two at least where there were to be many.
-        let least = assigned.sets.min(2);
-        let room = budget.saturating_sub(need(case, 1)) / case.set_bytes().unwrap_or(1).max(1);
-        let sets = assigned.sets.min(room.saturating_add(1).min(u64::from(u32::MAX)) as u32);
-        if need(case, least) <= budget {
+        // Fewer sets if memory is short, but at least two if several are requested.
+        let min_sets = assigned.sets.min(2);
+        let additional = budget.saturating_sub(need(case, 1)) / case.set_bytes().unwrap_or(1).max(1);
+        let sets = assigned.sets.min(additional.saturating_add(1).min(u64::from(u32::MAX)) as u32);
+        if need(case, min_sets) <= budget {
             fitting.push(AssignedCase { sets, ..assigned.clone() });
             continue;
         }
-        let (need, free) = (need(case, least) as f64 / 1e9, free as f64 / 1e9);
+        let (need, free) = (need(case, min_sets) as f64 / 1e9, free as f64 / 1e9);
         let reason = format!("does not fit: it needs about {need:.1} GB, {free:.1} GB are free on {device}");
         listener.hear(Event::Ended(Box::new(Record::without_time(case.clone(), Status::Failed, reason))));
     }
@@ -44,7 +45,7 @@ pub fn batches(
     fitting.iter().map(with_baseline).collect()
 }
 
-/// Bytes that a case takes with so many buffer sets.
+/// Bytes that a case requires with `sets` buffer sets.
 fn need(case: &Case, sets: u32) -> u64 {
     case.memory_bytes.unwrap_or(0) + u64::from(sets - 1) * case.set_bytes().unwrap_or(0)
 }

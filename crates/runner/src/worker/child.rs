@@ -1,4 +1,4 @@
-//! The worker's side: orders on standard input, events on a pipe of their own.
+//! Worker side of the protocol: commands on standard input, events on a separate pipe.
 
 use super::context::Context;
 use super::event::{Event, Listener};
@@ -6,7 +6,7 @@ use super::group::work;
 use super::poison::Poisoned;
 use super::position::Position;
 use super::protocol::{Assignment, Kept, Message, Order};
-use crate::tell::tell;
+use crate::log_line::log_line;
 use calorimeter_case::CaseId;
 use calorimeter_zoo::Machines;
 use std::fs::File;
@@ -14,17 +14,17 @@ use std::io::{BufRead, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The argument that makes the program a worker.
+/// Command line argument that makes the program a worker.
 pub const WORKER: &str = "worker";
 
-/// How often a worker says that it is alive.
+/// Interval of a worker's heartbeat.
 pub const BEAT: Duration = Duration::from_secs(1);
 
-/// The pipe to the run.
+/// Pipe to the run.
 #[derive(Clone)]
 struct Pipe(Arc<Mutex<File>>);
 
-/// What the run hears from this worker about an assignment.
+/// Sends the events of an assignment to the run.
 struct Voice<'a> {
     pipe: &'a Pipe,
     position: &'a Position,
@@ -32,14 +32,14 @@ struct Voice<'a> {
 }
 
 impl Pipe {
-    /// Takes standard output for itself; whatever a driver prints from now on goes to standard error.
+    /// Takes over standard output for messages; later output of drivers goes to standard error.
     fn take_stdout() -> std::io::Result<Self> {
         let own = rustix::io::fcntl_dupfd_cloexec(std::io::stdout(), 3)?;
         rustix::stdio::dup2_stdout(std::io::stderr())?;
         Ok(Self(Arc::new(Mutex::new(File::from(own)))))
     }
 
-    /// Says something; a run that is no longer there ends the worker.
+    /// Sends a message; exits the worker if the run has ended.
     fn say(&self, message: &Message) {
         let mut line = serde_json::to_vec(message).unwrap_or_default();
         line.push(b'\n');
@@ -51,11 +51,11 @@ impl Pipe {
     }
 }
 
-/// Ends this process with the commands that it has started, if it leads a group of its own, as a run's workers do.
+/// Kills this process and the commands that it started, if it leads its own process group, as workers of a run do.
 fn end_group() {
     let group = rustix::process::getpgrp();
     if group == rustix::process::getpid() {
-        // Should that be refused, it ends alone.
+        // If that fails, only this process exits.
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     }
 }
@@ -63,12 +63,13 @@ fn end_group() {
 impl Listener for Voice<'_> {
     fn hear(&mut self, event: Event) {
         match event {
-            // The run reads it when it wants to know: a message for each window would wake it beside them.
+            // Stored in the shared file and polled by the run: a message per window would wake its threads during the
+            // measurement.
             Event::Touched { case, stage } => {
                 let Some(at) = self.cases.iter().position(|id| *id == case) else { return };
-                // Without it nobody could end a case that hangs.
+                // Without it, the run could not detect which case hangs.
                 if let Err(error) = self.position.set(at, stage) {
-                    tell!("worker: it cannot be told that {case} is being touched: {error}");
+                    log_line!("worker: cannot update the shared progress file for {case}: {error}");
                     std::process::exit(1);
                 }
             }
@@ -77,14 +78,14 @@ impl Listener for Voice<'_> {
     }
 }
 
-/// Call this first thing in `main`: a program that uses worker processes is started again as its own worker, and then
-/// this does not return.
+/// Serves as a worker if the program was started as one; then it does not return. A program that uses worker processes
+/// calls it first in `main`, because workers are the program itself, started again.
 pub fn serve_if_worker() {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == WORKER) {
         std::process::exit(match serve() {
             Ok(()) => 0,
             Err(error) => {
-                tell!("worker: {error}");
+                log_line!("worker: {error}");
                 1
             }
         });
@@ -101,7 +102,7 @@ fn serve() -> std::io::Result<()> {
         }
     })?;
     let mut context = Context::new(None, None);
-    let mut at = None;
+    let mut progress = None;
     for line in std::io::stdin().lock().lines() {
         match serde_json::from_str(&line?)? {
             Order::Hello { position, kept: Kept { tuning, level, peaks, never_tune, look } } => {
@@ -112,15 +113,17 @@ fn serve() -> std::io::Result<()> {
                     context.silence.forbid_tuning();
                 }
                 (context.tuning, context.kept_peaks) = (tuning, peaks);
-                at = Some(Position::take_over(position)?);
+                progress = Some(Position::take_over(position)?);
             }
             Order::Measure(assignment) => {
-                let at = at.as_ref().ok_or_else(|| std::io::Error::other("an order came before the greeting"))?;
+                let progress = progress
+                    .as_ref()
+                    .ok_or_else(|| std::io::Error::other("a command arrived before the configuration"))?;
                 if let Err(Poisoned { case, reason }) =
-                    work(&assignment, &mut context, &mut voice(&pipe, at, &assignment))
+                    work(&assignment, &mut context, &mut voice(&pipe, progress, &assignment))
                 {
                     pipe.say(&Message::Poisoned { case, reason });
-                    // Destructors may wait for a device that no longer answers.
+                    // Destructors may wait for a device that no longer responds.
                     std::process::exit(1);
                 }
                 pipe.say(&Message::Done);

@@ -1,4 +1,4 @@
-//! What the cases of one process share.
+//! State shared by all assignments of a worker process.
 
 use super::ahead::Ahead;
 use super::arm::sensors::Sensors;
@@ -12,27 +12,28 @@ use calorimeter_zoo::Machines;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-/// What the cases of one process share.
+/// State shared by all assignments of a worker process.
 pub struct Context {
     pub machines: Machines,
     pub silence: &'static Silence,
     pub sensors: Option<Sensors>,
     pub peaks: Option<Peaks>,
-    /// What each clock can tell apart, once measured.
+    /// Measured resolution of each clock.
     pub granularities: HashMap<(&'static str, Implementation), Granularity>,
-    /// Where tuned kernels are kept.
+    /// Autotune cache directory.
     pub tuning: Option<PathBuf>,
-    /// How finely the tuner tells sizes apart.
+    /// Rounding of sizes in autotune keys.
     pub level: TuningLevel,
-    /// Whether nothing is timed here and kernels are looked at.
+    /// True if this worker traces kernels instead of timing.
     pub looks: bool,
-    /// Where measured peaks are kept.
+    /// Directory of measured peaks.
     pub kept_peaks: Option<PathBuf>,
-    /// What the next group is likely to compute with.
+    /// Inputs of the next group, computed in the background.
     pub ahead: Option<Ahead>,
-    /// What company is probed with, as long as nothing else is measured.
+    /// Case of the interference probe, until another assignment arrives.
     pub probed: Option<Probed>,
-    /// Memory that was free before anything was allocated: pools keep what they took, and may use it again.
+    /// Memory that was free before the first allocation. Pools keep what they allocated and may reuse it, so that later
+    /// queries would be too low.
     free_memory: Option<u64>,
 }
 

@@ -1,84 +1,84 @@
-//! What happens while cases are worked on, and who listens.
+//! Events of a run, and their listener.
 
 use calorimeter_case::{CaseId, Record};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Something that happened in a run, almost always to a case.
+/// Event of a run; most concern a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
-    /// A run begins. Workers do not say this.
+    /// A run starts. Sent by the run only.
     Begun {
-        /// How many cases it has.
+        /// Number of cases.
         cases: usize,
-        /// Those that have ended in an earlier part of it.
+        /// Cases that an earlier part of the run finished.
         already: Vec<CaseId>,
     },
-    /// A case is being touched.
+    /// Work on a case continues.
     Touched {
-        /// Which.
+        /// Id of the case.
         case: CaseId,
-        /// What is done to it.
+        /// Current stage.
         stage: Stage,
     },
-    /// What several devices are at that work at the same time. Workers do not say this.
+    /// Current stage of every busy device. Sent by the run only.
     AtWork(Vec<(CaseId, Stage)>),
-    /// The kernels of a case were looked at.
+    /// The kernels of a case were traced.
     Saw {
-        /// Which.
+        /// Id of the case.
         case: CaseId,
-        /// What ran.
+        /// Traced kernels.
         kernels: SeenKernels,
     },
-    /// A case has ended. Whoever listens to a run hears it when the record is on disk.
+    /// A case has finished. Listeners of a run receive it after the record is on disk.
     Ended(Box<Record>),
 }
 
-/// Hears of every event, and may stop the work.
+/// Receives every event and may stop the work.
 pub trait Listener {
-    /// Something happened.
+    /// Handles an event.
     fn hear(&mut self, event: Event);
 
-    /// Whether to stop: cases without a record are left for another time.
+    /// True if the work must stop; cases without a record remain for a later run.
     fn interrupted(&self) -> bool {
         false
     }
 
-    /// A case is being touched.
+    /// Reports the current stage of a case.
     fn touch(&mut self, case: &CaseId, stage: Stage) {
         self.hear(Event::Touched { case: case.clone(), stage });
     }
 }
 
-/// The kernels of a few passes in the order in which they ran, each with its name and its nanoseconds; each was waited
-/// for, so what stood between them is not known.
+/// Kernels of a few passes in launch order, each with its name and nanoseconds. The host synchronized after each, so
+/// that gaps between them are unknown.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SeenKernels {
-    /// Passes.
+    /// Number of passes.
     pub passes: u32,
-    /// Kernels.
+    /// Name and nanoseconds of each kernel.
     pub kernels: Vec<(String, u64)>,
 }
 
-/// What is being done to a case.
+/// Stage of the work on a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
-    /// Making tensors and quantizing.
+    /// Generating tensors and quantizing.
     Open,
     /// First launches: kernels are compiled and tuned.
     Tune,
     /// Comparing the output with the reference, which the host computes first.
     Judge,
-    /// Finding the device's peaks, once for each device and kind of number.
+    /// Measuring the peaks of the device, once per device and GEMM kind.
     Peaks,
-    /// Finding out how many launches a window holds, and launching until times agree.
+    /// Calibrating the launches per window, and warming up.
     WarmUp,
     /// Timing.
     Measure,
-    /// Recording a trace, or the memory.
+    /// Recording a trace or the memory.
     Profile,
 }
 

@@ -1,5 +1,5 @@
-//! One assignment from tensors to records: open, prime, gate, clock, measure, gate again, inspect; without timing, open,
-//! prime and gate.
+//! Run of an assignment, from tensors to records: open, prime, gate, clock, measure, gate again, inspect. Untimed
+//! assignments end after the first gate.
 
 use super::ahead::Ahead;
 use super::arm::sensors::Sensors;
@@ -19,7 +19,7 @@ use crate::platforms;
 use calorimeter_case::{CaseId, Device, Record, Status};
 use std::collections::HashSet;
 
-/// Works on an assignment; every case gets a record, unless one poisons the process or the run is interrupted.
+/// Runs an assignment. Every case gets a record, unless one poisons the process or the run is interrupted.
 pub fn work(assignment: &Assignment, context: &mut Context, listener: &mut dyn Listener) -> Result<(), Poisoned> {
     let Some(first) = assignment.cases.first() else { return Ok(()) };
     if platforms::of(first.case.device).is_scripted() {
@@ -43,45 +43,45 @@ pub fn work(assignment: &Assignment, context: &mut Context, listener: &mut dyn L
         return kernels::look(&mut Scene { assignment, operands: &mut operands, context, listener });
     }
     if assignment.timing.is_some() && context.sensors.is_none() {
-        // Before anything else touches the device: they see what it draws without work.
+        // Before the first use of the device, so that the sensors record its idle power.
         listener.touch(&first.case.id, Stage::Open);
         context.sensors = Some(Sensors::of(operands.device, &assignment.device));
     }
     let mut once = Once { listener, recorded: HashSet::new() };
     let mut inspections = inspections();
     for batch in batches(assignment, operands.device, context, &mut once) {
-        let mut scene = Scene { assignment, operands: &mut operands, context, listener: &mut once };
+        let mut group = Scene { assignment, operands: &mut operands, context, listener: &mut once };
         let mut arms: Vec<Arm> = Vec::new();
         for assigned in batch {
-            if scene.listener.interrupted() {
+            if group.listener.interrupted() {
                 return Ok(());
             }
-            match guarded(&assigned.case.id, || prepare(&assigned, &mut scene))? {
+            match guarded(&assigned.case.id, || prepare(&assigned, &mut group))? {
                 Ok(arm) => arms.push(arm),
-                Err(record) => end(*record, &mut scene)?,
+                Err(record) => end(*record, &mut group)?,
             }
         }
         let Some(timing) = &assignment.timing else { continue };
-        if scene.context.ahead.is_none() {
-            scene.context.ahead = assignment.next.as_ref().and_then(Ahead::begin);
+        if group.context.ahead.is_none() {
+            group.context.ahead = assignment.next.as_ref().and_then(Ahead::begin);
         }
         if assignment.is_probe {
-            time(&mut arms, timing, &mut scene)?;
+            time(&mut arms, timing, &mut group)?;
         } else {
-            measure_in_places(&mut arms, timing, &mut scene)?;
-            judge_again(&mut arms, &mut scene)?;
-            inspect(&mut inspections, &mut arms, &mut scene)?;
+            measure_in_places(&mut arms, timing, &mut group)?;
+            judge_again(&mut arms, &mut group)?;
+            inspect(&mut inspections, &mut arms, &mut group)?;
         }
-        if scene.listener.interrupted() {
-            // An interrupted measurement is thrown away: a resumed run must give what an uninterrupted one gives.
+        if group.listener.interrupted() {
+            // An interrupted measurement is discarded: a resumed run must give the results of an uninterrupted one.
             return Ok(());
         }
         for Arm { record, job, .. } in arms {
             if record.is_ok() {
-                scene.operands.passed.insert(record.case.id.clone());
+                group.operands.passed.insert(record.case.id.clone());
             }
-            end(record, &mut scene)?;
-            if let Some(probed) = &mut scene.context.probed {
+            end(record, &mut group)?;
+            if let Some(probed) = &mut group.context.probed {
                 probed.keep(job);
             }
         }
@@ -89,19 +89,19 @@ pub fn work(assignment: &Assignment, context: &mut Context, listener: &mut dyn L
     Ok(())
 }
 
-/// Ends a case. One that failed may have left its device unusable, and then the process may not go on.
-fn end(record: Record, scene: &mut Scene<'_>) -> Result<(), Poisoned> {
+/// Finishes a case. If it failed and left the device unusable, the process must not continue.
+fn end(record: Record, group: &mut Scene<'_>) -> Result<(), Poisoned> {
     let failed = record.outcome.status == Status::Failed;
-    let device: Device = scene.operands.device;
-    if let Some(why) = failed.then(|| scene.context.machines.broken(device)).flatten() {
+    let device: Device = group.operands.device;
+    if let Some(why) = failed.then(|| group.context.machines.broken(device)).flatten() {
         let reason = record.outcome.reason.clone().unwrap_or(why);
         return Err(Poisoned { case: record.case.id.clone(), reason });
     }
-    scene.listener.hear(Event::Ended(Box::new(record)));
+    group.listener.hear(Event::Ended(Box::new(record)));
     Ok(())
 }
 
-/// Tells of each case's end once: a baseline is measured again beside each case that does not fit beside the others.
+/// Forwards only the first result of each case: a baseline is measured again in each batch that needs it.
 struct Once<'a> {
     listener: &'a mut dyn Listener,
     recorded: HashSet<CaseId>,

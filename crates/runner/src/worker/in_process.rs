@@ -1,4 +1,4 @@
-//! An executor without isolation, for programs that embed the runner and cannot start themselves again.
+//! Executor without isolation, for programs that embed the runner and cannot start themselves again.
 
 use super::context::Context;
 use super::event::{Event, Listener};
@@ -13,14 +13,14 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::Duration;
 
-/// Measures in this process: a crash takes it along, a hang stays, and timeouts are not enforced.
+/// Measures in this process: a crash ends the program, a hang blocks it, and timeouts are not enforced.
 ///
-/// burn's settings and CubeCL's are the program's, which can give them once: what it has not set when the first device is
-/// opened, they read from files in the working directory and above it. Call [`calorimeter_zoo::backends::configure`] first
-/// thing, as workers do.
+/// burn and CubeCL accept their settings once per process. Settings that are missing when the first device is opened
+/// are read from files in the working directory and above. Call [`calorimeter_zoo::backends::configure`] first, as
+/// workers do.
 #[derive(Default)]
 pub struct InProcess {
-    /// One for each device, by its identity: sensors, peaks and free memory are the device's.
+    /// Contexts by device identity, because sensors, peaks and free memory belong to the device.
     contexts: HashMap<String, Context>,
     poison: Option<String>,
 }
@@ -31,7 +31,7 @@ impl InProcess {
     }
 }
 
-/// Passes the first end of each case on, and remembers it.
+/// Forwards the first result of each case and remembers its status.
 struct FirstEnds<'a> {
     listener: &'a mut dyn Listener,
     ended: &'a mut HashMap<CaseId, Status>,
@@ -59,31 +59,31 @@ impl Executor for InProcess {
         _: Duration,
         listener: &mut dyn Listener,
     ) -> Result<(), WorkerError> {
-        let mut ended = HashMap::new();
+        let mut finished = HashMap::new();
         loop {
-            let left = remaining(assignment, &ended);
-            if left.is_empty() || listener.interrupted() {
+            let pending = remaining(assignment, &finished);
+            if pending.is_empty() || listener.interrupted() {
                 return Ok(());
             }
-            let rest = assignment.only(|id| left.contains(id));
+            let rest = assignment.only(|id| pending.contains(id));
             if let Some(reason) = &self.poison {
-                let reason = format!("an earlier case spoilt this process: {reason}");
-                for assigned in rest.cases.into_iter().filter(|assigned| !ended.contains_key(&assigned.case.id)) {
+                let reason = format!("an earlier case left this process in an untrusted state: {reason}");
+                for assigned in rest.cases.into_iter().filter(|assigned| !finished.contains_key(&assigned.case.id)) {
                     let record = Record::without_time(assigned.case, Status::Skipped, reason.clone());
                     listener.hear(Event::Ended(Box::new(record)));
                 }
                 return Ok(());
             }
             let context = self.context(&assignment.device.identity);
-            let mut ends = FirstEnds { listener, ended: &mut ended };
+            let mut ends = FirstEnds { listener, ended: &mut finished };
             if let Err(Poisoned { case, reason }) = work(&rest, context, &mut ends) {
-                let Some(spoilt) = rest.cases.into_iter().find(|assigned| assigned.case.id == case) else { continue };
-                // One that was touched again as another one's baseline keeps its record, and is a baseline no more.
-                if ended.insert(case, Status::Failed).is_none() {
-                    let record = Record::without_time(spoilt.case, Status::Failed, reason.clone());
+                let Some(poisoned) = rest.cases.into_iter().find(|assigned| assigned.case.id == case) else { continue };
+                // A baseline that was measured again keeps its record, but no longer serves as a baseline.
+                if finished.insert(case, Status::Failed).is_none() {
+                    let record = Record::without_time(poisoned.case, Status::Failed, reason.clone());
                     listener.hear(Event::Ended(Box::new(record)));
                 }
-                // What panicked on this thread was unwound in order; what panicked on a device's was not.
+                // A panic on this thread was unwound properly; one on a device thread was not.
                 self.poison = panics::on_device().map(|_| reason);
             }
         }

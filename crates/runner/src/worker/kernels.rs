@@ -1,45 +1,47 @@
-//! Which kernels each case runs, told by the runtime: in a worker of its own, because there every kernel is waited for.
+//! Kernels of each case as reported by the runtime. A separate worker traces them, because the runtime then
+//! synchronizes after every kernel.
 
 use super::event::{Event, SeenKernels, Stage};
 use super::poison::{Poisoned, guarded};
 use super::scene::Scene;
-use crate::tell::tell;
+use crate::log_line::log_line;
 use calorimeter_case::Case;
 use calorimeter_timing::{Failure, HeardKernels};
 use calorimeter_zoo::Setup;
 
-/// Passes before it, so that lazy backends have settled on how they run.
+/// Untraced passes, until lazy backends have fixed their execution plan.
 const PRIMING: u32 = 4;
-/// Passes that are looked at.
+/// Traced passes.
 const PASSES: u32 = 3;
 
-/// Looks at every case; one that cannot be looked at is passed over here, and its own worker will say why.
-pub fn look(scene: &mut Scene<'_>) -> Result<(), Poisoned> {
-    for assigned in &scene.assignment.cases {
+/// Traces the kernels of every case. A failure is only reported, because the worker that times the case will record the
+/// reason.
+pub fn look(group: &mut Scene<'_>) -> Result<(), Poisoned> {
+    for assigned in &group.assignment.cases {
         let case = &assigned.case;
-        scene.listener.touch(&case.id, Stage::Profile);
-        let kernels = guarded(&case.id, || kernels(case, scene))?.unwrap_or_else(|error| {
-            tell!("{}: its kernels were not seen: {error}", case.id);
+        group.listener.touch(&case.id, Stage::Profile);
+        let kernels = guarded(&case.id, || kernels(case, group))?.unwrap_or_else(|error| {
+            log_line!("{}: cannot trace its kernels: {error}", case.id);
             SeenKernels::default()
         });
-        scene.listener.hear(Event::Saw { case: case.id.clone(), kernels });
+        group.listener.hear(Event::Saw { case: case.id.clone(), kernels });
     }
     Ok(())
 }
 
-fn kernels(case: &Case, scene: &mut Scene<'_>) -> Result<SeenKernels, Failure> {
-    let (task, device) = (scene.operands.task.clone(), scene.operands.device);
-    let treatment = scene.operands.treatment(case)?;
+fn kernels(case: &Case, group: &mut Scene<'_>) -> Result<SeenKernels, Failure> {
+    let (task, device) = (group.operands.task.clone(), group.operands.device);
+    let treatment = group.operands.treatment(case)?;
     let setup = Setup { implementation: case.implementation, device, sets: 1 };
-    let mut workload = task.open(scene.operands.inputs(), &treatment, setup, &mut scene.context.machines)?;
+    let mut workload = task.open(group.operands.inputs(), &treatment, setup, &mut group.context.machines)?;
     for _ in 0..PRIMING {
         workload.launch()?;
     }
     workload.settle()?;
-    let heard = HeardKernels::begin();
+    let log = HeardKernels::begin();
     for _ in 0..PASSES {
         workload.launch()?;
         workload.settle()?;
     }
-    Ok(SeenKernels { passes: PASSES, kernels: heard.end() })
+    Ok(SeenKernels { passes: PASSES, kernels: log.end() })
 }

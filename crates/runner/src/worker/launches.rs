@@ -1,4 +1,4 @@
-//! Every case measured in several processes, one after another.
+//! Repeated measurement of every case in several processes.
 
 use super::together::of_processes;
 use super::{Assignment, Event, Executor, Listener, Subprocess, WorkerError};
@@ -7,15 +7,15 @@ use calorimeter_case::{CaseId, Record};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Gives each assignment to so many workers in turn, every one a fresh process, and makes one record of theirs for each case:
-/// what a process finds in its memory, and how its kernels were tuned, differs from one to the next.
+/// Executor that runs each assignment in several fresh worker processes and combines their records per case. Memory
+/// layout and tuned kernels differ between processes.
 pub struct Launches {
     workers: Subprocess,
     times: u32,
 }
 
 impl Launches {
-    /// So many processes for every case.
+    /// Creates an executor with the given number of processes per case.
     pub fn new(workers: Subprocess, times: u32) -> Self {
         Self { workers, times: times.max(1) }
     }
@@ -35,9 +35,9 @@ impl Executor for Launches {
         let mut found: HashMap<CaseId, Vec<Record>> = HashMap::new();
         for _ in 0..self.times {
             self.workers.renew();
-            // What failed in one process is not tried in the next.
+            // A case that failed in one process is not repeated in the next.
             let well = |id: &CaseId| found.get(id).is_none_or(|records| records.iter().all(Record::is_ok));
-            // What one process prepares for later is lost to the next one.
+            // A prefetch would be lost with its process.
             let rest = Assignment { next: None, ..assignment.only(well) };
             self.workers.run(&rest, device, timeout, &mut Gather { found: &mut found, listener })?;
             if listener.interrupted() {
@@ -61,7 +61,7 @@ impl Executor for Launches {
     }
 }
 
-/// Keeps the records of one process after another; everything else is passed on.
+/// Collects the records of all processes; forwards other events.
 struct Gather<'a> {
     found: &'a mut HashMap<CaseId, Vec<Record>>,
     listener: &'a mut dyn Listener,

@@ -1,8 +1,8 @@
-//! Workers: the processes that touch devices, and the part of a run that looks after them.
+//! Workers: processes that use devices, and the code of the run that manages them.
 //!
-//! In the run: [`pool`](Subprocess) starts, watches and replaces workers; `in_process` does without them. In a worker:
-//! `child` takes orders, `group` works on an assignment, `arm` brings one case to its time, `ahead` makes what the next group
-//! computes with meanwhile, `inspect` looks at a case afterwards.
+//! In the run, [`pool`](Subprocess) starts, watches and replaces workers; `in_process` measures without them. In a
+//! worker, `child` receives commands, `group` runs an assignment, `arm` measures a case, `input_prefetch` computes the
+//! inputs of the next group meanwhile, and `inspect` examines measured cases.
 
 mod ahead;
 pub(crate) mod arm;
@@ -38,7 +38,7 @@ use crate::devices::DiscoveredDevice;
 use calorimeter_case::Device;
 use std::time::Duration;
 
-/// Works on assignments. Every case of an assignment gets a record, unless the listener interrupts it.
+/// Runs assignments. Every case of an assignment gets a record, unless the listener interrupts it.
 pub trait Executor {
     /// Measures one assignment on its device.
     fn run(
@@ -49,31 +49,31 @@ pub trait Executor {
         listener: &mut dyn Listener,
     ) -> Result<(), WorkerError>;
 
-    /// Another one of as many as there are devices that work at the same time; nothing where that cannot be.
+    /// Creates another executor for use on several devices concurrently; `None` if that is not supported.
     fn another(&self, _devices: usize) -> Option<Box<dyn Executor + Send>> {
         None
     }
 
-    /// Another one that only looks at kernels, where that is possible: what it is given ends without records.
+    /// Creates an executor that traces kernels instead of timing, if supported. Its assignments end without records.
     fn looker(&self) -> Option<Box<dyn Executor>> {
         None
     }
 }
 
-/// Why workers cannot be had at all; what happens to one case is a record, not an error.
+/// Failure of the workers themselves; the failure of a case is a record, not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
     /// The program cannot start itself again.
     #[error("cannot start a worker process: {0}")]
     Spawn(std::io::Error),
-    /// Worker after worker ends before it touches a case.
-    #[error("worker processes end before they touch a case; the last one said: {0}")]
+    /// Several workers in a row exited before they started a case.
+    #[error("worker processes exit before they start a case; last output: {0}")]
     Stillborn(String),
-    /// Some of several devices are lost.
-    #[error("{}", told(.0))]
+    /// Workers for some devices of a fleet failed.
+    #[error("{}", by_device(.0))]
     Lost(Vec<(Device, WorkerError)>),
 }
 
-fn told(lost: &[(Device, WorkerError)]) -> String {
+fn by_device(lost: &[(Device, WorkerError)]) -> String {
     lost.iter().map(|(device, why)| format!("{device}: {why}")).collect::<Vec<_>>().join("; ")
 }

@@ -1,4 +1,4 @@
-//! What the cases of an assignment compute, with the inputs and references that they share.
+//! Task, inputs and reference outputs shared by the cases of an assignment.
 
 use calorimeter_case::{Case, CaseId, Device};
 use calorimeter_recipes::{RecipeError, Treatment, Variant};
@@ -7,33 +7,34 @@ use calorimeter_zoo::foreign::Foreign;
 use calorimeter_zoo::{Inputs, Look, Reference, Subject, Task, ZooError};
 use std::collections::HashSet;
 
-/// Which data a case computes with.
+/// Kind of input data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// Those of the gate alone, in which a wrong scale shows.
+    /// Inputs of the gate, designed to expose wrong scales.
     Gate,
-    /// Those that are timed.
+    /// Inputs that are timed.
     Timed,
 }
 
-/// A task on a device; its tensors and references are made when they are first asked for.
+/// Task on a device. Its inputs and references are computed on first use.
 pub struct Operands {
     pub task: Task,
     pub device: Device,
     timed: Option<Inputs>,
     gate: Option<Inputs>,
     pub(super) references: Vec<(Content, Treatment, Vec<Reference>)>,
-    /// The cases that were measured and right. One of them is measured again as the baseline of those that do not fit beside it
-    /// all together.
+    /// Cases that were measured and passed. A baseline among them may be measured again, if not all cases fit into
+    /// memory concurrently.
     pub passed: HashSet<CaseId>,
-    /// What the first program of others left, once it ran.
+    /// Outputs of the first foreign program, after it ran.
     pub first: Option<Vec<Reference>>,
-    /// The time that passes on the mock device.
+    /// Simulated time of the mock device.
     pub mock: MockClock,
 }
 
 impl Operands {
-    /// Those of the first case, which all others share, and which may be the work of others.
+    /// Creates the operands from the first case; all cases of the group share them. `foreign` is set for foreign
+    /// programs.
     pub fn of(case: &Case, foreign: Option<Foreign>, seed: u64) -> Result<Self, ZooError> {
         let subject = match foreign {
             Some(foreign) => Subject::Foreign(foreign),
@@ -45,12 +46,12 @@ impl Operands {
         Ok(Self { task, device: case.device, timed: None, gate: None, references, passed, first: None, mock })
     }
 
-    /// Whether others compute the same with the same numbers, on the same device.
+    /// True if `others` belong to an equal task on an equal device.
     pub fn is_for(&self, others: &Self) -> bool {
         (&self.task, self.device) == (&others.task, others.device)
     }
 
-    /// Those that are timed.
+    /// Inputs that are timed.
     pub fn inputs(&mut self) -> &Inputs {
         self.timed.get_or_insert_with(|| self.task.inputs())
     }
@@ -62,13 +63,13 @@ impl Operands {
         }
     }
 
-    /// What is right for a treatment of either data.
+    /// Reference outputs for a treatment and kind of inputs.
     pub fn references(&mut self, content: Content, treatment: &Treatment) -> Result<&[Reference], ZooError> {
         let at = self.referred(content, treatment)?;
         Ok(&self.references[at].2)
     }
 
-    /// Where what is right for a treatment of either data is kept.
+    /// Index of the reference outputs for a treatment and kind of inputs; computes them on first use.
     fn referred(&mut self, content: Content, treatment: &Treatment) -> Result<usize, ZooError> {
         let same = |known: &(Content, Treatment, Vec<Reference>)| known.0 == content && known.1 == *treatment;
         if let Some(at) = self.references.iter().position(same) {
@@ -80,25 +81,25 @@ impl Operands {
         Ok(self.references.len() - 1)
     }
 
-    /// What is looked at of outputs, all that they are told apart by. Nothing where they have to be there whole: what is right is
-    /// what the first of several programs leaves, or accuracy is told by other places.
+    /// Queries that reduce the outputs to a digest sufficient for all checks. Empty if whole outputs are required: for
+    /// foreign programs, or if accuracy samples other positions.
     pub fn looks(&mut self, content: Content, treatment: &Treatment) -> Result<Vec<Look<'_>>, ZooError> {
         if matches!(self.task, Task::Foreign(_)) {
             return Ok(Vec::new());
         }
-        let here = self.referred(content, treatment)?;
+        let own = self.referred(content, treatment)?;
         let yardstick = match content {
-            Content::Gate => here,
+            Content::Gate => own,
             Content::Timed => self.referred(content, &Treatment::none(self.task.dtype()))?,
         };
-        let (references, yardstick) = (&self.references[here].2, self.references[yardstick].2.first());
+        let (references, yardstick) = (&self.references[own].2, self.references[yardstick].2.first());
         let same =
             yardstick.map(|reference| &reference.sample) == references.first().map(|reference| &reference.sample);
         Ok(if same { references.iter().map(Reference::look).collect() } else { Vec::new() })
     }
 
-    /// What the accuracy of a case is told against, if anything: the unquantized model in double precision, or what the
-    /// first of several programs left.
+    /// Reference for the accuracy of a case, if any: the unquantized model in double precision, or the output of the
+    /// first foreign program.
     pub fn yardstick(&mut self, case: &Case) -> Result<Option<&Reference>, ZooError> {
         if let Task::Foreign(problem) = &self.task {
             let is_first = problem.foreign.first() == Some(case.implementation);
@@ -108,7 +109,7 @@ impl Operands {
         Ok(self.references(Content::Timed, &plain)?.first())
     }
 
-    /// What a case does to the weights. That it can be run is known: the plan has said so, and nobody asks a second time.
+    /// Quantization of a case. The plan has already verified that it is supported.
     pub fn treatment(&self, case: &Case) -> Result<Treatment, ZooError> {
         self.task.treatment(variant(case)?)
     }

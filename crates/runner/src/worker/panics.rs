@@ -1,19 +1,19 @@
-//! Panics, remembered with their threads: a device thread that panics tells nobody, and what is computed in its process
-//! afterwards is wrong without an error.
+//! Record of panics and their threads. A device thread that panics reports no error, although later results of its
+//! process are wrong.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// A panic that happened in this process.
+/// Panic in this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Panic {
-    /// The thread's name.
+    /// Name of the thread.
     pub thread: String,
-    /// What it said and where.
+    /// Panic message.
     pub message: String,
 }
 
 impl Panic {
-    /// Whether the thread belongs to a device.
+    /// True if the thread belongs to a device.
     pub fn on_a_device_thread(&self) -> bool {
         self.thread.starts_with("DSD-") || self.thread.starts_with("DSU-")
     }
@@ -21,7 +21,7 @@ impl Panic {
 
 static PANICS: Mutex<Vec<Panic>> = Mutex::new(Vec::new());
 
-/// Begins to remember panics; the previous hook still prints them.
+/// Installs a hook that records panics; the previous hook still prints them.
 pub fn remember() {
     static INSTALLED: OnceLock<()> = OnceLock::new();
     INSTALLED.get_or_init(|| {
@@ -33,19 +33,19 @@ pub fn remember() {
                 .downcast_ref::<&str>()
                 .map(ToString::to_string)
                 .or_else(|| payload.downcast_ref::<String>().cloned());
-            let message = text.unwrap_or_else(|| "a panic without a text".into());
+            let message = text.unwrap_or_else(|| "panic without a message".into());
             lock().push(Panic { thread, message });
             previous(info);
         }));
     });
 }
 
-/// Takes the panics remembered so far.
+/// Removes and returns the panics recorded so far.
 pub fn take() -> Vec<Panic> {
     std::mem::take(&mut lock())
 }
 
-/// The first panic of a device thread, if there was one. It stays remembered: such a process is never trusted again.
+/// First panic of a device thread, if any. It stays recorded, because the process cannot be trusted again.
 pub fn on_device() -> Option<Panic> {
     lock().iter().find(|panic| panic.on_a_device_thread()).cloned()
 }

@@ -1,8 +1,8 @@
-//! Operators in the host's memory, on a processor or an imitated GPU, measured in one place after another.
+//! Repeated measurement with different buffer placements, for operators in host memory.
 //!
-//! Where allocations come to lie makes a sum of two arrays up to a tenth faster or slower for as long as they lie there: two of
-//! a kind, opened one after the other, differ though they do the same. So all are closed and opened again, in another order,
-//! and the interval holds what the places make of the time.
+//! Placement in memory makes an array addition up to 10 % faster or slower for the life of the allocation: two
+//! identical cases differ if they are opened one after the other. All cases are therefore closed and reopened in
+//! rotated order, and the interval covers the variation between placements.
 
 use super::arm::{Arm, find_peaks, measure, reopen};
 use super::event::Stage;
@@ -15,51 +15,51 @@ use calorimeter_timing::{Options, Verdict};
 use calorimeter_zoo::Task;
 use std::time::{Duration, Instant};
 
-/// Fewer places say little of how they scatter.
+/// Minimum number of placements for an estimate of their variation.
 const FEWEST: usize = 4;
-/// For so many the time that there is may be exceeded by this.
+/// Factor by which the time limit may be exceeded to reach the minimum.
 const PATIENCE: u32 = 3;
-/// More are not tried, however much they scatter.
+/// Maximum number of placements.
 const MOST: usize = 12;
 
-/// Measures the arms: operators in the host's memory in several places, everything else where it is.
-pub fn measure_in_places(arms: &mut [Arm], options: &Options, scene: &mut Scene<'_>) -> Result<(), Poisoned> {
-    let in_host_memory = platforms::of(scene.operands.device).shares_memory(scene.assignment.device.software);
-    if !in_host_memory || !lies_in_places(&scene.operands.task, arms) {
-        return measure(arms, options, scene);
+/// Measures the arms: operators in host memory with several placements, others with one.
+pub fn measure_in_places(arms: &mut [Arm], options: &Options, group: &mut Scene<'_>) -> Result<(), Poisoned> {
+    let in_host_memory = platforms::of(group.operands.device).shares_memory(group.assignment.device.software);
+    if !in_host_memory || !lies_in_places(&group.operands.task, arms) {
+        return measure(arms, options, group);
     }
     let Some(first) = arms.first().map(|arm| arm.record.case.id.clone()) else { return Ok(()) };
-    // Their time is not that of a place.
-    scene.listener.touch(&first, Stage::Peaks);
-    find_peaks(arms, &first, scene)?;
+    // Peaks are measured here, so that their time is not charged to a placement.
+    group.listener.touch(&first, Stage::Peaks);
+    find_peaks(arms, &first, group)?;
     let fresh: Vec<Record> = arms.iter().map(|arm| arm.record.clone()).collect();
     let mut found: Vec<Vec<Record>> = vec![Vec::new(); arms.len()];
-    let (begun, time) = (Instant::now(), options.max_time * arms.len() as u32);
+    let (begin, time) = (Instant::now(), options.max_time * arms.len() as u32);
     let each = of_one_place(options);
     loop {
         let start = Instant::now();
-        measure(arms, &each, scene)?;
+        measure(arms, &each, group)?;
         for (found, arm) in found.iter_mut().zip(arms.iter()) {
             found.push(arm.record.clone());
         }
         let places = found.first().map_or(0, Vec::len);
         let settled = places >= FEWEST && found.iter().all(|records| is_settled(records, options));
-        let most = if places < FEWEST { PATIENCE * time } else { time };
-        let over = begun.elapsed() + start.elapsed() > most;
+        let limit = if places < FEWEST { PATIENCE * time } else { time };
+        let over = begin.elapsed() + start.elapsed() > limit;
         let failed = arms.iter().any(|arm| !arm.record.is_ok());
-        if settled || over || places >= MOST || failed || scene.listener.interrupted() {
+        if settled || over || places >= MOST || failed || group.listener.interrupted() {
             break;
         }
         for (arm, fresh) in arms.iter_mut().zip(&fresh) {
             arm.record = fresh.clone();
             arm.job.close();
         }
-        // Who is opened first has the better places.
+        // The case that is opened first gets the better placement.
         let count = arms.len();
         for index in (0..count).map(|index| (index + places) % count) {
             let arm = &mut arms[index];
             let case = arm.record.case.id.clone();
-            guarded(&case, || reopen(arm, scene))?;
+            guarded(&case, || reopen(arm, group))?;
         }
         let wrong = found.iter_mut().zip(arms.iter()).filter(|(_, arm)| !arm.record.is_ok());
         let wrong = wrong.map(|(found, arm)| found.push(arm.record.clone())).count();
@@ -75,7 +75,7 @@ pub fn measure_in_places(arms: &mut [Arm], options: &Options, scene: &mut Scene<
     Ok(())
 }
 
-/// Whether it matters where its memory lies: operators, and what libraries of others are given.
+/// True if placement affects the time: for operators and for libraries of foreign programs.
 fn lies_in_places(task: &Task, arms: &[Arm]) -> bool {
     match task {
         Task::Model(_) => false,
@@ -84,7 +84,7 @@ fn lies_in_places(task: &Task, arms: &[Arm]) -> bool {
     }
 }
 
-/// What one place gets of the time, so that all of them together take as long as one would.
+/// Options for one placement, so that all of them take as long as one measurement.
 fn of_one_place(options: &Options) -> Options {
     let part = |time: Duration| time / FEWEST as u32;
     Options {
@@ -96,7 +96,7 @@ fn of_one_place(options: &Options) -> Options {
     }
 }
 
-/// Whether what the places found is as narrow as asked for, and the verdict clear.
+/// True if the interval over placements meets the requested precision and the verdict is clear.
 fn is_settled(records: &[Record], options: &Options) -> bool {
     of_places(records.to_vec(), options.precision).is_some_and(|record| {
         let clear = |verdict| verdict != Verdict::Unclear;

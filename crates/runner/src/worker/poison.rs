@@ -1,17 +1,17 @@
-//! Cases that leave their process in a state that cannot be trusted.
+//! Detection of cases that leave their process in an untrusted state.
 
 use super::panics::{self, Panic};
 use calorimeter_case::CaseId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A case that left the process in a state that cannot be trusted.
+/// Case that left the process in an untrusted state.
 #[derive(Debug)]
 pub struct Poisoned {
     pub case: CaseId,
     pub reason: String,
 }
 
-/// Runs part of a case; a panic is a poisoned process, also one that a device thread kept to itself.
+/// Runs part of a case. A panic poisons the process, including a panic of a device thread that reported no error.
 pub fn guarded<T>(case: &CaseId, body: impl FnOnce() -> T) -> Result<T, Poisoned> {
     let outcome = catch_unwind(AssertUnwindSafe(body));
     if let Some(panic) = panics::on_device() {
@@ -26,9 +26,7 @@ pub fn guarded<T>(case: &CaseId, body: impl FnOnce() -> T) -> Result<T, Poisoned
 pub fn poisoned(case: &CaseId, panic: &Panic) -> Poisoned {
     let Panic { thread, message } = panic;
     let reason = if panic.on_a_device_thread() {
-        format!(
-            "a panic on the device thread {thread}, after which nothing this process computes can be trusted: {message}"
-        )
+        format!("panic on device thread {thread}; later results of this process cannot be trusted: {message}")
     } else {
         format!("panicked: {message}")
     };

@@ -1,4 +1,4 @@
-//! The run's side: worker processes started, watched, ended and replaced.
+//! Run side of the protocol: starts, watches, kills and replaces worker processes.
 
 use super::child::{BEAT, WORKER};
 use super::event::{Event, Listener, Stage};
@@ -23,37 +23,37 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How often the run looks up from its workers.
+/// Poll interval for worker events.
 const GLANCE: Duration = Duration::from_millis(50);
-/// A worker that is silent for so long is frozen, whatever its cases may take.
+/// Heartbeat timeout: a worker silent for this long is considered hung.
 const SILENCE: Duration = Duration::from_secs(30);
-/// What passes between two glances is at most so much: a run that was stopped, or whose machine slept, saw no more.
+/// Cap on the time charged per poll, so that suspend or SIGSTOP does not trigger timeouts.
 const AWAKE: Duration = Duration::from_secs(1);
-/// How long a worker that is done for may take to end by itself, and its last words to arrive.
+/// Timeout for a worker to exit by itself, and for its last output.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How much of a worker's standard error is kept.
+/// Bytes of standard error that are retained per worker.
 const TAIL: usize = 4096;
-/// Workers that may end in a row without touching a case.
+/// Maximum number of workers in a row that exit before they start a case.
 const STILLBORN: u32 = 3;
 
-/// The variable that says how many threads prepare cases; who sets it means it.
+/// Environment variable for the number of threads that prepare cases; a value set by the user has priority.
 const THREADS: &str = "RAYON_NUM_THREADS";
 
-/// Measures in worker processes, one at a time: this program, started again.
+/// Executor that measures in worker processes, one at a time. Workers are this program, started again.
 pub struct Subprocess {
     kept: Kept,
     worker: Option<Worker>,
     program: Program,
-    /// Threads that a worker prepares its cases with, where it may not have all.
+    /// Threads per worker, if limited.
     threads: Option<usize>,
-    /// Where kernels are tuned whose tuning is not kept: CubeCL would keep it in a project around the working directory.
+    /// Autotune cache for this run only. Without it, CubeCL would write to a project around the working directory.
     passing: Option<TempDir>,
 }
 
-/// What is started as a worker.
+/// Command that starts a worker.
 type Program = fn() -> std::io::Result<Command>;
 
-/// A running worker.
+/// Running worker process.
 struct Worker {
     device: Device,
     child: Child,
@@ -61,11 +61,11 @@ struct Worker {
     messages: Receiver<Message>,
     position: Position,
     stderr: Arc<Mutex<Vec<u8>>>,
-    /// Disconnected when all of standard error has been read.
+    /// Disconnected after all of standard error was read.
     drained: Receiver<()>,
 }
 
-/// How a worker's work on an assignment came to an end.
+/// Result of an assignment in a worker.
 enum Ending {
     Done,
     Unheard { case: CaseId },
@@ -77,24 +77,25 @@ enum Ending {
 }
 
 impl Subprocess {
-    /// Workers keep what they find out for later ones, tuned kernels in a folder for each device.
+    /// Creates an executor whose workers use the given caches; tuned kernels have a directory per device.
     pub fn new(kept: Kept) -> Self {
         Self { kept, worker: None, program: myself, threads: None, passing: None }
     }
 
-    /// Another one of as many as there are devices: what one prepares on all threads would disturb what another one measures.
+    /// Creates another executor for concurrent devices. Threads are divided among them, so that preparation for one
+    /// does not disturb the measurement of another.
     pub(super) fn sharing(&self, devices: usize) -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from) / devices.max(1);
         Self { program: self.program, threads: Some(threads.max(1)), ..Self::new(self.kept.clone()) }
     }
 
-    /// What is measured next is measured in a fresh process.
+    /// Discards the worker: the next assignment starts a new process.
     pub fn renew(&mut self) {
         self.worker = None;
     }
 
     fn worker(&mut self, device: &DiscoveredDevice) -> Result<&mut Worker, WorkerError> {
-        // That of another device ends before the next one starts.
+        // The worker of another device must exit before the next one starts.
         let fitting = self.worker.take().filter(|worker| worker.device == device.device);
         let worker = match fitting {
             Some(worker) => worker,
@@ -106,18 +107,18 @@ impl Subprocess {
         Ok(self.worker.insert(worker))
     }
 
-    /// The folder of what is tuned for a device: the one that is kept, if what is in it may be obeyed.
+    /// Autotune directory of a device: the persistent one if its content is trusted, otherwise a temporary one.
     fn tuning(&mut self, device: &DiscoveredDevice) -> std::io::Result<PathBuf> {
         let name = file_name(&device.identity);
-        let kept = self.kept.tuning.as_ref().map(|root| root.join(&name));
-        if let Some(kept) = kept.filter(|folder| tuned::is_trusted(folder)) {
-            return Ok(kept);
+        let persistent = self.kept.tuning.as_ref().map(|root| root.join(&name));
+        if let Some(persistent) = persistent.filter(|folder| tuned::is_trusted(folder)) {
+            return Ok(persistent);
         }
-        let passing = match self.passing.take() {
-            Some(passing) => passing,
+        let temporary = match self.passing.take() {
+            Some(temporary) => temporary,
             None => tempfile::Builder::new().prefix("calorimeter-").tempdir()?,
         };
-        Ok(self.passing.insert(passing).path().join(name))
+        Ok(self.passing.insert(temporary).path().join(name))
     }
 }
 
@@ -129,54 +130,59 @@ impl Executor for Subprocess {
         timeout: Duration,
         listener: &mut dyn Listener,
     ) -> Result<(), WorkerError> {
-        let (mut ended, mut bereft) = (HashMap::new(), HashSet::new());
-        let mut stillborn = 0;
+        let (mut finished, mut without_baseline) = (HashMap::new(), HashSet::new());
+        let mut early_exits = 0;
         loop {
-            let left = remaining(assignment, &ended);
-            if left.is_empty() || listener.interrupted() {
+            let pending = remaining(assignment, &finished);
+            if pending.is_empty() || listener.interrupted() {
                 return Ok(());
             }
-            let rest = assignment.only(|id| left.contains(id));
-            let ending = self.worker(device)?.work(&rest, timeout, &mut ended, &bereft, listener);
+            let rest = assignment.only(|id| pending.contains(id));
+            let ending = self.worker(device)?.work(&rest, timeout, &mut finished, &without_baseline, listener);
             let (case, status, reason) = match ending {
                 Ending::Done => continue,
-                Ending::Unheard { case } => {
-                    (Some(case), Status::Crashed, "its worker process finished without a readable record of it".into())
-                }
+                Ending::Unheard { case } => (
+                    Some(case),
+                    Status::Crashed,
+                    "its worker process finished without a readable record of the case".into(),
+                ),
                 Ending::Interrupted => {
                     self.worker = None;
                     return Ok(());
                 }
                 Ending::Poisoned { case, reason } if reason.contains(FORBIDDEN) => {
                     let once = Autotune { level: self.kept.level, ..Autotune::default() };
-                    (Some(case), Status::Skipped, format!("{FORBIDDEN}; run once with --autotune {once}"))
+                    (Some(case), Status::Skipped, format!("{}; run once with --autotune {once}", FORBIDDEN))
                 }
                 Ending::Poisoned { case, reason } => (Some(case), Status::Failed, reason),
                 Ending::TimedOut { case } => (Some(case), Status::Timeout, format!("took longer than {timeout:?}")),
-                Ending::Frozen { case, silence } => {
-                    (case, Status::Crashed, format!("its worker process gave no sign of life for {silence:?}"))
-                }
+                Ending::Frozen { case, silence } => (
+                    case,
+                    Status::Crashed,
+                    format!("its worker process stopped responding (no heartbeat for {silence:?})"),
+                ),
                 Ending::Gone { case } => (case, Status::Crashed, String::new()),
             };
             let (exit, stderr_tail) = self.worker.take().map(Worker::end).unwrap_or_default();
-            let exit = exit.unwrap_or_else(|| "closed its pipe and had to be ended".into());
+            let exit = exit.unwrap_or_else(|| "closed its pipe and was killed".into());
             let reason = if reason.is_empty() { format!("its worker process {exit}") } else { reason };
             match case.and_then(|id| rest.cases.iter().find(|assigned| assigned.case.id == id)) {
                 Some(assigned) => {
-                    stillborn = 0;
+                    early_exits = 0;
                     let mut record = Record::without_time(assigned.case.clone(), status, reason);
                     record.outcome.stderr_tail = stderr_tail;
-                    // One that was touched again as another one's baseline keeps its record, and is a baseline no more.
-                    if ended.insert(assigned.case.id.clone(), status).is_none() {
+                    // A baseline that was measured again keeps its record, but no longer serves as a baseline.
+                    if finished.insert(assigned.case.id.clone(), status).is_none() {
                         listener.hear(Event::Ended(Box::new(record)));
                     } else {
                         let compared = |one: &&AssignedCase| one.against.as_ref() == Some(&assigned.case.id);
-                        bereft.extend(assignment.cases.iter().filter(compared).map(|one| one.case.id.clone()));
+                        without_baseline
+                            .extend(assignment.cases.iter().filter(compared).map(|one| one.case.id.clone()));
                     }
                 }
                 None => {
-                    stillborn += 1;
-                    if stillborn == STILLBORN {
+                    early_exits += 1;
+                    if early_exits == STILLBORN {
                         return Err(WorkerError::Stillborn(stderr_tail.unwrap_or(reason)));
                     }
                 }
@@ -209,9 +215,9 @@ impl Worker {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Kernel compilers recurse deeply on threads that the runtime starts.
+            // Kernel compilers recurse deeply on threads of the runtime.
             .env("RUST_MIN_STACK", (64u32 << 20).to_string())
-            // Ctrl-C is for the run, which then ends its worker in order.
+            // Ctrl-C must reach only the run, which then ends its worker.
             .process_group(0);
         let mut child = position.inherited(|| program.spawn()).map_err(WorkerError::Spawn)?;
         let missing = || WorkerError::Spawn(std::io::Error::other("a pipe is missing"));
@@ -221,7 +227,8 @@ impl Worker {
         let (sender, messages) = channel();
         let reader = move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                // A line cut short by a crash is the crash's business; that of one that goes on is missed when it is done.
+                // A truncated line belongs to a crash, which is detected separately. If the worker continues, the
+                // missing record is detected at the end.
                 if let Ok(message) = serde_json::from_str(&line)
                     && sender.send(message).is_err()
                 {
@@ -256,7 +263,7 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Gives an order; a worker that is gone shows it by its events ending.
+    /// Sends a command. Write errors are ignored: the end of the event stream reveals a dead worker.
     fn order(&mut self, order: &Order) {
         let mut line = serde_json::to_vec(order).unwrap_or_default();
         line.push(b'\n');
@@ -267,8 +274,8 @@ impl Worker {
         &mut self,
         assignment: &Assignment,
         timeout: Duration,
-        ended: &mut HashMap<CaseId, Status>,
-        bereft: &HashSet<CaseId>,
+        finished: &mut HashMap<CaseId, Status>,
+        without_baseline: &HashSet<CaseId>,
         listener: &mut dyn Listener,
     ) -> Ending {
         if self.position.clear().is_err() {
@@ -276,9 +283,9 @@ impl Worker {
         }
         self.order(&Order::Measure(Box::new(assignment.clone())));
         let mut spent: HashMap<CaseId, Duration> = HashMap::new();
-        let mut told: HashSet<CaseId> = HashSet::new();
-        let (mut silent, mut looked) = (Duration::ZERO, Instant::now());
-        // A frozen case is told from a slow one while there is time for it, and never by a beat or two that came late.
+        let mut reported: HashSet<CaseId> = HashSet::new();
+        let (mut silent, mut polled) = (Duration::ZERO, Instant::now());
+        // Detects a hung worker before the case times out, but tolerates a few late heartbeats.
         let silence = SILENCE.min(timeout / 2).max(3 * BEAT);
         loop {
             if listener.interrupted() {
@@ -289,14 +296,14 @@ impl Worker {
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return Ending::Gone { case: self.touched(assignment) },
             };
-            let passed = looked.elapsed().min(AWAKE);
-            looked = Instant::now();
+            let passed = polled.elapsed().min(AWAKE);
+            polled = Instant::now();
             silent = if message.is_some() { Duration::ZERO } else { silent + passed };
             match message {
                 Some(Message::Event(mut event)) => {
                     if let Event::Ended(record) = &mut event
                         && record.is_ok()
-                        && bereft.contains(&record.case.id)
+                        && without_baseline.contains(&record.case.id)
                     {
                         record.warn(BEREFT);
                     }
@@ -305,17 +312,17 @@ impl Worker {
                         Event::Saw { case, .. } => (case.clone(), Status::Ok),
                         Event::Begun { .. } | Event::AtWork(_) | Event::Touched { .. } => continue,
                     };
-                    told.insert(case.clone());
+                    reported.insert(case.clone());
                     // A baseline that is measured again keeps its first record.
-                    if let Entry::Vacant(first) = ended.entry(case) {
+                    if let Entry::Vacant(first) = finished.entry(case) {
                         first.insert(status);
                         listener.hear(event);
                     }
                 }
                 Some(Message::Poisoned { case, reason }) => return Ending::Poisoned { case, reason },
                 Some(Message::Done) => {
-                    let unheard = assignment.cases.iter().find(|assigned| !ended.contains_key(&assigned.case.id));
-                    return unheard.map_or(Ending::Done, |one| Ending::Unheard { case: one.case.id.clone() });
+                    let missing = assignment.cases.iter().find(|assigned| !finished.contains_key(&assigned.case.id));
+                    return missing.map_or(Ending::Done, |one| Ending::Unheard { case: one.case.id.clone() });
                 }
                 Some(Message::Beat) | None => {}
             }
@@ -323,48 +330,48 @@ impl Worker {
                 return Ending::Frozen { case: self.touched(assignment), silence };
             }
             if let Some((case, stage)) = self.position.get().and_then(|at| named(assignment, at)) {
-                // What passed since the last look is charged to the case that is touched now: windows are short beside it.
+                // Elapsed time is charged to the current case; windows are much shorter than the poll interval.
                 let spent = spent.entry(case.clone()).or_default();
                 *spent += passed;
                 listener.touch(case, stage);
-                // One that has told its result may be touched again as another one's baseline.
-                if *spent > timeout && !told.contains(case) {
+                // A finished case may run again as a baseline.
+                if *spent > timeout && !reported.contains(case) {
                     return Ending::TimedOut { case: case.clone() };
                 }
             }
         }
     }
 
-    /// The case that the worker touched last.
+    /// Case that the worker reported last.
     fn touched(&self, assignment: &Assignment) -> Option<CaseId> {
         Some(named(assignment, self.position.get()?)?.0.clone())
     }
 
-    /// Whether the process has ended; it is still there to be asked how.
+    /// True if the process has exited; its status remains available.
     fn has_ended(&self) -> bool {
-        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        !matches!(waitid(WaitId::Pid(Pid::from_child(&self.child)), look), Ok(None))
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        !matches!(waitid(WaitId::Pid(Pid::from_child(&self.child)), options), Ok(None))
     }
 
-    /// Kills the process and all that it has started: commands that are timed outlive their worker else.
+    /// Kills the process group, because timed commands would otherwise outlive their worker.
     fn kill(&mut self) {
-        // It leads its group, whose number nobody else has before it was waited for.
+        // The worker leads its group, and the id is not reused before the process was waited for.
         if kill_process_group(Pid::from_child(&self.child), Signal::KILL).is_err() {
             drop(self.child.kill());
         }
     }
 
-    /// Ends the process and says how it ended, and what it last wrote to standard error.
+    /// Ends the process; returns its exit description and the tail of standard error.
     fn end(mut self) -> (Option<String>, Option<String>) {
-        // One that is about to end by itself has a more telling status than one that is killed.
-        let patience = Instant::now();
-        while !self.has_ended() && patience.elapsed() < PATIENCE {
+        // The status of a process that exits by itself is more informative than that of a kill.
+        let start = Instant::now();
+        while !self.has_ended() && start.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(2));
         }
-        let by_itself = self.has_ended();
+        let exited = self.has_ended();
         self.kill();
-        let exit = self.child.wait().ok().filter(|_| by_itself).map(describe);
-        // A process that the worker had started may hold the pipe open.
+        let exit = self.child.wait().ok().filter(|_| exited).map(describe);
+        // A process started by the worker may keep the pipe open.
         let _ = self.drained.recv_timeout(PATIENCE);
         let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         let tail = String::from_utf8_lossy(&stderr).trim().to_owned();
@@ -372,7 +379,7 @@ impl Worker {
     }
 }
 
-/// This very program, be its file deleted or replaced meanwhile.
+/// Command for the running executable, even if its file was deleted or replaced.
 fn myself() -> std::io::Result<Command> {
     let running = Path::new("/proc/self/exe");
     let mut program = if running.exists() { Command::new(running) } else { Command::new(std::env::current_exe()?) };
@@ -380,17 +387,17 @@ fn myself() -> std::io::Result<Command> {
     Ok(program)
 }
 
-/// Said of a case whose baseline had its record, and was lost when it was measured again beside it.
-const BEREFT: &str = "it has no speed-up: the worker process ended while its baseline was measured again";
+/// Warning for a case whose finished baseline crashed when it was measured again.
+const BEREFT: &str = "no speed-up: the worker process exited while the baseline was measured again";
 
-/// The case at a position of the assignment that a worker was given.
+/// Case at a position of the worker's assignment.
 fn named(assignment: &Assignment, (at, stage): (usize, Stage)) -> Option<(&CaseId, Stage)> {
     Some((&assignment.cases.get(at)?.case.id, stage))
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // One that was waited for has no number any more.
+        // After a wait the process id may be reused, so that a kill would be unsafe.
         if let Ok(None) = self.child.try_wait() {
             self.kill();
             drop(self.child.wait());
@@ -398,15 +405,15 @@ impl Drop for Worker {
     }
 }
 
-/// How a process ended, as the end of a sentence.
+/// Describes the exit of a process, as the end of a sentence.
 fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
-        (Some(code), _) => format!("ended with exit code {code}"),
+        (Some(code), _) => format!("exited with code {code}"),
         (_, Some(6)) => "aborted (signal 6)".into(),
-        (_, Some(9)) => "was killed (signal 9), which the system does when memory runs out".into(),
+        (_, Some(9)) => "was killed (signal 9), possibly because memory ran out".into(),
         (_, Some(11)) => "crashed with a segmentation fault (signal 11)".into(),
-        (_, Some(signal)) => format!("was ended by signal {signal}"),
-        _ => "ended".into(),
+        (_, Some(signal)) => format!("was terminated by signal {signal}"),
+        _ => "exited".into(),
     }
 }
 
@@ -418,7 +425,7 @@ mod tests {
     use std::cell::RefCell;
     use std::collections::VecDeque;
 
-    /// Keeps the records that it is told.
+    /// Listener that collects records.
     #[derive(Default)]
     struct Ends(Vec<Record>);
 
@@ -430,13 +437,13 @@ mod tests {
         }
     }
 
-    /// What is heard of a worker that says these lines to each order.
+    /// Records of a worker that prints these lines after each command.
     fn heard(assignment: &Assignment, lines: &[String]) -> Vec<Record> {
-        let says: String = lines.iter().map(|line| format!("echo '{line}'; ")).collect();
-        heard_of_each(assignment, &[format!("while read order; do {says} done")])
+        let prints: String = lines.iter().map(|line| format!("echo '{line}'; ")).collect();
+        heard_of_each(assignment, &[format!("while read order; do {prints} done")])
     }
 
-    /// What is heard of workers that do this, one after the other; 9 is the file that says what they touch.
+    /// Records of workers that run these scripts in turn; descriptor 9 is the shared progress file.
     fn heard_of_each(assignment: &Assignment, workers: &[String]) -> Vec<Record> {
         thread_local!(static WORKERS: RefCell<VecDeque<String>> = RefCell::default());
         let takes_over = r#"read hello; exec 9<>"/dev/fd/$(echo "$hello" | sed 's/.*"position":\([0-9]*\).*/\1/')""#;
@@ -459,8 +466,8 @@ mod tests {
 
     #[test]
     fn a_case_whose_record_cannot_be_read_has_crashed() {
-        let heard = heard(&assignment(1), &[r#"{"event":{"ended":{"case":0,"rec"#.into(), said(&Message::Done)]);
-        let [record] = &heard[..] else { panic!("{heard:?}") };
+        let records = heard(&assignment(1), &[r#"{"event":{"ended":{"case":0,"rec"#.into(), said(&Message::Done)]);
+        let [record] = &records[..] else { panic!("{records:?}") };
         assert_eq!(record.outcome.status, Status::Crashed);
         assert!(record.outcome.reason.as_ref().unwrap().contains("without a readable record"), "{record:?}");
     }
@@ -473,8 +480,8 @@ mod tests {
             said(&Message::Event(Event::Ended(Box::new(record))))
         };
         let lines = [record(0, Status::Ok), record(0, Status::Failed), record(1, Status::Ok), said(&Message::Done)];
-        let heard = heard(&assignment, &lines);
-        let statuses: Vec<_> = heard.iter().map(|record| (&*record.case.id, record.outcome.status)).collect();
+        let records = heard(&assignment, &lines);
+        let statuses: Vec<_> = records.iter().map(|record| (&*record.case.id, record.outcome.status)).collect();
         assert_eq!(statuses, [("0", Status::Ok), ("1", Status::Ok)]);
     }
 
@@ -488,8 +495,9 @@ mod tests {
         let touches_the_baseline = r"printf '\001\000\000\000\004\000\000\000' >&9";
         let first = format!("read order; {touches_the_baseline}; {}", ended(0));
         let second = format!("read order; {}; echo '{}'; read more", ended(1), said(&Message::Done));
-        let heard = heard_of_each(&assignment, &[first, second]);
-        let told: Vec<_> = heard.iter().map(|record| (&*record.case.id, record.outcome.warnings.clone())).collect();
-        assert_eq!(told, [("0", vec![]), ("1", vec![BEREFT.to_owned()])]);
+        let records = heard_of_each(&assignment, &[first, second]);
+        let warnings: Vec<_> =
+            records.iter().map(|record| (&*record.case.id, record.outcome.warnings.clone())).collect();
+        assert_eq!(warnings, [("0", vec![]), ("1", vec![BEREFT.to_owned()])]);
     }
 }

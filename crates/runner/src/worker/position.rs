@@ -1,7 +1,6 @@
-//! Where a worker is, told without waking anybody: eight bytes of a file that the run reads when it wants to know.
+//! Shared progress file: eight bytes that the worker writes and the run polls.
 //!
-//! A message for each window would have the run's threads wake up just as the window opens, on the very cores that it
-//! measures.
+//! A message per window would wake the run's threads just as the window starts, on the cores that it measures.
 
 use super::event::Stage;
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -11,24 +10,24 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, PoisonError};
 
-/// The file, which has no name, shared by the run and one worker.
+/// Unnamed file shared by the run and one worker.
 pub struct Position(File);
 
 const STAGES: [Stage; 7] =
     [Stage::Open, Stage::Tune, Stage::Peaks, Stage::WarmUp, Stage::Measure, Stage::Profile, Stage::Judge];
 
 impl Position {
-    /// A new file.
+    /// Creates a file.
     pub fn create() -> Result<Self> {
-        let created = Self(nameless()?);
-        // What is written now has its place, however full the memory or the disk gets.
+        let created = Self(anonymous_file()?);
+        // Allocates the bytes now, so that later writes succeed even if memory or disk is full.
         created.clear()?;
         Ok(created)
     }
 
     /// Starts a process that inherits the file.
     pub fn inherited<T>(&self, start: impl FnOnce() -> Result<T>) -> Result<T> {
-        // One at a time, or what is started beside it would inherit the file as well.
+        // Serialized, or processes started concurrently would inherit the file, too.
         static STARTING: Mutex<()> = Mutex::new(());
         let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         fcntl_setfd(&self.0, FdFlags::empty())?;
@@ -37,28 +36,28 @@ impl Position {
         started
     }
 
-    /// Its number, in the run and in the worker that inherits it.
+    /// File descriptor, which is equal in the run and in the worker.
     pub fn number(&self) -> i32 {
         self.0.as_raw_fd()
     }
 
-    /// Opens the file that was inherited under a number.
+    /// Opens the inherited file by its descriptor.
     pub fn take_over(number: i32) -> Result<Self> {
         Ok(Self(OpenOptions::new().write(true).open(format!("/dev/fd/{number}"))?))
     }
 
-    /// Nothing is touched.
+    /// Stores that no case is active.
     pub fn clear(&self) -> Result<()> {
         self.store(0, 0)
     }
 
-    /// This case is being touched.
+    /// Stores the active case and its stage.
     pub fn set(&self, case: usize, stage: Stage) -> Result<()> {
         let stage = STAGES.iter().position(|&known| known == stage).unwrap_or_default();
         self.store(case as u32 + 1, stage as u32)
     }
 
-    /// What is being touched.
+    /// Returns the active case and its stage.
     pub fn get(&self) -> Option<(usize, Stage)> {
         let mut bytes = [0; 8];
         self.0.read_exact_at(&mut bytes, 0).ok()?;
@@ -75,15 +74,15 @@ impl Position {
     }
 }
 
-/// Nothing is left behind however a run ends, and no folder for temporary files can be full.
+/// Creates a file in memory: nothing remains after a crash, and no temporary directory can be full.
 #[cfg(target_os = "linux")]
-fn nameless() -> Result<File> {
+fn anonymous_file() -> Result<File> {
     Ok(rustix::fs::memfd_create("calorimeter-position", rustix::fs::MemfdFlags::CLOEXEC)?.into())
 }
 
-/// A file whose name is taken away at once.
+/// Creates a temporary file and unlinks it immediately.
 #[cfg(not(target_os = "linux"))]
-fn nameless() -> Result<File> {
+fn anonymous_file() -> Result<File> {
     let path = std::env::temp_dir().join(format!("calorimeter-{}", std::process::id()));
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
     std::fs::remove_file(path)?;

@@ -1,4 +1,4 @@
-//! What a run and its worker processes say to each other: one JSON object a line.
+//! Protocol between a run and its workers: one JSON object per line.
 
 use super::{Event, SeenKernels};
 use crate::mock::Rule;
@@ -9,129 +9,130 @@ use calorimeter_zoo::foreign::Foreign;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// From the run to the worker, over its standard input.
+/// Command from the run to a worker, over standard input.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// First of all.
+    /// Configuration; always the first command.
     Hello {
-        /// The number of the inherited file that says which case is being touched.
+        /// Descriptor of the inherited progress file.
         position: i32,
-        /// What outlives the worker.
+        /// Persistent caches.
         kept: Kept,
     },
-    /// Measure these together.
+    /// Measure an assignment.
     Measure(Box<Assignment>),
 }
 
-/// From the worker to the run, over the pipe that was its standard output.
+/// Message from a worker to the run, over the pipe that was its standard output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Message {
     /// The worker is alive.
     Beat,
-    /// Something happened to a case.
+    /// An event of a case.
     Event(Event),
-    /// A case left the process in a state that cannot be trusted; the worker ends.
+    /// A case left the process in an untrusted state; the worker exits.
     Poisoned {
-        /// Which.
+        /// Id of the case.
         case: CaseId,
-        /// What happened.
+        /// Reason.
         reason: String,
     },
     /// The assignment is finished.
     Done,
 }
 
-/// What workers keep for later ones, and where.
+/// Persistent caches of workers, and options that depend on them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Kept {
-    /// Folder of tuned kernels; a worker's own is for its device alone.
-    #[serde(default, with = "crate::written_path::option")]
+    /// Autotune cache directory; one per device.
+    #[serde(default, with = "crate::path_serde::option")]
     pub tuning: Option<PathBuf>,
-    /// How finely sizes are told apart.
+    /// Rounding of sizes in autotune keys.
     #[serde(default)]
     pub level: TuningLevel,
-    /// Folder of devices' measured peaks.
-    #[serde(default, with = "crate::written_path::option")]
+    /// Directory of measured peaks.
+    #[serde(default, with = "crate::path_serde::option")]
     pub peaks: Option<PathBuf>,
-    /// Whether a kernel that was not tuned before must not be tuned now.
+    /// True if kernels without a cached decision must not be tuned.
     pub never_tune: bool,
-    /// Whether this worker times nothing and has every kernel timed by the runtime instead: see [`SeenKernels`].
+    /// True if the worker lets the runtime time every kernel instead of measuring cases: see [`SeenKernels`].
     pub look: bool,
 }
 
-/// What a worker is told of a device, so that it need not look for others.
+/// Facts about a device, so that a worker need not discover devices.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DeviceFacts {
-    /// Tells it from any other.
+    /// Unique identity of the device.
     pub identity: String,
-    /// Driver and versions.
+    /// Driver and its version.
     pub driver: String,
-    /// Whether it is a processor that imitates a GPU.
+    /// True for a GPU emulated on a processor.
     pub software: bool,
-    /// The cache that buffer sets are meant to exceed, in bytes.
+    /// Size in bytes of the cache that the buffer sets must exceed.
     pub cache_bytes: u64,
-    /// Where its clock is locked by a run of this program.
+    /// Clock at which a run of this program has locked the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub locked_clock: Option<LockedClock>,
 }
 
-/// A group, or what is left of it.
+/// Group of cases to measure, or its remainder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Assignment {
-    /// The cases; all share workload, shape, dtype and device.
+    /// Cases with equal workload, shape, dtype and device.
     pub cases: Vec<AssignedCase>,
-    /// The work of others that they do, if it is that: its name alone tells nobody what it is.
+    /// Definition of the foreign programs, if the cases run any; a name alone does not identify them in another
+    /// process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign: Option<Foreign>,
-    /// The device, as it was found.
+    /// Facts about the device.
     pub device: DeviceFacts,
-    /// The run's folder, where traces and memory profiles go.
-    #[serde(default, with = "crate::written_path::option")]
+    /// Folder of the run, for traces and memory profiles.
+    #[serde(default, with = "crate::path_serde::option")]
     pub folder: Option<PathBuf>,
-    /// How to measure; without it each case is opened and checked and nothing is timed.
+    /// Measurement options; without them each case is opened and checked, but not timed.
     pub timing: Option<Options>,
     /// Seed of the tensors.
     pub seed: u64,
-    /// What the mock device does.
+    /// Rules of the mock device.
     pub mock: Vec<Rule>,
-    /// Whether other devices of the host work at the same time.
+    /// True if other devices of the host are busy concurrently.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_company: bool,
-    /// Whether only a time is asked for, which no record keeps: nothing is judged, looked at or held against peaks.
+    /// True for the interference probe: only a time is measured, without gate, inspections and peaks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_probe: bool,
-    /// What may be prepared while this is timed.
+    /// Group whose inputs may be prefetched meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Next>,
 }
 
-/// What is likely to be assigned next.
+/// Group that is likely to be assigned next.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Next {
-    /// The cases; all share workload, shape, dtype and device.
+    /// Cases with equal workload, shape, dtype and device.
     pub cases: Vec<Case>,
     /// Seed of the tensors.
     pub seed: u64,
 }
 
-/// A case with what its worker needs to know besides.
+/// Case with the additional data that its worker needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AssignedCase {
-    /// The case.
+    /// Case to measure.
     pub case: Case,
-    /// The one that it is compared with.
+    /// Id of its baseline.
     pub against: Option<CaseId>,
-    /// How many buffer sets its launches go through.
+    /// Number of buffer sets that its launches rotate through.
     pub sets: u32,
-    /// The kernels that another worker saw, where this one's clocks see none.
+    /// Kernels traced by another worker, if the stopwatch of this one reports none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernels: Option<SeenKernels>,
 }
 
 impl Assignment {
-    /// The same with these cases alone.
+    /// Returns the assignment restricted to cases that satisfy `keep`.
     pub fn only(&self, keep: impl Fn(&CaseId) -> bool) -> Self {
         let cases = self.cases.iter().filter(|assigned| keep(&assigned.case.id)).cloned().collect();
         Self { cases, ..self.without_cases() }

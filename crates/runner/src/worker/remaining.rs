@@ -1,17 +1,17 @@
-//! What is left to do of an assignment.
+//! Remaining cases of an assignment.
 
 use super::protocol::{AssignedCase, Assignment};
 use calorimeter_case::{CaseId, Status};
 use std::collections::{HashMap, HashSet};
 
-/// The cases that have not ended, with the baselines that they are compared with: those are measured again beside them,
-/// and their records stand.
+/// Cases without a record, and their baselines. Baselines that have a record are measured again, interleaved; their
+/// records stay valid.
 pub fn remaining(assignment: &Assignment, ended: &HashMap<CaseId, Status>) -> HashSet<CaseId> {
-    let left = |assigned: &&AssignedCase| !ended.contains_key(&assigned.case.id);
+    let pending = |assigned: &&AssignedCase| !ended.contains_key(&assigned.case.id);
     let baselines: HashSet<&CaseId> =
-        assignment.cases.iter().filter(left).filter_map(|one| one.against.as_ref()).collect();
+        assignment.cases.iter().filter(pending).filter_map(|one| one.against.as_ref()).collect();
     let again = |id: &CaseId| ended.get(id) == Some(&Status::Ok) && baselines.contains(id);
-    let needed = assignment.cases.iter().filter(|one| left(one) || again(&one.case.id));
+    let needed = assignment.cases.iter().filter(|one| pending(one) || again(&one.case.id));
     needed.map(|one| one.case.id.clone()).collect()
 }
 
@@ -20,7 +20,7 @@ pub mod tests {
     use super::*;
     use calorimeter_case::Case;
 
-    /// A baseline and cases that are compared with it, called by their numbers.
+    /// Assignment of a baseline and cases compared with it; ids are numbers.
     pub fn assignment(cases: usize) -> Assignment {
         let id = |number: usize| CaseId::from(number.to_string());
         let case = |number| AssignedCase {

@@ -1,4 +1,4 @@
-//! What every step of a group's way needs.
+//! State shared by all steps of one assignment.
 
 use super::context::Context;
 use super::event::Listener;
@@ -9,7 +9,7 @@ use calorimeter_case::TuningLevel;
 use calorimeter_zoo::Implementation;
 use std::path::PathBuf;
 
-/// What every step of a group's way needs.
+/// State shared by all steps of one assignment.
 pub struct Scene<'a> {
     pub assignment: &'a Assignment,
     pub operands: &'a mut Operands,
@@ -18,13 +18,14 @@ pub struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// How finely sizes are told apart where this implementation's kernels are tuned, if that is not each by itself.
+    /// Tuning level of an implementation; `None` if its kernels are not tuned or the level is the default.
     pub fn level(&self, implementation: Implementation) -> Option<TuningLevel> {
         let tuned = implementation != Implementation::Native && !platforms::of(self.operands.device).is_synchronous();
         Some(self.context.level).filter(|level| tuned && *level != TuningLevel::default())
     }
 
-    /// Where measured peaks are kept. Those of tuned products that shared a choice are this process's alone.
+    /// Directory of measured peaks. `None` if GEMM peaks were tuned with a coarser level, because they are valid for
+    /// this process only.
     pub fn kept_peaks(&self) -> Option<PathBuf> {
         let shared = self.context.level != TuningLevel::default() && platforms::of(self.operands.device).tunes();
         self.context.kept_peaks.clone().filter(|_| !shared)

@@ -1,17 +1,17 @@
-//! One record of several of a case.
+//! Combination of several records of a case.
 
 use calorimeter_case::Record;
 use calorimeter_case::record::Estimate;
 use calorimeter_timing::{Across, Verdict};
 
-/// What several processes found.
+/// Combines the records of several processes.
 pub fn of_processes(records: Vec<Record>) -> Option<Record> {
     let (mut record, times) = together(records)?;
     record.time.of_processes_ns = times;
     Some(record)
 }
 
-/// What one process found with the case in several places in memory; precise if the places agree so closely.
+/// Combines the records of several buffer placements; converged if their interval meets the precision.
 pub fn of_places(records: Vec<Record>, precision: f64) -> Option<Record> {
     let (mut record, times) = together(records)?;
     if times.is_empty() {
@@ -27,8 +27,9 @@ pub fn of_places(records: Vec<Record>, precision: f64) -> Option<Record> {
     Some(record)
 }
 
-/// One record of several: the first that is no time, or the middle one, whose time, rates and speed-up become those of all. The
-/// rest of it, such as windows and telemetry, stays its own. With the times of all, if they are several and each has one.
+/// Combines records: returns the first failed one, or the median one with time, rates and speed-up replaced by those
+/// over all records. Other fields, such as windows and telemetry, stay those of the median record. Also returns the
+/// times of all records, if there are several and each has one.
 fn together(mut records: Vec<Record>) -> Option<(Record, Vec<f64>)> {
     if let Some(at) = records.iter().position(|record| !record.is_ok()) {
         return Some((records.swap_remove(at), Vec::new()));
@@ -70,7 +71,7 @@ fn together(mut records: Vec<Record>) -> Option<(Record, Vec<f64>)> {
         }
     } else if !ratios.is_empty() {
         record.speedup = None;
-        record.warn("it has no speed-up: not every measurement of it has one");
+        record.warn("no speed-up: some measurements have none");
     }
     Some((record, if across.is_some() { times } else { Vec::new() }))
 }

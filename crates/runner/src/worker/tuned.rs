@@ -1,20 +1,20 @@
-//! What the autotuner kept, looked at before a worker obeys it: the tuner takes the candidate that a line names, whatever else
-//! the line says.
+//! Validation of autotune decisions before a worker uses them: the tuner takes the candidate that a line names without
+//! checking it.
 
 use crate::cache::{not_used, open_to_others};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A tuner's file is far shorter.
+/// Maximum size of a log file; files of the tuner are far smaller.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Whether everything below a folder may be obeyed; else it says why not.
+/// True if everything below a folder is trusted; otherwise prints the reason.
 pub fn is_trusted(folder: &Path) -> bool {
     match fault_below(folder) {
         None => true,
         Some((path, why)) => {
-            not_used(folder, format!("{}: {why}; delete it, and kernels are tuned anew", path.display()));
+            not_used(folder, format!("{}: {why}; delete it to tune again", path.display()));
             false
         }
     }
@@ -42,27 +42,27 @@ pub fn fault_of_file(path: PathBuf) -> Option<(PathBuf, String)> {
         }
         let bytes = fs::metadata(&path).ok()?.len();
         if bytes > MOST_BYTES {
-            return Some(format!("it has {bytes} bytes, and more than {MOST_BYTES} are not read"));
+            return Some(format!("its {bytes} bytes exceed the maximum of {}", MOST_BYTES));
         }
         let text = fs::read(&path).ok()?;
         let mut lines = text.split(|&byte| byte == b'\n').enumerate();
-        lines.find_map(|(at, line)| Some(format!("line {} {}", at + 1, fault_of_line(line)?)))
+        lines.find_map(|(at, line)| Some(format!("line {}: {}", at + 1, fault_of_line(line)?)))
     };
     fault().map(|why| (path.clone(), why))
 }
 
-/// What is wrong with a decision.
+/// Describes the fault of a decision, if any.
 fn fault_of_line(line: &[u8]) -> Option<&'static str> {
     if line.trim_ascii().is_empty() {
         return None;
     }
-    let Ok(entry) = serde_json::from_slice::<Value>(line) else { return Some("is no decision of a tuner") };
+    let Ok(entry) = serde_json::from_slice::<Value>(line) else { return Some("not an autotune decision") };
     let value = &entry["value"];
     let ran = |result: &Value| result["outcome"]["Ok"]["index"].as_u64();
     let results = value["results"].as_array().map_or(&[][..], Vec::as_slice);
     let fastest = value["fastest_index"].as_u64();
     let known = fastest.is_some() && results.iter().any(|result| ran(result) == fastest);
-    (!known).then_some("takes a candidate that did not run")
+    (!known).then_some("selects a candidate that did not run")
 }
 
 #[cfg(test)]
@@ -85,9 +85,9 @@ mod tests {
         for (text, fault) in [
             (line(5), None),
             (line(5) + &line(5), None),
-            (line(5) + &line(6), Some("line 2 takes a candidate that did not run")),
-            (line(99), Some("line 1 takes a candidate that did not run")),
-            ("{\"half".into(), Some("line 1 is no decision of a tuner")),
+            (line(5) + &line(6), Some("line 2: selects a candidate that did not run")),
+            (line(99), Some("line 1: selects a candidate that did not run")),
+            ("{\"half".into(), Some("line 1: not an autotune decision")),
         ] {
             fs::write(&path, &text).unwrap();
             assert_eq!(fault_below(&folder), fault.map(|why| (path.clone(), why.into())), "{text}");
@@ -95,6 +95,6 @@ mod tests {
         }
         fs::write(&path, line(5)).unwrap();
         fs::set_permissions(&path, PermissionsExt::from_mode(0o666)).unwrap();
-        assert!(fault_below(&folder).is_some_and(|(_, why)| why.contains("everybody may write to it")));
+        assert!(fault_below(&folder).is_some_and(|(_, why)| why.contains("world-writable")));
     }
 }

@@ -1,4 +1,4 @@
-//! Configuration files written for accelerator-microbenchmarks, as they are: what they ask for and what is written for them.
+//! Files of accelerator-microbenchmarks: planned cases, and exported tables.
 
 use crate::scene::{Ended, Scene, fixture, not_ok};
 use calorimeter_sinks::{Record, Status};
@@ -22,7 +22,7 @@ fn run(scene: &Scene, file: &str, options: &str) -> Ended {
     scene.run(&format!("run {} {options}", fixture(&format!("accelerator/{file}.yaml")).display()))
 }
 
-/// The entries of a plan: benchmark, number types, how many cases, and the sizes of the first and the last.
+/// Summary of a plan per entry: benchmark, dtypes, number of cases, first and last size.
 fn entries(cases: &[Value]) -> Vec<String> {
     let sizes = |case: &Value| {
         let sizes = ["m", "k", "n", "num_elements"].iter().filter_map(|axis| case["shape"].get(axis));
@@ -42,7 +42,7 @@ fn planned(config: &str) -> Vec<Value> {
     Scene::with(config).run(&format!("run c.yml {options}")).ended_with(0).objects()
 }
 
-/// The sizes of every case, in order.
+/// Sizes of all cases, in order.
 fn sizes(sweep: &str) -> String {
     let config = format!("benchmarks: [{{benchmark_name: add, benchmark_sweep_params: [{sweep}]}}]");
     let sizes: Vec<String> =
@@ -100,10 +100,10 @@ fn every_file_asks_for_its_cases_at_full_size() {
         let ended = run(&scene, file, "--device cpu --implementations eager --dry-run --format jsonl");
         let cases = ended.ended_with(0).objects();
         assert_eq!(entries(&cases), expected, "{file}");
-        let note = format!("{file}.yaml: keys without effect here: xla_dump_dir\n");
+        let note = format!("{file}.yaml: ignored keys: xla_dump_dir\n");
         assert!(ended.stderr.starts_with("note: ") && ended.stderr.ends_with(&note), "{ended:?}");
         for case in &cases {
-            // Nothing but the smallest type is known not to run.
+            // Only e2m1 is known in advance to be unsupported.
             assert_eq!(case["status"] == "unsupported", case["dtype"] == "e2m1", "{case}");
             let (flops, bytes) = (case["published"]["flops"].as_u64(), case["published"]["bytes"].as_u64());
             let never_ran = ["b128", "mxfp8"].iter().any(|part| case["workload"].as_str().unwrap().contains(part));
@@ -171,7 +171,7 @@ fn what_cannot_be_run_is_refused_where_it_stands() {
         ),
         (
             sweep("{m_range: {start: 1, end: 8}, n: 4}"),
-            ":4:15: benchmarks[0].benchmark_sweep_params[0].m_range: a range needs a multiplier or increase_by",
+            ":4:15: benchmarks[0].benchmark_sweep_params[0].m_range: a range requires multiplier or increase_by",
         ),
         (
             sweep("{m_range: {start: 8, end: 1, multiplier: 2}, n: 4}"),
@@ -179,7 +179,7 @@ fn what_cannot_be_run_is_refused_where_it_stands() {
         ),
         (
             sweep("{m_list: [], n: 4}"),
-            ":4:14: benchmarks[0].benchmark_sweep_params[0].m_list: an empty list: give it a value or leave the key out",
+            ":4:14: benchmarks[0].benchmark_sweep_params[0].m_list: empty list; add a value or omit the key",
         ),
         (
             sweep("{m: -1, n: 4}"),
@@ -187,43 +187,43 @@ fn what_cannot_be_run_is_refused_where_it_stands() {
         ),
         (
             sweep("{m: 4, n: SAME_AS_k}"),
-            ":4:5: benchmarks[0].benchmark_sweep_params[0]: n is SAME_AS_k, and there is no parameter \"k\"; there are m, n",
+            ":4:5: benchmarks[0].benchmark_sweep_params[0]: n: SAME_AS_k refers to an unknown parameter \"k\"; known: m, n",
         ),
         (
             sweep("{m: 4, m_list: [5], n: 1}"),
-            ":4:5: benchmarks[0].benchmark_sweep_params[0]: m is given twice, under one key or two; keep one",
+            ":4:5: benchmarks[0].benchmark_sweep_params[0]: duplicate parameter m, possibly with different suffixes; keep one",
         ),
-        (sweep("{m: 4}"), ": benchmarks[0]: add has the axes m, n; given are m"),
-        (sweep("{m: 4, n: '8'}"), ": benchmarks[0]: n is \"8\", and no whole number from 1"),
-        (sweep("{m: 0, n: 8}"), ": benchmarks[0]: add: m is 0; every axis is at least 1"),
+        (sweep("{m: 4}"), ": benchmarks[0]: add: invalid axes m: expected m, n"),
+        (sweep("{m: 4, n: '8'}"), ": benchmarks[0]: invalid n \"8\": expected an integer from 1"),
+        (sweep("{m: 0, n: 8}"), ": benchmarks[0]: add: invalid m 0: expected at least 1"),
         (
             sweep("{m: 9223372036854775807, n: 1}"),
-            ": benchmarks[0]: add at m9223372036854775807-n1 is more than any machine computes; make it smaller",
+            ": benchmarks[0]: add at m9223372036854775807-n1 is too large; expected at most 2^56 elements",
         ),
         (
             sweep("{m: {start: 1, end: 2000, increase_by: 1}, n: {start: 1, end: 2000, increase_by: 1}}"),
-            ":4:5: benchmarks[0].benchmark_sweep_params[0]: 4000000 combinations, more than 1000000: narrow one (m has 2000, n has 2000)",
+            ":4:5: benchmarks[0].benchmark_sweep_params[0]: 4000000 combinations, more than 1000000; use fewer values (m has 2000, n has 2000)",
         ),
-        ("benchmarks: []".into(), ": benchmarks is empty: nothing to run"),
+        ("benchmarks: []".into(), ": nothing to run: benchmarks is empty"),
         (
             "benchmarks: [{benchmark_name: add, num_runs: 9000000000, benchmark_params: [{m: 8, n: 8}]}]".into(),
-            ": benchmarks[0]: num_runs 9000000000 is more than 100000; ask for fewer",
+            ": benchmarks[0]: invalid num_runs 9000000000: expected at most 100000",
         ),
         (
             "benchmarks: [{benchmark_name: add}]".into(),
-            ":1:14: benchmarks[0]: benchmark_params and benchmark_sweep_params are empty: nothing to run",
+            ":1:14: benchmarks[0]: nothing to run: benchmark_params and benchmark_sweep_params are empty",
         ),
         (
             "benchmarks: [{name: gemm}]".into(),
-            ":1:14: benchmarks[0]: benchmark_name is missing; files of version 2, with `name`, are not read",
+            ":1:14: benchmarks[0]: missing benchmark_name; files of version 2, which use `name`, are not supported",
         ),
         (
             "benchmarks: [{csv_path: a, csv_path: b}]".into(),
-            ":1:14: benchmarks[0]: key \"csv_path\" is given twice; keep one",
+            ":1:14: benchmarks[0]: duplicate key \"csv_path\"; keep one",
         ),
         (
             "benchmarks: [{benchmark_name: add, benchmark_params: [{m: [1, 2], n: 1}]}]".into(),
-            ":1:59: benchmarks[0].benchmark_params[0].m: invalid type: sequence, expected one value, a whole number from 0 or a word",
+            ":1:59: benchmarks[0].benchmark_params[0].m: invalid type: sequence, expected one value, an integer from 0 or a word",
         ),
     ] {
         let ended = Scene::with(&config).run("run c.yml --dry-run");
@@ -240,7 +240,7 @@ fn what_cannot_be_run_is_refused_where_it_stands() {
         (
             "benchmarks: [{benchmark_name: add, benchmark_params: [{m: 1, n: 1, dtype: bfloat61}]}]",
             [
-                "benchmarks[0].benchmark_params[0]: dtype: unknown number type \"bfloat61\"; did you mean \"bfloat16\"?",
+                "benchmarks[0].benchmark_params[0]: dtype: unknown dtype \"bfloat61\"; did you mean \"bfloat16\"?",
                 "float8",
             ],
         ),
@@ -258,15 +258,15 @@ benchmarks:
 - {benchmark_name: add, warmup_tries: 3, num_runs: 100, benchmark_params: [{m: 1, n: 1}, {m: 2, n: 1, num_runs: 7}]}
 ";
     let scene = Scene::with(config);
-    let notes = "note: c.yml: keys without effect here: warmup_tries, topology
-note: c.yml: unknown keys, passed over: topology, color
-note: c.yml: parameters without effect here: gap_strategy of gemm_throttling
+    let notes = "note: c.yml: ignored keys: warmup_tries, topology
+note: c.yml: unknown keys: topology, color
+note: c.yml: ignored parameters: gap_strategy of gemm_throttling
 ";
     assert_eq!(scene.run("run c.yml --device mock --dry-run --format jsonl").ended_with(0).stderr, notes);
     assert!(scene.run("run c.yml --device mock --out out").ended_with(0).stderr.starts_with(notes));
     let summary = scene.journal("out").summary.unwrap();
     assert_eq!(summary.notes.len(), 3);
-    // The number of runs is a least number of windows, where it is more than ours.
+    // The number of runs raises the minimum number of windows if it is larger.
     let header = scene.journal("out").header;
     let entries = header.config["resolved"].as_array().unwrap();
     let least: Vec<&Value> = entries.iter().map(|entry| &entry["timing"]["min_windows"]).collect();
@@ -293,18 +293,18 @@ fn what_needs_other_machines_is_planned_and_recorded_as_unsupported() {
     }
     let of = |end: &str| &records.iter().find(|record| record.case.id.ends_with(end)).unwrap().case;
     let (between, copied) = (of("/psum/baseline/eager/cpu/f32/matrix_dim8-devices2"), of("/data_size_mib1"));
-    // Between two, as nobody here has as many: 8 x 8 x 128 numbers of 4 bytes, of which each link carries one half twice.
+    // Two devices, since no more are available here: 8 x 8 x 128 elements of 4 bytes; each link carries one half twice.
     assert_eq!((between.shape.get("devices"), between.bytes), (Some(2), Some(8 * 8 * 128 * 4)));
     assert_eq!(copied.bytes, Some(2 << 20));
     let elsewhere = records.iter().find(|record| record.case.workload == "tokamax_splash_attention").unwrap();
     assert_eq!((elsewhere.case.flops, elsewhere.case.bytes, elsewhere.case.memory_bytes), (None, None, None));
-    assert!(!scene.path("out/tables").exists(), "nothing was measured, so there is no table");
+    assert!(!scene.path("out/tables").exists(), "an empty run exports no table");
     let planned = scene.run("run c.yml --device cuda --regimes graph --dry-run --format jsonl");
-    let why = "graph: psum uses more than the one stream that is captured";
+    let why = "graph: psum uses several streams, and only one can be captured";
     assert!(planned.ended_with(0).stdout.contains(why), "{planned:?}");
 }
 
-/// Tables below a folder: their names without the ten characters, and what they say.
+/// Tables in a folder: names without the ten random characters, and contents.
 fn tables(dir: PathBuf) -> Vec<(String, String)> {
     let mut tables: Vec<(String, String)> = fs::read_dir(dir)
         .unwrap()
@@ -324,7 +324,7 @@ fn tables(dir: PathBuf) -> Vec<(String, String)> {
     tables
 }
 
-/// Metrics with their eight statistics, in their order.
+/// Column names of the eight statistics of each metric.
 fn statistics(metrics: &[&str]) -> String {
     let names = ["p50", "p90", "p95", "p99", "avg", "max", "num_runs", "min"];
     metrics.iter().flat_map(|metric| names.map(|name| format!("\t{metric}_{name}"))).collect()
@@ -372,10 +372,10 @@ fn tables_have_the_columns_of_the_other_program_and_ours_behind_them() {
         assert_eq!((name.as_str(), lines[0], lines.len() - 1), (*expected, header.as_str(), *rows));
         assert!(content.ends_with("\tfused\tmock\tdevice-cold\n"), "{content}");
     }
-    // One of them letter by letter.
+    // One table in full.
     let gemm = "m\tn\tk\tStepTime(median,ms)\tThroughput(median,TFLOP/s/device)\tTotalThroughput(median,TFLOP/s)\tMFU\ttotal_flops\tstep_time_ms_p50\tstep_time_ms_p90\tstep_time_ms_p95\tstep_time_ms_p99\tstep_time_ms_avg\tstep_time_ms_max\tstep_time_ms_num_runs\tstep_time_ms_min\ttflops_per_sec_pre_device_p50\ttflops_per_sec_pre_device_p90\ttflops_per_sec_pre_device_p95\ttflops_per_sec_pre_device_p99\ttflops_per_sec_pre_device_avg\ttflops_per_sec_pre_device_max\ttflops_per_sec_pre_device_num_runs\ttflops_per_sec_pre_device_min\ttflops_per_sec_p50\ttflops_per_sec_p90\ttflops_per_sec_p95\ttflops_per_sec_p99\ttflops_per_sec_avg\ttflops_per_sec_max\ttflops_per_sec_num_runs\ttflops_per_sec_min\tMFU_p50\tMFU_p90\tMFU_p95\tMFU_p99\tMFU_avg\tMFU_max\tMFU_num_runs\tMFU_min\tstep_time_ms_p10\ttflops_per_sec_pre_device_p10\ttflops_per_sec_p10\tMFU_p10\timplementation\tdevice\tregime";
     assert_eq!(expected[1].1, gemm);
-    // On the mock device a launch takes ten microseconds, and nothing is known of peaks. The digits are those of Python.
+    // A launch on the mock device takes 10 µs, and its peaks are unknown. Numbers are formatted as in Python.
     let row = |name: &str, row: usize| {
         tables.iter().find(|(table, _)| table == name).unwrap().1.lines().nth(row).unwrap().to_owned()
     };
@@ -421,7 +421,7 @@ fn lines_for_the_metrics_pipeline_are_added_once_for_each_run() {
     scene.run("run c.yml --device mock --implementations eager").ended_with(0);
     assert_eq!(lines().len(), 1 + 3);
     let first = lines();
-    // The same run, once more: its files are made again, not added to.
+    // A resumed run rewrites its tables instead of appending to them.
     let dir = fs::read_dir(scene.path("results")).unwrap().next().unwrap().unwrap().path();
     scene.run(&format!("run --resume results/{}", dir.file_name().unwrap().to_str().unwrap())).ended_with(0);
     assert_eq!(lines(), first);
@@ -429,11 +429,11 @@ fn lines_for_the_metrics_pipeline_are_added_once_for_each_run() {
     scene.run("run c.yml --device mock --implementations eager").ended_with(0);
     assert_eq!(lines().len(), 1 + 3 + 3);
     assert_eq!(tables(scene.path("t/tables")).len(), 2);
-    // A line without end is no line of anybody's: the file stays as it is.
+    // An oversized line was written by another program: the file stays unchanged.
     let endless = "x".repeat(17 << 20);
     scene.write("t/lines/metrics_report.jsonl", &endless);
     let refused = scene.run("run c.yml --device mock --implementations eager");
-    let why = "cannot read t/lines/metrics_report.jsonl: it is longer than 16 MiB, the most that is read of a line of";
+    let why = "cannot read t/lines/metrics_report.jsonl: exceeds 16 MiB, the size limit of a line of";
     assert!(refused.ended_with(2).stderr.contains(why), "{refused:?}");
     assert!(fs::read_to_string(scene.path("t/lines/metrics_report.jsonl")).unwrap() == endless);
     let reports: Vec<Value> = first.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -547,7 +547,7 @@ fn shapes_are_scaled_in_every_dialect_and_a_run_goes_on_only_under_the_same_fact
     let other = scene.run("run c.yml --resume out --scale-shapes 1/32");
     assert!(other.error().contains("fingerprint"), "{other:?}");
     let wrong = scene.run("run c.yml --scale-shapes 2");
-    assert!(wrong.code == Some(2) && wrong.stderr.contains("no factor above 0 and up to 1"), "{wrong:?}");
+    assert!(wrong.code == Some(2) && wrong.stderr.contains("invalid factor"), "{wrong:?}");
 }
 
 #[test]

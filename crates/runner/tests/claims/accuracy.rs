@@ -1,4 +1,4 @@
-//! Recipes side by side, without a clock.
+//! `calorimeter accuracy`: recipes compared without timing.
 
 use crate::scene::{Scene, TABLES, find};
 use calorimeter_case::record::Execution;
@@ -10,7 +10,7 @@ use calorimeter_recipes::Recipe;
 use calorimeter_sinks::{Record, Status};
 use std::collections::BTreeSet;
 
-/// Nothing in it comes from a clock of the measurement.
+/// True if the record contains no measured time.
 fn is_untimed(record: &Record) -> bool {
     let Record {
         speedup,
@@ -134,10 +134,10 @@ models: [{shapes: [{name: custom, shapes: [[4, 256, 128]]}]}]
         ("int8wo", weights + channels * 4),
         ("int8dq", weights + channels * 4),
         ("fp6", weights * 6 / 8 + channels * 4),
-        // Half of the values, and four bits that say which two of four they are.
+        // Half of the values, and four index bits per group of four.
         ("baseline+semi-sparse", weights / 2 * 4 + weights / 8),
         ("int8dq+semi-sparse", weights / 2 + weights / 8 + channels * 4),
-        // One of four blocks in both rows of blocks, and where it is.
+        // One of four blocks in both block rows, and its index.
         ("baseline+block-0.9-64", 2 * (64 * 64 * 4 + 4)),
     ] {
         let record = find(&records, &format!("/{recipe}/"));
@@ -153,13 +153,13 @@ models: [{shapes: [{name: custom, shapes: [[4, 256, 128]]}]}]
 #[test]
 fn what_cannot_be_run_is_refused_before_anything_runs() {
     let scene = Scene::with("recipes: [int8w0]\nmodels: [{shapes: [{name: custom, shapes: [[8, 8, 8]]}]}]\n");
-    for (arguments, says) in [
+    for (arguments, message) in [
         ("c.yml", "c.yml:1:11: recipes[0]: unknown recipe \"int8w0\"; did you mean \"int8wo\"?"),
         ("missing.yml", "cannot read missing.yml: No such file"),
         ("--device mock --filter int9", "--filter \"int9\" matches none of the 108 cases"),
     ] {
         let ended = scene.run(&format!("accuracy {arguments} --out out"));
-        assert!(ended.error().starts_with(says), "{ended:?}");
+        assert!(ended.error().starts_with(message), "{ended:?}");
         assert!(!scene.path("out").exists());
     }
     scene.run("accuracy --precision 1%").ended_with(2);
@@ -167,7 +167,7 @@ fn what_cannot_be_run_is_refused_before_anything_runs() {
     assert_eq!(plan.ended_with(0).objects().len(), 108);
 }
 
-/// Of a block two sequences are compared.
+/// Two sequences of a transformer block are compared.
 #[test]
 fn outputs_that_are_sampled_have_an_accuracy() {
     let scene = Scene::new();

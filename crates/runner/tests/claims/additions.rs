@@ -1,5 +1,5 @@
-//! An addition to the tree is a file, and two lines in one other file. Shown with the files of `examples/own_program` and of
-//! the example `own_device`, which another crate adds without being in the tree.
+//! Extensibility: an addition to the tree is one file, and two lines in another file. Tested with the files of
+//! `examples/own_program` and of the example `own_device`, which work outside the tree.
 
 use crate::outside;
 use crate::scene::{Scene, find};
@@ -8,22 +8,22 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// A file of an example, and what makes it one of ours.
+/// File of an example, and the changes that move it into the tree.
 struct Addition {
     file: &'static str,
     becomes: &'static str,
-    /// The file that has to know of it, from the same folder.
+    /// File that declares the module, relative to the root.
     told_in: &'static str,
     module: &'static str,
     registration: &'static str,
     place: Place,
 }
 
-/// Where the line of registration goes.
+/// Place of the registration line.
 enum Place {
-    /// Under the line with which its list begins.
+    /// After this line.
     Under(&'static str),
-    /// In the place of another one.
+    /// In place of this line.
     InsteadOf(&'static str),
 }
 use Place::{InsteadOf, Under};
@@ -103,13 +103,13 @@ const ADDITIONS: &[Addition] = &[
     },
 ];
 
-/// What a file imports from the example that it is taken from, and where that lies once it is ours.
+/// Imports that change when a file moves from the example into the tree.
 const MOVED: [(&str, &str); 2] = [
     ("use crate::BusyTime;", "use calorimeter_timing::BusyTime;"),
     ("use crate::ThreadSensors;", "use calorimeter_timing::telemetry::ThreadSensors;"),
 ];
 
-/// What is an entry of a table and no file: the table, the line that the entry follows, and the entry.
+/// Additions that are table entries instead of files: file, preceding line, and entry.
 const ENTRIES: [(&str, &str, &str); 2] = [
     (
         "crates/case/src/case.rs",
@@ -123,10 +123,10 @@ const ENTRIES: [(&str, &str, &str); 2] = [
     ),
 ];
 
-/// What Cargo needs of the tree.
+/// Parts of the tree that Cargo needs.
 const TREE: [&str; 4] = ["Cargo.toml", "Cargo.lock", "crates", "benches"];
 
-/// A copy of the tree.
+/// Copy of the tree.
 fn tree() -> TempDir {
     let copy = tempfile::tempdir().unwrap();
     for name in TREE {
@@ -143,30 +143,30 @@ impl Addition {
         dated(tree, self.becomes, self.file, &moved);
         let told_in = tree.join(self.told_in);
         let text = fs::read_to_string(&told_in).unwrap();
-        let (mut told, mut modules) = (Vec::new(), false);
+        let (mut lines, mut modules) = (Vec::new(), false);
         for line in text.lines() {
             if !modules && (line.starts_with("mod ") || line.starts_with("pub mod ")) {
                 modules = true;
-                told.push(self.module);
+                lines.push(self.module);
             }
             match self.place {
-                Under(list) if line == list => told.extend([line, self.registration]),
-                InsteadOf(old) if line.trim() == old => told.push(self.registration),
-                _ => told.push(line),
+                Under(list) if line == list => lines.extend([line, self.registration]),
+                InsteadOf(old) if line.trim() == old => lines.push(self.registration),
+                _ => lines.push(line),
             }
         }
-        dated(tree, self.told_in, self.told_in, &(told.join("\n") + "\n"));
+        dated(tree, self.told_in, self.told_in, &(lines.join("\n") + "\n"));
     }
 }
 
-/// Gives a file of a copy another text. It is as old as what it is made from: nothing is compiled again if that is as it was.
+/// Writes a file with the modification time of its source, so that unchanged content is not compiled again.
 fn dated(tree: &Path, file: &str, made_from: &str, text: &str) {
     fs::write(tree.join(file), text).unwrap();
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/claims/additions.rs");
     outside::date(&tree.join(file), &[&outside::root().join(made_from), &here]);
 }
 
-/// Adds to a table.
+/// Adds an entry to a table.
 fn enter(tree: &Path, (file, after, entry): (&str, &str, &str)) {
     let text = fs::read_to_string(tree.join(file)).unwrap();
     assert_eq!(text.lines().filter(|line| *line == after).count(), 1, "{file}: {after}");
@@ -174,7 +174,7 @@ fn enter(tree: &Path, (file, after, entry): (&str, &str, &str)) {
     dated(tree, file, file, &(lines.collect::<Vec<_>>().join("\n") + "\n"));
 }
 
-/// The files of a folder, by their paths in it.
+/// Collects the files of a folder by relative path.
 fn files(folder: &Path, below: &Path, found: &mut BTreeSet<String>) {
     for entry in fs::read_dir(below).unwrap() {
         let path = entry.unwrap().path();
@@ -186,7 +186,7 @@ fn files(folder: &Path, below: &Path, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Files that one tree has and another has not, and those that differ, each with the lines that the first has alone.
+/// Files that exist in only one tree, and changed files with the lines that only the first tree has.
 fn differences(tree: &Path, before: &Path) -> (Vec<String>, Vec<(String, Vec<String>)>) {
     let (mut new, mut changed, mut found) = (Vec::new(), Vec::new(), BTreeSet::new());
     files(tree, tree, &mut found);
@@ -216,8 +216,8 @@ fn an_addition_is_one_file_and_two_lines_of_one_other() {
         assert_eq!(new, [addition.becomes]);
         let lines = vec![addition.module.to_owned(), addition.registration.to_owned()];
         assert_eq!(changed, [(addition.told_in.to_owned(), lines)]);
-        for told in [addition.becomes, addition.told_in, addition.module, addition.registration] {
-            assert!(page.contains(&format!("`{told}`")), "`{told}` is not in extending.md");
+        for text in [addition.becomes, addition.told_in, addition.module, addition.registration] {
+            assert!(page.contains(&format!("`{text}`")), "`{text}` is not in extending.md");
         }
     }
 }
@@ -227,7 +227,7 @@ fn the_same_files_are_ours_or_anothers() {
     let tree = tree();
     ADDITIONS.iter().for_each(|addition| addition.make(tree.path()));
     ENTRIES.into_iter().for_each(|entry| enter(tree.path(), entry));
-    // All that is built below differs from this tree by a file and two lines for each addition, and a line for each entry.
+    // The tree built below differs by one file and two lines per addition, and one line per entry.
     let (new, changed) = differences(tree.path(), &outside::root());
     let lines: usize = changed.iter().map(|(_, lines)| lines.len()).sum();
     assert_eq!((new.len(), lines), (ADDITIONS.len(), 2 * ADDITIONS.len() + ENTRIES.len()), "{new:?} {changed:?}");
@@ -245,8 +245,8 @@ fn the_same_files_are_ours_or_anothers() {
     assert!(table.starts_with("batches,") && table.contains("\n2,"), "{table}");
     let listed = outside::run(&program, &Scene::new(), "list devices");
     assert!(listed.ended_with(0).stdout.contains("thread:1"), "{listed:?}");
-    let told = outside::run(&program, &Scene::new(), "doctor");
-    assert!(told.stdout.contains("clock: busy-time") && told.stdout.contains("sensors: thread"), "{told:?}");
+    let doctor = outside::run(&program, &Scene::new(), "doctor");
+    assert!(doctor.stdout.contains("clock: busy-time") && doctor.stdout.contains("sensors: thread"), "{doctor:?}");
     let once_more = outside::run(&program, &scene, "run c.yml --out warm --regimes host-warm --format jsonl");
     let mut regimes = once_more.ended_with(0).objects().into_iter().map(|record| record["regime"].clone());
     assert!(regimes.all(|regime| regime == "host-warm"), "{once_more:?}");

@@ -1,4 +1,4 @@
-//! What cannot be run is refused before anything runs: one line that names the place, the value and the way out.
+//! Invalid input is refused before anything runs, in one line with position, value and remedy.
 
 use crate::scene::{Scene, TIMING, find};
 use calorimeter_case::Device;
@@ -6,10 +6,10 @@ use std::fs;
 
 const MODEL: &str = "models: [{shapes: [{name: custom, shapes: [[8, 8, 8]]}]}]";
 
-/// The file, and what the error says: all of it, or its beginning where an ellipsis follows, after the file's name.
+/// Files with the error message after the file name: complete, or its beginning if it ends with an ellipsis.
 const FILES: &[(&str, &str)] = &[
-    ("", ": models (or model_params) is missing or empty: nothing to run"),
-    ("# nothing\n", ": models (or model_params) is missing or empty: nothing to run"),
+    ("", ": nothing to run: models (or model_params) is missing or empty"),
+    ("# nothing\n", ": nothing to run: models (or model_params) is missing or empty"),
     ("recipes: [baseline]\n\tmodels: []\n", ":2:1: found character that cannot start any token…"),
     ("recipes: [\"baseline\"\n", ":2:1: did not find expected ',' or ']'…"),
     ("- a\n- b\n", ":1:1: invalid type: sequence, expected keys such as recipes and models"),
@@ -18,7 +18,7 @@ const FILES: &[(&str, &str)] = &[
         "recipes: [baseline]\n---\nrecipes: [baseline]\n",
         ": deserializing from YAML containing more than one document is not supported",
     ),
-    // Keys that do not exist, at every level.
+    // Unknown keys at every level.
     (
         "recipees: [baseline]\nMODEL",
         ":1:1: unknown key \"recipees\"; did you mean \"recipes\"?; known: benchmark_mode, …",
@@ -36,7 +36,7 @@ const FILES: &[(&str, &str)] = &[
         "recipes: [baseline]\nmodels:\n  - shapes:\n      - {name: pow2, max_powr: 12}\n",
         ":4:22: models[0].shapes[0]: pow2 does not take \"max_powr\"; did you mean \"max_power\"? it takes: min_power, max_power",
     ),
-    // Names that do not exist.
+    // Unknown names.
     ("recipes: [baseline, int8w0]\nMODEL", ":1:21: recipes[1]: unknown recipe \"int8w0\"; did you mean \"int8wo\"?…"),
     (
         "recipes: [baseline]\nmodels: [{model: linar}]",
@@ -49,7 +49,7 @@ const FILES: &[(&str, &str)] = &[
     ("device: cuad\nMODEL", ":1:9: device: unknown device \"cuad\"; did you mean \"cuda\"?…"),
     (
         "dtype: torch.bfloat61\nMODEL",
-        ":1:8: dtype: unknown number type \"torch.bfloat61\"; did you mean \"torch.bfloat16\"?…",
+        ":1:8: dtype: unknown dtype \"torch.bfloat61\"; did you mean \"torch.bfloat16\"?…",
     ),
     (
         "implementations: [eagre]\nMODEL",
@@ -63,7 +63,7 @@ const FILES: &[(&str, &str)] = &[
         "recipes: [baseline]\nsparsities: ['None']\nMODEL",
         ":2:14: sparsities[0]: unknown sparsity \"None\"; known: semi-sparse, 2:4, block, block-{0.01..0.99}-{side}, bsr-{0.01..0.99}-{side}",
     ),
-    // Sizes that are none.
+    // Invalid sizes.
     (
         "models: [{shapes: [{name: custom, shapes: [[1024, 1024]]}]}]",
         ":1:44: models[0].shapes[0].shapes[0]: a shape is [m, k, n]: found 2 numbers",
@@ -84,77 +84,77 @@ const FILES: &[(&str, &str)] = &[
         "models: [{shapes: [{name: pow2, min_power: 12, max_power: 10}]}]",
         ":1:20: models[0].shapes[0]: pow2: min_power 12 is above max_power 10, which leaves no shapes: …",
     ),
-    // Values of the wrong kind.
+    // Values of the wrong type.
     ("enable_profiler: \"false\"\nMODEL", ":1:18: enable_profiler: invalid type: string \"false\", expected a boolean"),
     (
         "recipes: [baseline]\nmodels: linear\n",
         ":2:9: models: invalid type: string \"linear\", expected a list of models, or one model",
     ),
-    ("timeout: soon\nMODEL", ":1:10: timeout: \"soon\" is no duration; write for example 300ms, 5s or 2m"),
+    ("timeout: soon\nMODEL", ":1:10: timeout: invalid duration \"soon\": expected e.g. 300ms, 5s or 2m"),
     (
         "timing: {max_time: 1e19}\nMODEL",
-        ":1:20: timing.max_time: \"10000000000000000000\" is longer than the longest duration, 1000000000s; write a shorter one",
+        ":1:20: timing.max_time: invalid duration \"10000000000000000000\": expected at most 1000000000s",
     ),
-    ("timing: {precision: 200%}\nMODEL", ":1:21: timing.precision: \"200%\" is no share…"),
-    ("mock: [{match: '('}]\nMODEL", ":1:8: mock[0]: \"(\" is no regular expression: unclosed group"),
-    // Keys given twice.
+    ("timing: {precision: 200%}\nMODEL", ":1:21: timing.precision: invalid fraction \"200%\"…"),
+    ("mock: [{match: '('}]\nMODEL", ":1:8: mock[0]: invalid regular expression \"(\": unclosed group"),
+    // Duplicate keys.
     (
         "recipes: [baseline]\nrecipes: [int8wo]\nMODEL",
-        ":1:1: key \"recipes\" is given twice, or by two of its names; keep one",
+        ":1:1: duplicate key \"recipes\", possibly under an alternative name; keep one",
     ),
     (
         "recipes: [baseline]\nquantizations: [int8wo]\nMODEL",
-        ":1:1: key \"recipes\" is given twice, or by two of its names; keep one",
+        ":1:1: duplicate key \"recipes\", possibly under an alternative name; keep one",
     ),
     (
         "recipes: [baseline]\nmodels:\n  - {model: linear, model_type: linear}\n",
-        ":3:5: models[0]: key \"model\" is given twice, or by two of its names; keep one",
+        ":3:5: models[0]: duplicate key \"model\", possibly under an alternative name; keep one",
     ),
-    // Nothing to do.
-    ("recipes: [baseline]\nmodels: []\n", ": models (or model_params) is missing or empty: nothing to run"),
+    // Nothing to run.
+    ("recipes: [baseline]\nmodels: []\n", ": nothing to run: models (or model_params) is missing or empty"),
     (
         "recipes: []\nMODEL",
-        ": recipes (or quantization_config_recipe_names) is missing or empty; write for example [baseline, int8wo]",
+        ": recipes (or quantization_config_recipe_names) is missing or empty; expected e.g. [baseline, int8wo]",
     ),
     ("recipes: [baseline]\nmodels: [{model: linear}]\n", ": models[0]: shapes (or matrix_shapes) is missing or empty"),
-    ("recipes: [baseline]\nimplementations: []\nMODEL", ": models[0]: implementations is an empty list"),
+    ("recipes: [baseline]\nimplementations: []\nMODEL", ": models[0]: implementations is empty"),
     (
         "recipes: [baseline]\nmodels: [{shapes: [{name: csv, path: nowhere.csv}]}]",
         ": models[0]: cannot read nowhere.csv: No such file or directory…",
     ),
-    // Too much.
+    // Contradictory or excessive requests.
     (
         "mode: training\nrecipes: [baseline]\nmodels: [{model: linear_bias, shapes: [{name: custom, shapes: [[8, 8, 8]]}]}]",
-        ": models[0]: mode: training: there are no passes of linear_bias; there are those of linear, ln_linear_relu, …",
+        ": models[0]: mode: training: linear_bias cannot be trained; available: linear, ln_linear_relu, …",
     ),
     (
         "mode: training\nrecipes: [float8dq-row]\nscaling_type_input: disabled\nscaling_type_weight: disabled\nscaling_type_grad_output: disabled\nMODEL",
-        ": scaling_type_input, _weight and _grad_output: disabled: nothing of float8dq-row is left; take baseline",
+        ": scaling_type_input, _weight and _grad_output: all disabled, which leaves nothing of float8dq-row; use baseline",
     ),
     (
         "mode: training\nrecipes: [float8dq-tensor]\nscaling_granularity: rowwise\nMODEL",
-        ": scaling_granularity: float8dq-tensor has one scale for a tensor; take float8dq-row among the recipes…",
+        ": scaling_granularity: float8dq-tensor has one scale per tensor; use the recipe float8dq-row…",
     ),
     (
         "mode: training\nrecipes: [baseline]\nsparsities: [block]\nMODEL",
-        ": models[0]: mode: training: block-0.9-64: what is trained is not pruned",
+        ": models[0]: mode: training: block-0.9-64: training does not support sparsity",
     ),
     (
         "recipes: [baseline]\ntiming: {max_windows: 100001}\nMODEL",
-        ": models[0]: timing: max_windows 100001 is more than 100000…",
+        ": models[0]: timing: invalid max_windows 100001: expected at most 100000…",
     ),
     (
         "recipes: [baseline]\ntiming: {min_windows: 9, max_windows: 8}\nMODEL",
-        ": models[0]: timing: min_windows 9 is above max_windows 8…",
+        ": models[0]: timing: invalid window limits: min_windows 9, max_windows 8…",
     ),
 ];
 
 #[test]
 fn every_mistake_in_a_file_is_said_where_it_is() {
-    for (file, says) in FILES {
+    for (file, message) in FILES {
         let scene = Scene::with(&file.replace("MODEL", MODEL));
         let ended = scene.run("run c.yml --out out");
-        let expected = format!("c.yml{says}");
+        let expected = format!("c.yml{message}");
         let matches = match expected.split_once('…') {
             Some((start, "")) => ended.error().starts_with(start),
             _ => ended.error() == expected,
@@ -176,7 +176,7 @@ fn files_that_are_no_text_or_far_too_long_are_refused_in_a_line() {
     scene.write("deep.yml", "[".repeat(100_000));
     let sizes: Vec<String> = (1..=100_000u32).map(|m| m.to_string()).collect();
     scene.write("million.yml", format!("models: [{{shapes: [{{name: decode, m: [{}]}}]}}]\n", sizes.join(",")));
-    for (arguments, says) in [
+    for (arguments, message) in [
         ("missing.yml", "cannot read missing.yml: No such file"),
         (".", "cannot read .: Is a directory"),
         ("latin1.yml", "cannot read latin1.yml: stream did not contain valid UTF-8"),
@@ -184,11 +184,11 @@ fn files_that_are_no_text_or_far_too_long_are_refused_in_a_line() {
         ("key.yml", "key.yml:1:3: unknown key \"xxx"),
         ("list.yml", "list.yml:1:100011: recipes[10000]: unknown recipe \"bogus\"; known: baseline"),
         ("numbers.yml", "numbers.yml:1:11: recipes[0]: unknown recipe \"int4wo-128int4wo-128"),
-        ("deep.yml", "deep.yml: lists and maps are nested more than 64 deep; is a bracket never closed?"),
+        ("deep.yml", "deep.yml: lists and maps nested deeper than 64; check for unclosed brackets"),
         ("million.yml", "million.yml:1:20: models[0].shapes[0]: decode would make 2500000 entries, more than 1000000"),
     ] {
         let ended = scene.run(&format!("run {arguments} --out out"));
-        assert!(ended.error().starts_with(says) && ended.error().len() < 4000, "{}", ended.error());
+        assert!(ended.error().starts_with(message) && ended.error().len() < 4000, "{}", ended.error());
     }
 }
 
@@ -204,9 +204,9 @@ fn a_folder_that_cannot_be_written_is_refused_before_anything_runs() {
     scene.write("file", "");
     for out in ["file", "file/below", "/proc/calorimeter"] {
         let ended = scene.run(&format!("run c.yml --out {out}"));
-        assert!(ended.error().starts_with(&format!("cannot write in the folder {out}: ")), "{ended:?}");
+        assert!(ended.error().starts_with(&format!("cannot write to the directory {out}: ")), "{ended:?}");
         let ended = scene.run(&format!("ci --config c.yml --output {out}/results.json"));
-        assert!(ended.error().starts_with(&format!("cannot write in the folder {out}: ")), "{ended:?}");
+        assert!(ended.error().starts_with(&format!("cannot write to the directory {out}: ")), "{ended:?}");
     }
     assert!(!scene.path("results").exists());
 }
@@ -214,13 +214,13 @@ fn a_folder_that_cannot_be_written_is_refused_before_anything_runs() {
 #[test]
 fn what_the_command_line_asks_for_must_exist() {
     let scene = good();
-    for (arguments, says) in [
-        ("--filter (", "--filter \"(\" is no regular expression: unclosed group"),
+    for (arguments, message) in [
+        ("--filter (", "--filter: invalid regular expression \"(\": unclosed group"),
         ("--filter cuda", "--filter \"cuda\" matches none of the 1 cases; see their ids with --dry-run"),
-        ("--device cuda:97", "device cuda:97 is not here; found: "),
+        ("--device cuda:97", "device cuda:97 not found; available: "),
     ] {
         let ended = scene.run(&format!("run c.yml --out out {arguments}"));
-        assert!(ended.error().starts_with(says), "{ended:?}");
+        assert!(ended.error().starts_with(message), "{ended:?}");
         assert!(!scene.path("out").exists());
     }
     assert!(scene.run("run").error().starts_with("no configuration file"));
@@ -235,7 +235,7 @@ fn what_the_command_line_asks_for_must_exist() {
 fn an_absent_device_can_be_planned_for_and_overridden() {
     let scene = Scene::with(&format!("{}{TIMING}\n{MODEL}\n", GOOD.replace("mock", "cuda:97")));
     let error = scene.run("run c.yml --out out").error().to_owned();
-    assert!(error.starts_with("device cuda:97 is not here; found: ") && error.contains("cpu ("), "{error}");
+    assert!(error.starts_with("device cuda:97 not found; available: ") && error.contains("cpu ("), "{error}");
     assert!(!scene.path("out").exists());
     let plan = scene.run("run c.yml --dry-run --format jsonl");
     assert_eq!(plan.ended_with(0).objects()[0]["device"], "cuda:97");

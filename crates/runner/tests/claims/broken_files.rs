@@ -1,5 +1,6 @@
-//! Whatever is in a file, reading it ends soon, with a plan or with a sentence.
-//! A file that does harm is kept and named.
+//! Files with arbitrary content are read within a time limit, and accepted or refused with a message.
+//!
+//! Files that cause a failure are kept, and their names are printed.
 
 use crate::drawn::{Drawn, tries};
 use crate::readers::{Reader, clock_note, config, decisions, faults, journal, noise, peaks, profile, shapes};
@@ -9,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// A try that takes longer hangs.
+/// Time limit of reading a file.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What readers have stumbled over.
+/// Fragments that have caused problems in readers.
 const PIECES: &[&str] = &[
     "[",
     "]",
@@ -81,7 +82,7 @@ const DECISION: &str = r#"{"key":{"key":"m64-k64-n64","checksum":"6d8f"},"value"
     {"Ok":{"index":3,"computation":{"mean":{"secs":0,"nanos":51233},"variance":{"secs":0,"nanos":70}}}}},{"name":"unit",
     "outcome":{"Err":{"Skip":{"name":"unit"}}}}]}}"#;
 
-/// A file with a few things changed: bytes, pieces, numbers, lines, and parts of another file.
+/// Mutates a file: bytes, fragments, numbers, lines, and parts of another file.
 fn mutated(original: &[u8], other: &[u8], lots: &mut Drawn) -> Vec<u8> {
     let mut bytes = original.to_vec();
     for _ in 0..1 + lots.below(3) {
@@ -164,15 +165,15 @@ fn whatever_is_in_a_file_it_is_read_or_refused_in_a_sentence() {
     let (answers, answered) = channel();
     std::thread::spawn(move || {
         for (reader, path) in ordered {
-            let said = std::panic::catch_unwind(|| reader(&path)).unwrap_or_else(|_| Err("\u{7}panicked".into()));
-            if answers.send(said).is_err() {
+            let message = std::panic::catch_unwind(|| reader(&path)).unwrap_or_else(|_| Err("\u{7}panicked".into()));
+            if answers.send(message).is_err() {
                 return;
             }
         }
     });
     let mut refused = 0;
     for at in 0..tries {
-        // Most of what people write is configurations.
+        // Configurations are weighted higher, since users write them.
         let (name, reader, files) = &kinds[[0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7][lots.below(13)]];
         let original = &files[lots.below(files.len())];
         let path = folder.path().join(name);
@@ -201,7 +202,7 @@ fn whatever_is_in_a_file_it_is_read_or_refused_in_a_sentence() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Profiles and what is kept for later runs are read by the program alone.
+/// Profiles and cache files are tested through the program.
 #[test]
 fn whatever_is_in_a_profile_or_a_cache_the_program_goes_on_or_says_why() {
     let scene = with_kept_files();
@@ -225,7 +226,7 @@ fn whatever_is_in_a_profile_or_a_cache_the_program_goes_on_or_says_why() {
         assert!(matches!(ended.code, Some(0 | 2)) && !ended.stderr.contains("panicked"), "{at}: {command}: {ended:?}");
         assert!(!ended.stderr.contains(|c: char| c.is_control() && c != '\n'), "{at}: {command}: {ended:?}");
         if ended.code == Some(2) {
-            // Before it may stand what became of a clock.
+            // Preceding lines may report a clock lock.
             let error = ended.stderr.lines().last().and_then(|line| line.strip_prefix("error: "));
             assert_eq!(error.map(faults), Some(None), "{at}: {ended:?}");
         }
@@ -246,7 +247,7 @@ fn with_kept_files() -> Scene {
     scene
 }
 
-/// What is kept in one folder of the cache.
+/// Files in a folder of the cache.
 fn kept(scene: &Scene, folder: &str) -> Vec<Vec<u8>> {
     below(&scene.path("cache/calorimeter").join(folder)).into_iter().map(|(_, file)| file).collect()
 }

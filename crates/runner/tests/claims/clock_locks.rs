@@ -1,4 +1,4 @@
-//! A clock that a run has locked is let go however the run ends.
+//! Locked clocks are unlocked at the end of a run, however it ends.
 
 use crate::scene::{Ended, Scene, TIMING, find};
 use rustix::process::Signal;
@@ -17,7 +17,7 @@ mock: [{{sleep_ms: {sleep_ms}}}]
     ))
 }
 
-/// What was done to the clock of the mock device.
+/// Log of the mock device's clock.
 fn log(scene: &Scene) -> Vec<String> {
     let text = fs::read_to_string(scene.path("cache/calorimeter/mock/clock.log")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
@@ -27,7 +27,7 @@ fn note(scene: &Scene) -> String {
     fs::read_to_string(scene.path("cache/calorimeter/clock-locks/mock.json")).unwrap()
 }
 
-/// A run whose clock is locked, given these signals once it has a record.
+/// Run with a locked clock that receives these signals after its first record.
 fn signalled(scene: &Scene, signals: &[Signal]) -> Ended {
     let mut running = scene.start("run c.yml --out out --lock-clocks");
     running.wait_for_records("out", 1);
@@ -44,7 +44,7 @@ fn a_run_that_ends_or_fails_unlocks_and_says_in_its_journal_that_it_had_locked()
     assert!(note(&scene).is_empty());
     let policy = |out: &str| scene.journal(out).header.environment["devices"][0]["clock_policy"].clone();
     assert_eq!(policy("out"), "clock locked at 1200 MHz");
-    // The journal is there already: an error after the clock was locked.
+    // The journal exists, which is an error after the clock was locked.
     scene.run("run c.yml --out out --lock-clocks").error();
     assert_eq!(log(&scene)[2..], ["lock base", "unlock"]);
     scene.run("run c.yml --out free").ended_with(0);
@@ -68,7 +68,7 @@ fn what_a_killed_run_leaves_locked_the_next_start_unlocks() {
     assert_eq!(log(&scene), ["lock base"]);
     assert!(note(&scene).contains("\"clock\":\"base\""), "{}", note(&scene));
     let next = scene.run("list recipes");
-    assert!(next.ended_with(0).stderr.starts_with("note: mock was still locked at base by a run of"), "{next:?}");
+    assert!(next.ended_with(0).stderr.starts_with("note: released mock: a killed run of"), "{next:?}");
     assert_eq!(log(&scene), ["lock base", "unlock"]);
     assert!(scene.run("list recipes").stderr.is_empty());
 }
@@ -81,7 +81,7 @@ fn nobody_unlocks_what_a_run_still_holds() {
     let other = scene.run("list recipes");
     assert!(other.stderr.is_empty() && log(&scene) == ["lock base"], "{other:?}");
     let second = scene.run("run c.yml --out second --lock-clocks");
-    assert_eq!(second.error(), "--lock-clocks: mock: another run holds it locked");
+    assert_eq!(second.error(), "--lock-clocks: mock: locked by another run");
     running.signal(Signal::INT);
     running.end().ended_with(130);
     assert_eq!(log(&scene), ["lock base", "unlock"]);
@@ -92,12 +92,12 @@ fn who_may_not_lock_is_told_what_is_missing_and_measures_nothing() {
     let refused = scene(0);
     fs::create_dir_all(refused.path("cache/calorimeter/mock/clock.log")).unwrap();
     let ended = refused.run("run c.yml --out out --lock-clocks");
-    assert!(ended.error().starts_with("--lock-clocks: mock: whoever runs this may not write"), "{ended:?}");
+    assert!(ended.error().starts_with("--lock-clocks: mock: cannot write"), "{ended:?}");
     assert!(note(&refused).is_empty() && !refused.path("out").exists());
     let on_the_cpu = refused.run("run c.yml --out out --device cpu --lock-clocks");
-    assert!(on_the_cpu.error().starts_with("--lock-clocks: cpu: this program cannot lock the clock"), "{on_the_cpu:?}");
+    assert!(on_the_cpu.error().starts_with("--lock-clocks: cpu: cannot lock the clock"), "{on_the_cpu:?}");
     let wrong = refused.run("run c.yml --lock-clocks=fast");
-    assert!(wrong.code == Some(2) && wrong.stderr.contains("is no clock in MHz"), "{wrong:?}");
+    assert!(wrong.code == Some(2) && wrong.stderr.contains("invalid clock"), "{wrong:?}");
 }
 
 #[test]
@@ -114,8 +114,7 @@ fn noise_that_was_found_at_another_clock_is_not_used() {
         let ended = scene.run(&format!("run c.yml --out {out} --format jsonl {arguments}"));
         let records = ended.ended_with(0).records();
         assert_eq!(find(&records, "int8wo/eager/mock/f32/m8-").speedup.as_ref().unwrap().margin, Some(margin));
-        let told =
-            ended.stderr.matches("note: mock: the noise that was once found is not used, because clocks").count();
-        assert_eq!(told, notes, "{ended:?}");
+        let notes_found = ended.stderr.matches("note: mock: the saved noise floor is ignored: clock").count();
+        assert_eq!(notes_found, notes, "{ended:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Every command answers, and every exit code means one thing.
+//! Commands and exit codes.
 
 use crate::scene::{Scene, TABLES, TIMING};
 
@@ -23,15 +23,15 @@ fn every_question_is_answered_on_standard_output() {
         ("list shapes", "small_sweep"),
         ("list implementations", "native"),
         ("list devices", "cpu"),
-        ("doctor", "Devices, the best first:"),
-        ("peaks", "no peaks are kept: a run measures those that it needs"),
+        ("doctor", "Devices, in order of preference:"),
+        ("peaks", "no stored peaks: "),
         ("peaks --format json", "[]"),
         ("peaks --help", "Exit codes:"),
         ("schema", "\"recipes\": {"),
         ("man", ".TH calorimeter"),
         ("man run", ".TH calorimeter-run"),
         ("man run", "Every case ends as one record"),
-        ("man compare", "nothing became slower"),
+        ("man compare", "no case became slower"),
         ("completions bash", "complete -F"),
         ("completions zsh", "#compdef calorimeter"),
         ("completions fish", "complete -c calorimeter"),
@@ -41,7 +41,7 @@ fn every_question_is_answered_on_standard_output() {
         assert!(ended.stdout.contains(contains), "{arguments}: {ended:?}");
         assert!(ended.stderr.is_empty(), "{arguments}: {ended:?}");
     }
-    assert!(std::fs::read_dir(scene.path(".")).unwrap().next().is_none(), "a question leaves nothing behind");
+    assert!(std::fs::read_dir(scene.path(".")).unwrap().next().is_none(), "informational commands write no files");
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn an_exit_code_is_the_worst_of_what_happened() {
 models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8], [16, 16, 16]]}}]}}]\n"
         ));
         scene.run(&format!("run c.yml --out out {arguments}")).ended_with(code);
-        // The files are there whatever the code is.
+        // Files are written regardless of the exit code.
         assert_eq!(scene.derived("out").len(), 1 + TABLES.len());
     }
 }
@@ -85,10 +85,10 @@ models:
   - {shapes: [{name: llama}]}
   - {model: softmax, axes: {batch: [1], sequence: [8], dimension: [16]}}",
     );
-    let told = |options: &str| scene.run(&format!("run c.yml --dry-run {options}")).ended_with(0).stdout.clone();
+    let output = |options: &str| scene.run(&format!("run c.yml --dry-run {options}")).ended_with(0).stdout.clone();
     let cases = |options: &str| -> Vec<String> {
-        let told = told(options);
-        told.lines().map_while(|line| Some(line.split_once("  ")?.0.to_owned())).collect()
+        let output = output(options);
+        output.lines().map_while(|line| Some(line.split_once("  ")?.0.to_owned())).collect()
     };
     assert_eq!(
         cases("--dtype f32 --recipes int4wo-64 --shapes 1x64x128"),
@@ -103,7 +103,7 @@ models:
         generated.len(),
         2 * (1 + cases("").iter().filter(|id| id.contains("/baseline/eager/mock/bf16/m")).count()) + 1
     );
-    for (options, says) in [
+    for (options, message) in [
         ("--dtype int8", "int8"),
         ("--recipes int8w0", "did you mean \"int8wo\"?"),
         ("--shapes 1x2", "1x2"),
@@ -111,16 +111,16 @@ models:
         ("--shapes lama", "did you mean \"llama\"?"),
     ] {
         let refused = scene.run(&format!("run c.yml {options}"));
-        assert!(refused.ended_with(2).stderr.contains(says), "{refused:?}");
+        assert!(refused.ended_with(2).stderr.contains(message), "{refused:?}");
     }
     scene.write(
         "ops.yml",
         "device: mock\nmodels: [{model: softmax, axes: {batch: [1], sequence: [8], dimension: [16]}}]",
     );
-    for (option, says) in [("--recipes int8wo", "nothing here is quantized"), ("--shapes 8x8x8", "the axes m, k and n")]
+    for (option, message) in [("--recipes int8wo", "no entry takes recipes"), ("--shapes 8x8x8", "the axes m, k and n")]
     {
         let refused = scene.run(&format!("run ops.yml {option}"));
-        assert!(refused.ended_with(2).stderr.contains(says), "{refused:?}");
+        assert!(refused.ended_with(2).stderr.contains(message), "{refused:?}");
     }
 }
 
@@ -128,8 +128,8 @@ models:
 fn operators_are_known_by_what_people_call_them() {
     let scene = Scene::new();
     let operators = |command: &str| -> Vec<String> {
-        let told = scene.run(&format!("{command} --dry-run --device mock")).ended_with(0).stdout.clone();
-        let cases = told.lines().map_while(|line| Some(line.split('/').nth(1)?.to_owned()));
+        let output = scene.run(&format!("{command} --dry-run --device mock")).ended_with(0).stdout.clone();
+        let cases = output.lines().map_while(|line| Some(line.split('/').nth(1)?.to_owned()));
         let mut operators: Vec<String> = cases.take_while(|word| word.starts_with(char::is_lowercase)).collect();
         operators.dedup();
         operators
@@ -138,7 +138,7 @@ fn operators_are_known_by_what_people_call_them() {
         operators("ops --ops LayerNorm,GELU,Swish,Loss,CrossEntropy"),
         ["layer_norm", "gelu", "silu", "mse_loss", "cross_entropy"]
     );
-    // `attention` alone is an operator of another suite.
+    // `attention` is also an operator of another suite.
     let attention = ["qk_scores", "qk_softmax", "full_attention", "attention_4d", "attention_4d_causal"];
     assert_eq!(operators("fusion --patterns attention"), attention);
     assert_eq!(
@@ -147,7 +147,7 @@ fn operators_are_known_by_what_people_call_them() {
     );
     assert_eq!(operators("gemm --ops attention"), ["attention"]);
     let unknown = scene.run("ops --ops layernrom");
-    let told = &unknown.ended_with(2).stderr;
-    assert!(told.contains("did you mean \"layer_norm\"?; known: layer_norm"), "{told}");
-    assert!(told.trim_end().ends_with(" more") && told.len() < 200, "{told}");
+    let output = &unknown.ended_with(2).stderr;
+    assert!(output.contains("did you mean \"layer_norm\"?; known: layer_norm"), "{output}");
+    assert!(output.trim_end().ends_with(" more") && output.len() < 200, "{output}");
 }

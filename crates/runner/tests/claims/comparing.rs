@@ -1,4 +1,4 @@
-//! Two runs side by side: what `compare` finds, what it refuses, and how it ends.
+//! `calorimeter compare`: findings, refusals and exit codes.
 
 use crate::scene::{Ended, Scene, TABLES};
 use calorimeter_case::TuningLevel;
@@ -6,11 +6,11 @@ use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-/// Windows as many as a run takes at least, of a scripted clock.
+/// Minimum number of windows, with a scripted clock.
 const WINDOWS: &str =
     "timing: {min_time: 1ms, max_time: 60s, warm_up: 0s, min_windows: 30, max_windows: 30, window: 20us}";
 
-/// Two recipes at so many sizes; what the clock does, rule by rule.
+/// Two recipes at `sizes` sizes, with mock rules.
 fn config(sizes: u32, rules: &str) -> String {
     let shapes: Vec<String> = (1..=sizes).map(|size| format!("[8, 8, {}]", 8 * size)).collect();
     format!(
@@ -20,7 +20,7 @@ models: [{{shapes: [{{name: custom, shapes: [{}]}}]}}]\n",
     )
 }
 
-/// Runs it into a folder.
+/// Runs the configuration into a folder.
 fn measured(scene: &Scene, folder: &str, sizes: u32, rules: &str) {
     scene.write("c.yml", config(sizes, rules));
     let ended = scene.run(&format!("run c.yml --out {folder}"));
@@ -33,13 +33,13 @@ fn compared(scene: &Scene, arguments: &str) -> (Ended, Value) {
     (ended, json)
 }
 
-/// The cases with one of these findings.
+/// Cases with one of these findings.
 fn found<'a>(comparison: &'a Value, findings: &[&str]) -> Vec<&'a Value> {
     let cases = comparison["cases"].as_array().unwrap().iter();
     cases.filter(|case| findings.contains(&case["finding"].as_str().unwrap())).collect()
 }
 
-/// Writes the same run with another fact about its machine.
+/// Copies a journal with a changed environment.
 fn moved_to(scene: &Scene, from: &str, to: &str, change: impl Fn(&mut Value)) {
     let journal = fs::read_to_string(scene.path(from).join("journal.jsonl")).unwrap();
     let (first, rest) = journal.split_once('\n').unwrap();
@@ -53,7 +53,7 @@ fn of_500_cases_that_did_not_change_none_is_named_and_one_that_did_is() {
     let scene = Scene::new();
     measured(&scene, "a", 250, "{noise: 0.01, seed: 1}");
     measured(&scene, "b", 250, "{noise: 0.01, seed: 2}");
-    // With hardly a margin, so that chance has its way.
+    // With an extremely small margin, so that verdicts depend on the intervals only.
     let (ended, same) = compared(&scene, "a b --margin 0.0001%");
     ended.ended_with(0);
     let cases = same["cases"].as_array().unwrap();
@@ -92,11 +92,11 @@ fn runs_of_two_machines_are_refused_with_the_reason() {
         });
         let ended = scene.run("compare a b.jsonl");
         let error = ended.error();
-        assert!(error.starts_with(&format!("these times cannot be compared: {reason}")), "{error}");
+        assert!(error.starts_with(&format!("these runs are not comparable: {reason}")), "{error}");
         assert!(error.contains("\"another\" in b.jsonl"), "{error}");
         let forced = scene.run("compare a b.jsonl --force");
         forced.ended_with(0);
-        assert!(forced.stdout.contains("not alike, compared by force: "), "{}", forced.stdout);
+        assert!(forced.stdout.contains("not comparable, forced: "), "{}", forced.stdout);
     }
     moved_to(&scene, "a", "b.jsonl", |environment| environment["revision"] = "1234567".into());
     let named = scene.run("compare a b.jsonl");
@@ -118,7 +118,7 @@ fn a_slower_machine_is_told_from_slower_code() {
     let (ended, both) = compared(&scene, "a c");
     ended.ended_with(1);
     assert_eq!(both["counts"], serde_json::json!({ "SAME": 19, "SLOWER": 1 }));
-    // Without controls nobody can tell, and the verdicts stand.
+    // Without control cases the cause is unknown, and the verdicts stand.
     let only = |from: &str, to: &str| {
         let journal = fs::read_to_string(scene.path(from).join("journal.jsonl")).unwrap();
         let lines = journal.lines().filter(|line| !line.contains("\"recipe\":\"baseline\""));
@@ -130,13 +130,16 @@ fn a_slower_machine_is_told_from_slower_code() {
     ended.ended_with(1);
     assert_eq!(found(&alone, &["slower"]).len(), 10);
     let notes = alone["notes"].to_string();
-    assert!(notes.contains("nearly all cases moved together, to 0.9") && alone["machine"].is_null(), "{alone}");
+    assert!(
+        notes.contains("nearly all cases changed by the same factor, 0.9") && alone["machine"].is_null(),
+        "{alone}"
+    );
 }
 
 #[test]
 fn what_controls_lie_apart_by_is_no_change_of_others() {
     let scene = Scene::new();
-    // Each case is exact in both runs, and they differ by up to 6 %, as where memory lies differs.
+    // Cases are precise within each run but differ by up to 6 % between runs, as with different memory placement.
     let rules = |step: u32| {
         let rule = |size: u32| {
             let nanos = 10_000 + (size * step) % 7 * 100;
@@ -159,13 +162,13 @@ fn what_differs_from_process_to_process_is_in_the_interval_of_runs_that_were_rep
         let rules = format!("{{match: int8wo, nanos: {nanos}, noise: 0.001, seed: {nanos}}}, {{noise: 0.001}}");
         measured(&scene, folder, 3, &rules);
     }
-    // Alone the two differ by 5 %, which each interval denies to be chance.
+    // As single processes the two differ by 5 %, which each interval excludes as chance.
     let (ended, single) = compared(&scene, "a1 b1");
     ended.ended_with(1);
-    assert!(single["notes"].to_string().contains("each side is one process"), "{single}");
+    assert!(single["notes"].to_string().contains("each side is a single process"), "{single}");
     let (ended, repeated) = compared(&scene, "a1,a2 b1,b2");
     ended.ended_with(0);
-    assert!(!repeated["notes"].to_string().contains("one process"), "{repeated}");
+    assert!(!repeated["notes"].to_string().contains("single process"), "{repeated}");
     let quantized = repeated["cases"].as_array().unwrap().iter().find(|case| case["control"] == false).unwrap();
     assert_eq!(quantized["before"]["of_processes_ns"].as_array().unwrap().len(), 2);
     assert!(quantized["lo"].as_f64().unwrap() < 0.95 && quantized["hi"].as_f64().unwrap() > 1.05, "{quantized}");
@@ -197,9 +200,9 @@ fn times_of_two_clocks_are_not_compared() {
     let (ended, comparison) = compared(&scene, "a b.jsonl");
     ended.ended_with(0);
     let unlike = found(&comparison, &["unlike"]);
-    assert_eq!(unlike[0]["remarks"], serde_json::json!(["read from different clocks: mock, then wall"]));
+    assert_eq!(unlike[0]["remarks"], serde_json::json!(["measured by different stopwatches: mock, then wall"]));
     let (_, forced) = compared(&scene, "a b.jsonl --force");
-    assert!(found(&forced, &["unlike"]).is_empty() && forced.to_string().contains("different clocks"), "{forced}");
+    assert!(found(&forced, &["unlike"]).is_empty() && forced.to_string().contains("different stopwatches"), "{forced}");
 }
 
 #[test]
@@ -217,7 +220,7 @@ fn a_quick_level_of_tuning_is_recorded_and_compared_with_no_other() {
     let usual = run("c", "cached,full").ended_with(0).records();
     assert!(usual.iter().all(|record| record.execution.autotune_level.is_none()), "{usual:?}");
     let refused = run("d", "fresh,cached");
-    assert!(refused.code == Some(2) && refused.stderr.contains("two things at once"), "{refused:?}");
+    assert!(refused.code == Some(2) && refused.stderr.contains("conflicting autotune options"), "{refused:?}");
 }
 
 #[test]
@@ -253,32 +256,29 @@ fn a_baseline_is_kept_by_name_and_compared_with_the_newest_run() {
     assert!(first.stderr.contains("baselines/main.jsonl"), "{first:?}");
     let same = scene.run("compare main");
     same.ended_with(0);
-    assert!(same.stderr.contains("note: compared is the newest run, results/"), "{same:?}");
+    assert!(same.stderr.contains("note: comparing with the newest run, results/"), "{same:?}");
     assert!(same.stdout.contains("2 cases: 2 SAME"), "{same:?}");
     scene.write("c.yml", config(1, "{match: int8wo, nanos: 20000, noise: 0.001}, {noise: 0.001}"));
     scene.run("run c.yml --out slow").ended_with(0);
     scene.run("compare main slow").ended_with(1);
     let ended = scene.run("compare mian slow");
-    let unknown = "\"mian\" is no file or folder, and no baseline is kept under this name; kept are main";
+    let unknown = "unknown run \"mian\": expected a path or the name of a saved baseline; saved baselines: main";
     assert_eq!(ended.error(), unknown);
     for name in ["../main", ".hidden", "a/b"] {
         let ended = scene.run(&format!("run c.yml --out no --save-baseline {name}"));
-        assert!(ended.code == Some(2) && ended.stderr.contains("is no name for a baseline"), "{ended:?}");
+        assert!(ended.code == Some(2) && ended.stderr.contains("invalid baseline name"), "{ended:?}");
     }
     assert!(!scene.path("no").exists());
     let kept = scene.path("cache/calorimeter/baselines/main.jsonl");
     fs::set_permissions(&kept, PermissionsExt::from_mode(0o666)).unwrap();
     let ended = scene.run("compare main slow");
-    assert!(
-        ended.error().starts_with("what is kept as \"main\" is not used, because everybody may write"),
-        "{ended:?}"
-    );
+    assert!(ended.error().starts_with("the saved baseline \"main\" is not used: "), "{ended:?}");
 }
 
 #[test]
 fn a_parquet_file_is_compared_as_its_run_and_not_without_it() {
     if !TABLES.contains(&"results.parquet") {
-        return; // the feature `tables` is what reads it
+        return; // reading Parquet requires the feature `tables`
     }
     let scene = Scene::new();
     measured(&scene, "a", 2, "{noise: 0.001}");
@@ -289,11 +289,11 @@ fn a_parquet_file_is_compared_as_its_run_and_not_without_it() {
     assert_eq!(of_tables["cases"], of_journals["cases"]);
     fs::copy(scene.path("b/results.parquet"), scene.path("alone.parquet")).unwrap();
     let ended = scene.run("compare a alone.parquet");
-    assert!(ended.error().contains("nobody knows where alone.parquet was measured"), "{ended:?}");
+    assert!(ended.error().contains("cannot tell where alone.parquet was measured"), "{ended:?}");
     scene.run("compare a alone.parquet --force").ended_with(1);
     scene.write("no.parquet", "nothing");
     let ended = scene.run("compare a no.parquet");
-    assert!(ended.error().starts_with("no.parquet is no results.parquet of ours"), "{ended:?}");
+    assert!(ended.error().starts_with("no.parquet is not a results.parquet"), "{ended:?}");
 }
 
 #[test]
@@ -305,21 +305,24 @@ fn what_cannot_be_compared_is_refused_in_a_sentence() {
     scene.write("empty.jsonl", format!("{}\n", journal.lines().next().unwrap()));
     scene.write("no.jsonl", "{}\n");
     scene.write("profile.json", "{}");
-    for (arguments, said) in [
-        ("a", "no run is given to compare with \"a\", and there is none in results"),
-        ("a nowhere", "\"nowhere\" is no file or folder, and no baseline is kept under this name; none is kept: …"),
-        ("a other.jsonl", "no case is in both a and other.jsonl: ids begin, for example, with \"inference/linear/…"),
-        ("a empty.jsonl", "empty.jsonl holds no records"),
+    for (arguments, message) in [
+        ("a", "no run to compare with \"a\": pass B, or measure a run in results"),
+        (
+            "a nowhere",
+            "unknown run \"nowhere\": expected a path or the name of a saved baseline; no baseline is saved; …",
+        ),
+        ("a other.jsonl", "a and other.jsonl have no case in common: for example, \"inference/linear/…"),
+        ("a empty.jsonl", "empty.jsonl contains no records"),
         ("a no.jsonl", "no.jsonl is not a calorimeter journal: …"),
-        ("a profile.json", "a is a run and profile.json a calibration profile: compare two of one kind"),
-        ("profile.json profile.json", "profile.json is no profile of `calorimeter calibrate`: …"),
-        ("a a --price 1,2", "--price is of machines: give two profiles"),
+        ("a profile.json", "cannot compare the run a with the calibration profile profile.json: …"),
+        ("profile.json profile.json", "profile.json is not a profile of `calorimeter calibrate`: …"),
+        ("a a --price 1,2", "--price applies to machines: pass two profiles"),
     ] {
         let ended = scene.run(&format!("compare {arguments}"));
         let error = ended.error();
-        match said.strip_suffix('…') {
+        match message.strip_suffix('…') {
             Some(beginning) => assert!(error.starts_with(beginning), "{arguments}: {error}"),
-            None => assert_eq!(error, said, "{arguments}"),
+            None => assert_eq!(error, message, "{arguments}"),
         }
     }
 }
@@ -339,9 +342,12 @@ fn two_profiles_say_which_machine() {
     fs::write(&path, new.to_string()).unwrap();
     let ended = scene.run("compare old/profile.json new/profile.json --price 1,4");
     ended.ended_with(0);
-    for part in
-        ["B is 2.00 times as fast", "A does 2.00 times as much for the money", "Per joule nothing", "matmul f32 eager"]
-    {
+    for part in [
+        "B is 2.00 times as fast",
+        "A does 2.00 times as much work per price",
+        "Energy efficiency is unknown",
+        "matmul f32 eager",
+    ] {
         assert!(ended.stdout.contains(part), "{part}: {}", ended.stdout);
     }
     assert!(ended.stdout.lines().all(|line| line.chars().count() <= 80), "{}", ended.stdout);

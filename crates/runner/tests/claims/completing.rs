@@ -1,11 +1,11 @@
-//! The completion script, in the shell that every machine has.
+//! Completion script, tested in bash.
 
 use crate::scene::Scene;
 use std::process::Command;
 
-/// What bash offers for the last word of a line.
+/// Completions of the last word in bash.
 fn offered(scene: &Scene, line: &str) -> Vec<String> {
-    // As readline splits it: `=` is a word of its own.
+    // As in readline, `=` is a word.
     let words: Vec<String> = line.replace('=', " = ").split(' ').map(str::to_owned).collect();
     let (current, before) = (&words[words.len() - 1], words.get(words.len() - 2).cloned().unwrap_or_default());
     let script = format!(
@@ -53,7 +53,7 @@ fn bash_completes_names_from_the_registries() {
     for device in ["auto", "cpu", "cuda", "vulkan", "metal", "mock", "wgpu"] {
         assert!(devices.iter().any(|offered| offered == device), "{devices:?}");
     }
-    // A folder whose name has a comma is a folder.
+    // A comma may be part of a folder name.
     std::fs::create_dir(scene.path("a,b")).unwrap();
     assert_eq!(offered(&scene, "calorimeter run --out a,"), ["a,b"]);
 }

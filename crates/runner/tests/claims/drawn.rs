@@ -1,7 +1,7 @@
-//! What tests draw from a seed, and how often they try: `CALORIMETER_TORTURE` is `long` or a number of tries, and
-//! `CALORIMETER_TORTURE_SEED` begins elsewhere.
+//! Seeded random numbers and repetition counts of stress tests. `CALORIMETER_TORTURE` is `long` or a number of tries;
+//! `CALORIMETER_TORTURE_SEED` sets the seed.
 
-/// So many tries in the short form, or so many in the long one.
+/// Number of tries in the short or long form.
 pub fn tries(short: usize, long: usize) -> usize {
     match std::env::var("CALORIMETER_TORTURE").as_deref() {
         Ok("long") => long,
@@ -10,21 +10,21 @@ pub fn tries(short: usize, long: usize) -> usize {
     }
 }
 
-/// Whether the short form was asked for.
+/// True in the short form.
 pub fn is_short() -> bool {
     std::env::var_os("CALORIMETER_TORTURE").is_none()
 }
 
-/// The seed that the environment wants, or this one.
+/// Seed of the environment, or the default.
 pub fn first_seed(otherwise: u64) -> u64 {
     std::env::var("CALORIMETER_TORTURE_SEED").map_or(otherwise, |seed| seed.parse().expect("a seed is a number"))
 }
 
-/// SplitMix64: the same seed gives the same numbers everywhere.
+/// SplitMix64 generator; reproducible on all platforms.
 pub struct Drawn(pub u64);
 
 impl Drawn {
-    /// As the environment wants it.
+    /// Creates a generator with the seed of the environment.
     pub fn seeded() -> Self {
         Self(first_seed(1))
     }

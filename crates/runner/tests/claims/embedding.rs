@@ -1,4 +1,4 @@
-//! The runner as a library, without worker processes.
+//! Runner as a library, without worker processes.
 
 use crate::scene::Scene;
 use calorimeter_runner::dialects::Source;

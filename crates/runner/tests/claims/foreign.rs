@@ -1,4 +1,4 @@
-//! Programs that are not ours: commands, shared libraries and CUDA C++ kernels, each beside the first.
+//! External programs: commands, shared libraries and CUDA C++ kernels, each compared with the first.
 
 use crate::scene::{Ended, Scene, TIMING, find, wait_until};
 use calorimeter_case::Verdict;
@@ -7,17 +7,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The files that the book shows.
+/// Example files of the book.
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/foreign")
 }
 
-/// `calorimeter time` with arguments that hold blanks.
+/// `calorimeter time` with arguments that may contain blanks.
 fn time(scene: &Scene, arguments: &[&str]) -> Ended {
     Ended::soon(scene.command("time --format jsonl --out out").args(arguments))
 }
 
-/// Libraries that are the example but for what each does in a call.
+/// Libraries derived from the example, with different bodies.
 fn libraries(scene: &Scene, each: &[(&str, &str)]) {
     let source = fs::read_to_string(examples().join("add.c")).unwrap();
     let call = "it->y[i] = it->a[i] + it->b[i];";
@@ -36,9 +36,9 @@ fn compile(scene: &Scene, name: &str) {
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
 }
 
-/// What the examples do in a call, in other words.
+/// Equivalent of the example's body.
 const TWIN: &str = "it->y[i] = it->b[i] + it->a[i];";
-/// The arguments of the example.
+/// Arguments of the example.
 const SUM: &str = "arguments: ['f32:n:in', 'f32:n:in', 'f32:n:out']";
 
 fn reason(record: &Record) -> &str {
@@ -86,8 +86,8 @@ models:
     let status = |part: &str| find(&records, part).outcome.status;
     assert_eq!(status("/true/"), Status::Ok, "{records:?}");
     for (part, expected, why) in [
-        ("/failing/", Status::Failed, "exit status: 3; it wrote: no such grid"),
-        ("/missing/", Status::Failed, "could not be started: No such file"),
+        ("/failing/", Status::Failed, "exit status: 3; stderr: no such grid"),
+        ("/missing/", Status::Failed, ": No such file"),
         ("/hanging/", Status::Timeout, "took longer than 2s"),
         ("/late/", Status::Failed, "exit status: 1"),
     ] {
@@ -95,7 +95,7 @@ models:
         assert_eq!(record.outcome.status, expected, "{record:?}");
         assert!(reason(record).contains(why), "{record:?}");
     }
-    // Neither what hung is left, nor what it had started.
+    // Neither the hanging command nor its children are still running.
     let group = fs::read_to_string(scene.path("pid")).unwrap();
     let running = || fs::read_to_string(format!("/proc/{}/cmdline", group.trim())).is_ok_and(|line| !line.is_empty());
     wait_until("what hung to be gone", || !running());
@@ -133,7 +133,7 @@ mock: [{{match: old.so, nanos: 3000}}, {{match: new.so, nanos: 1000}}, {{match: 
     assert_eq!((&speedup.vs, speedup.verdict), (&old.case.id, Verdict::Faster));
     assert!((2.9..3.1).contains(&speedup.ratio), "{speedup:?}");
     assert_eq!(find(&records, "/bad/").outcome.status, Status::Mismatch);
-    // What is left of the run is read by whatever reads others.
+    // The files of the run can be read by other commands.
     let table = scene.run("run c.yml --out again");
     assert!(table.ended_with(3).stdout.contains("\nnew.so                       1.000 µs"), "{}", table.stdout);
     let compared = scene.run("compare out again --format json");
@@ -186,9 +186,9 @@ models:
         ("/wrong.so/", Status::Mismatch, "1 of 4099 compared values are wrong; the first, at row 0, column 4000"),
         ("/less.so/", Status::Mismatch, "1 values are not finite; the first is NaN at row 0, column 7"),
         ("/crash.so/", Status::Crashed, "segmentation fault"),
-        ("/empty.so/", Status::Failed, "empty.so: it has no function calorimeter_version; a library is timed through"),
-        ("/old.so/", Status::Failed, "speaks version 7 of the interface, and this program version 1"),
-        ("/refuses.so/", Status::Failed, "calorimeter_prepare answered 1: add takes three arguments"),
+        ("/empty.so/", Status::Failed, "empty.so: missing function calorimeter_version"),
+        ("/old.so/", Status::Failed, "interface version 7 does not match version 1"),
+        ("/refuses.so/", Status::Failed, "calorimeter_prepare returned 1: expected three arguments"),
         ("/gone.so/", Status::Failed, "cannot open shared object file"),
     ] {
         let record = find(&records, part);
@@ -207,7 +207,7 @@ fn outputs_that_were_compared_with_nothing_say_so() {
     assert_eq!(record.outcome.status, Status::Ok, "{record:?}");
     let warnings = record.outcome.warnings.join("\n");
     assert!(warnings.contains("not judged: there is no other program to compare it with"), "{warnings}");
-    // Even so every number must have been written.
+    // Nevertheless every element must be written.
     let scene = Scene::new();
     libraries(&scene, &[("add", TWIN), ("less", "if (i) it->y[i] = it->a[i] + it->b[i];")]);
     let records = time(&scene, &[&["less.so", "add.so"], &arguments[..]].concat()).ended_with(3).records();
@@ -234,7 +234,7 @@ fn a_tolerance_is_as_it_was_stated() {
     assert_eq!(find(&records, "/near.so/").outcome.status, Status::Mismatch);
 }
 
-/// Both kinds in one file, with sizes for both.
+/// Commands and libraries in one file, with sizes for both.
 fn both() -> Scene {
     let scene = Scene::with(&format!(
         "{TIMING}
@@ -257,7 +257,7 @@ models:
     for name in ["add.so", "twin.so"] {
         fs::rename(scene.path(name), scene.path("lib").join(name)).unwrap();
     }
-    // The file's top says where.
+    // The device at the top of the file.
     let text = fs::read_to_string(scene.path("c.yml")).unwrap();
     scene.write("c.yml", format!("device: cpu\n{text}"));
     scene
@@ -286,7 +286,7 @@ fn programs_of_a_file_are_planned_measured_and_gone_on_with_like_anything_else()
     assert_eq!(echo.execution.kernel.as_deref(), Some("echo again 2"));
     assert!(find(&records, "/other/cpu/f32/n64").rates.gbps.is_some());
 
-    // As if it had been killed after the first group.
+    // Simulates a kill after the first group.
     let journal = scene.path("out/journal.jsonl");
     let text = fs::read_to_string(&journal).unwrap();
     let kept: Vec<&str> = text.lines().take(3).collect();
@@ -311,50 +311,53 @@ fn a_timed_command_is_gone_on_with_from_its_journal() {
     Ended::soon(&mut scene.command("time --resume out")).ended_with(0);
     assert_eq!(scene.journal("out").records.len(), 2);
     let error = scene.run("time --resume out -- echo c");
-    assert!(error.error().contains("leave programs and sizes out"), "{error:?}");
+    assert!(error.error().contains("omit programs and sizes"), "{error:?}");
 }
 
 #[test]
 fn what_is_wrong_with_programs_is_said_where_it_is() {
     for (programs, error) in [
-        ("subjects: []", "c.yml: models[0]: foreign: there is no subject"),
+        ("subjects: []", "c.yml: models[0]: foreign: missing subject"),
         ("{}", "c.yml:3:18: models[0].foreign: missing field `subjects`"),
         ("subjects: [{libary: x}]", "unknown key \"libary\"; did you mean \"library\"?"),
-        ("subjects: [{library: x, command: y}]", "subjects[0]: one of command, library and kernel is needed"),
-        ("subjects: [{command: 'a | b'}]", ".command: command \"a | b\": | means something to a shell"),
-        ("subjects: [{kernel: x.cu}]", "subjects[0]: entry is missing: which kernel of x.cu?"),
-        ("subjects: [{kernel: x.cu, entry: f}]", "grid or block is missing: how is f launched?"),
-        ("subjects: [{library: x, grid: [1]}]", "entry, grid, block and shared are for a kernel"),
+        ("subjects: [{library: x, command: y}]", "subjects[0]: expected exactly one of command, library and kernel"),
+        ("subjects: [{command: 'a | b'}]", ".command: command \"a | b\": | is shell syntax"),
+        ("subjects: [{kernel: x.cu}]", "subjects[0]: missing entry: select a kernel of x.cu"),
+        ("subjects: [{kernel: x.cu, entry: f}]", "missing grid or block: set the launch configuration of f"),
+        ("subjects: [{library: x, grid: [1]}]", "entry, grid, block and shared require a kernel"),
         ("subjects: [{kernel: x.cu, entry: f, grid: [1, 1, 1, 1], block: [1]}]", "one to three sizes each"),
-        ("subjects: [{command: x}]\n      arguments: ['f32:1:in']", "arguments are for kernels and libraries"),
+        (
+            "subjects: [{command: x}]\n      arguments: ['f32:1:in']",
+            "arguments are only supported by kernels and libraries",
+        ),
         (
             "subjects: [{library: x}]\n      arguments: ['f33:1:in']",
-            "arguments[0]: argument \"f33:1:in\": \"f33\" is no",
+            "arguments[0]: invalid argument \"f33:1:in\": invalid buffer type \"f33\"",
         ),
-        ("subjects: [{library: x}]\n      arguments: ['f32:m:in']", "no axis is called m; there are n"),
-        ("subjects: [{library: x}]\n      tolerance: 2", "a tolerance of 2 is none"),
-        ("subjects: [{command: x}]", "does not change with the axis n; write {n} where it belongs"),
-        ("subjects: [{name: a/b, library: x}]", "\"a/b\" is no name"),
+        ("subjects: [{library: x}]\n      arguments: ['f32:m:in']", "unknown axis \"m\"; axes: n"),
+        ("subjects: [{library: x}]\n      tolerance: 2", "invalid tolerance 2"),
+        ("subjects: [{command: x}]", "does not use the axis n; write {n} where"),
+        ("subjects: [{name: a/b, library: x}]", "invalid name \"a/b\""),
     ] {
         let scene = Scene::with(&format!("models:\n  - axes: {{n: 8}}\n    foreign:\n      {programs}\n"));
         let ended = scene.run("run c.yml --dry-run");
-        let said = ended.error();
+        let message = ended.error();
         assert!(
-            said.contains(error.trim_start_matches("c.yml:3:18: ")) && said.starts_with("c.yml"),
-            "{programs}: {said}"
+            message.contains(error.trim_start_matches("c.yml:3:18: ")) && message.starts_with("c.yml"),
+            "{programs}: {message}"
         );
     }
     let scene = Scene::with("models: [{model: softmax, foreign: {subjects: [{library: x}]}}]");
     let ended = scene.run("run c.yml --dry-run");
-    assert!(ended.error().contains("models[0]: model and foreign are both given"), "{ended:?}");
+    assert!(ended.error().contains("models[0]: model and foreign are mutually exclusive"), "{ended:?}");
     for (arguments, error) in [
         ("time", "nothing to time"),
-        ("time x.txt", "x.txt is neither a shared library (.so, .dylib) nor CUDA C++ (.cu)"),
-        ("time x.cu", "say by --entry which of its kernels is meant"),
-        ("time x.cu --entry f", "say by --grid and --block how f is launched"),
-        ("time x.so --entry f", "there is none"),
+        ("time x.txt", "unknown file type \"x.txt\": expected .so, .dylib or .cu"),
+        ("time x.cu", "select a kernel with --entry"),
+        ("time x.cu --entry f", "set the launch configuration of f with --grid and --block"),
+        ("time x.so --entry f", "require a CUDA C++ source (.cu)"),
         ("time x.so y.so --labels a", "--labels: 1 names for 2 programs"),
-        ("time x.so --implementations eager", "--filter keeps some of them"),
+        ("time x.so --implementations eager", "--implementations does not apply to external programs"),
     ] {
         let ended = scene.run(arguments);
         assert!(ended.error().contains(error), "{arguments}: {ended:?}");
@@ -365,19 +368,19 @@ fn what_is_wrong_with_programs_is_said_where_it_is() {
 fn a_cuda_kernel_without_cuda_is_told_what_is_missing() {
     let scene = Scene::new();
     let arguments = "x.cu --entry add --grid 1 --block 1 --format jsonl";
-    // Nothing is compiled: what cannot run is known before.
+    // Nothing is compiled: unsupported kernels are known in advance.
     let records = scene.run(&format!("time {arguments} --device cpu --out out")).ended_with(0).records();
     assert_eq!((records.len(), records[0].outcome.status), (1, Status::Unsupported));
     assert_eq!(reason(&records[0]), "x.cu is CUDA C++ and needs an NVIDIA GPU, not cpu");
     let mut hidden = scene.command(&format!("time {arguments}"));
     let ended = Ended::of(hidden.env("CUDA_VISIBLE_DEVICES", ""));
-    assert!(ended.error().starts_with("device cuda:0 is not here; found: "), "{ended:?}");
-    // Which regimes a command and a library have is known, too.
+    assert!(ended.error().starts_with("device cuda:0 not found; available: "), "{ended:?}");
+    // The regimes of commands and libraries are known in advance.
     let planned = scene.run("time a.so --regimes graph,host-e2e --dry-run --format jsonl").ended_with(0).objects();
     let known: Vec<bool> = planned.iter().map(|case| case["reason"].is_null()).collect();
     assert_eq!(known, [false, true], "{planned:?}");
     let planned = scene.run("time --regimes device-cold --dry-run --format jsonl -- true").ended_with(0).objects();
-    assert_eq!(planned[0]["reason"], "device-cold: a command is started and waited for; host-e2e is its time");
+    assert_eq!(planned[0]["reason"], "device-cold: commands are synchronous; use host-e2e");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What other programs read.
+//! Formats that other programs read.
 
 use crate::scene::{Scene, TIMING};
 use serde_json::Value;
@@ -83,7 +83,7 @@ fn the_dashboard_has_what_is_known_of_both_arms_of_each_quantized_shape() {
             ]
             .map(|fact| format!("int8wo-{shape} {fact}"))
         })
-        // There the eager arm goes wrong.
+        // The eager arm fails at this shape.
         .filter(|fact| !(fact.contains("-16-16-16") && fact.contains("Eager")))
         .collect();
     assert_eq!(facts, expected);
@@ -97,7 +97,7 @@ fn a_dashboard_without_entries_is_an_error_unless_that_is_allowed() {
     assert!(ended.code == Some(5) && ended.stderr.contains("error: x.json is empty"), "{ended:?}");
     assert_eq!(fs::read_to_string(scene.path("x.json")).unwrap(), "[]");
     scene.run("ci --config c.yml --output x.json --allow-empty").ended_with(0);
-    // It takes what `run` takes.
+    // `ci` accepts the options of `run`.
     assert!(scene.run("ci --config c.yml --dry-run --format jsonl").ended_with(0).objects().len() == 4);
 }
 

@@ -1,6 +1,6 @@
-//! On the mock device a run comes out to the digit.
+//! Golden files: runs on the mock device are reproducible to the digit.
 //!
-//! `CALORIMETER_REGENERATE=1 cargo test -p calorimeter-runner --test claims golden` writes the expected files anew.
+//! `CALORIMETER_REGENERATE=1 cargo test -p calorimeter-runner --test claims golden` regenerates the expected files.
 
 use crate::pseudo_terminal::Terminal;
 use crate::scene::{Ended, Scene, fixture};
@@ -23,7 +23,7 @@ fn a_mock_run_gives_the_same_table_and_the_same_csv() {
 
 #[test]
 fn a_table_is_as_wide_as_its_terminal() {
-    // What goes to a file is as wide as the second.
+    // Without a terminal the width is 120.
     for (columns, expected) in [(80, "table_80"), (120, "table"), (200, "table_200")] {
         let scene = Scene::with(&fs::read_to_string(fixture("golden/run.yml")).unwrap());
         let shown = on_terminal(&scene, "run c.yml --out out --color never", columns);
@@ -34,7 +34,7 @@ fn a_table_is_as_wide_as_its_terminal() {
     }
 }
 
-/// What new users see first, on terminals of three widths: the quick start, two suites, and a file of torchao's.
+/// First screens of new users on terminals of three widths: quick start, two suites, and a torchao file.
 #[test]
 fn screens_are_these_to_the_letter() {
     let root = crate::outside::root();
@@ -51,7 +51,7 @@ fn screens_are_these_to_the_letter() {
             scene.write("quickstart.yml", &quickstart);
             scene.write("torchao.yml", &torchao);
             let mut command = scene.command(&format!("{arguments} --out out --color never"));
-            // Files have rules of their own.
+            // Files specify their own rules.
             command.env("CALORIMETER_MOCK_RULES", SUITE_RULES);
             let shown = Terminal::of(columns).shows(command.stderr(Stdio::null()));
             compare(&format!("golden/screens/{screen}_{columns}.txt"), &shown);
@@ -70,10 +70,10 @@ fn rules_in_the_environment_that_are_none_are_refused() {
     let scene = Scene::new();
     let mut command = scene.command("ops --device mock --ops softmax --dry-run");
     let ended = Ended::of(command.env("CALORIMETER_MOCK_RULES", "[{nanos: fast}]"));
-    assert!(ended.error().contains("CALORIMETER_MOCK_RULES holds no rules of the mock device"), "{ended:?}");
+    assert!(ended.error().contains("invalid CALORIMETER_MOCK_RULES: expected rules of the mock device"), "{ended:?}");
 }
 
-/// The clock of the quick start: every verdict, and every way to have none.
+/// Mock rules of the quick start: every verdict, and every reason without one.
 const QUICKSTART_RULES: &str = "
 mock:
   - {match: 'linear/baseline/native', nanos: 480000, noise: 0.01}
@@ -84,7 +84,7 @@ mock:
   - {match: 'gelu/int8wo/native', fault: error, after: 30}
 ";
 
-/// The clock of the suites: every verdict, kernels that are fastest from a size on, and some of which nobody can tell.
+/// Mock rules of the suites: every verdict, kernels that are fastest from some size on, and unclear comparisons.
 const SUITE_RULES: &str = "
 - {match: 'mse_loss/.*/cube/', nanos: 10200, noise: 0.3}
 - {match: '/native/.*(1000|-n256|4194304|mib16|head_dim128)', nanos: 6400, noise: 0.01}
@@ -94,12 +94,12 @@ const SUITE_RULES: &str = "
 - {nanos: 10000, noise: 0.01}
 ";
 
-/// What the program prints on a terminal.
+/// Output of the program on a terminal.
 fn on_terminal(scene: &Scene, arguments: &str, columns: u16) -> String {
     Terminal::of(columns).shows(scene.command(arguments).stderr(Stdio::null()))
 }
 
-/// Compares with the expected file, or writes it anew.
+/// Compares with the expected file, or regenerates it.
 fn compare(name: &str, content: &str) {
     if std::env::var_os("CALORIMETER_REGENERATE").is_some() {
         fs::write(fixture(name), content).unwrap();

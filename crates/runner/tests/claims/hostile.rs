@@ -1,4 +1,5 @@
-//! What a hostile or unlucky machine does to a run: each of these once cost records, or wrote where nobody asked.
+//! Robustness against hostile or faulty environments. Each of these cases once lost records or wrote to unexpected
+//! places.
 
 use crate::real_devices::vulkan_is_here;
 use crate::scene::{Ended, Scene, TIMING, find, wait_until};
@@ -11,7 +12,7 @@ use rustix::process::Signal;
 use std::fs::{self, File};
 use std::time::Duration;
 
-/// Two groups of four cases; launches take a while, so that there is time to disturb them.
+/// Two groups of four cases, with launches slow enough to be disturbed.
 fn slow(victim: &str, sleep_ms: u32) -> String {
     format!(
         "recipes: [baseline, int8wo]
@@ -24,7 +25,7 @@ mock: [{victim}{{noise: 0.05, sleep_ms: {sleep_ms}}}]
     )
 }
 
-/// A standard error that nobody reads, or that is full, is no reason to lose a file.
+/// A full or unread stderr must not cost a file.
 #[test]
 fn a_standard_error_that_takes_nothing_ends_no_command() {
     let full = || File::options().write(true).open("/dev/full").unwrap();
@@ -46,7 +47,7 @@ fn a_standard_error_that_takes_nothing_ends_no_command() {
     }
 }
 
-/// What was asked for and cannot be printed is no success; a reader that has seen enough is.
+/// Requested output that cannot be printed is a failure; a reader that closes the pipe early is not.
 #[test]
 fn a_standard_output_that_is_full_is_an_error_and_one_that_nobody_reads_is_none() {
     let scene = Scene::with(&slow("", 0));
@@ -92,7 +93,7 @@ fn a_run_that_was_stopped_for_a_while_condemns_no_case() {
     assert!(scene.journal("out").records.iter().all(|record| record.outcome.status == Status::Ok));
 }
 
-/// An open file takes lines long after nobody can find it.
+/// An open file accepts writes after its folder was removed.
 #[test]
 fn a_folder_that_goes_away_during_a_run_ends_it_with_an_error() {
     for (move_it, groups) in [(false, 2), (true, 2), (false, 1)] {
@@ -108,8 +109,8 @@ fn a_folder_that_goes_away_during_a_run_ends_it_with_an_error() {
             false => fs::remove_dir_all(scene.path("out")).unwrap(),
         }
         let ended = running.end();
-        let says = "error: out/journal.jsonl is no longer the file that this run writes";
-        assert!(ended.code == Some(2) && ended.stderr.contains(says), "{ended:?}");
+        let message = "error: out/journal.jsonl is no longer the journal of this run";
+        assert!(ended.code == Some(2) && ended.stderr.contains(message), "{ended:?}");
         assert!(!scene.path("out/results.csv").exists(), "tables without a journal");
         if move_it {
             scene.run("run --resume away").ended_with(0);
@@ -143,7 +144,7 @@ fn a_program_that_is_deleted_while_it_runs_still_starts_its_workers() {
     assert_eq!(records.iter().filter(|record| record.outcome.status == Status::Ok).count(), 7, "{records:?}");
 }
 
-/// Works on some assignments, and can have no worker for the next.
+/// Executor that measures some assignments, then fails to start workers.
 struct Breaks(u32, InProcess);
 
 impl Executor for Breaks {
@@ -180,7 +181,7 @@ fn workers_that_cannot_be_had_cost_no_record_and_no_table() {
     assert!(scene.journal("out").summary.unwrap().interrupted);
 }
 
-/// burn reads `burn.toml` of the working directory and of every folder above it, where it was not set up before.
+/// burn reads `burn.toml` in the working directory and its parents, unless configured before.
 #[test]
 fn a_configuration_of_burn_that_lies_about_is_not_obeyed() {
     for planted in ["[fusion.logger]\nfile = \"victim\"\nappend = false\nlevel = \"full\"\n", "fusion = 1 ]["] {
@@ -216,7 +217,7 @@ fn a_cache_in_the_working_directory_or_open_to_others_is_not_used() {
     assert_eq!(fs::read_dir(&kept).unwrap().count(), 1);
     fs::set_permissions(&kept, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
     let ended = scene.run("run c.yml --out out");
-    assert!(ended.ended_with(0).stderr.contains("noise is not used, because everybody may write to it"), "{ended:?}");
+    assert!(ended.ended_with(0).stderr.contains("noise: it is world-writable"), "{ended:?}");
 }
 
 #[test]
@@ -230,7 +231,7 @@ fn a_floor_of_noise_that_cannot_be_is_refused_and_told() {
         fs::write(&kept, noise.to_string()).unwrap();
         let out = format!("out{floor:e}");
         let ended = scene.run(&format!("run c.yml --out {out} --format jsonl"));
-        assert!(ended.ended_with(0).stderr.contains("are not noise"), "{ended:?}");
+        assert!(ended.ended_with(0).stderr.contains("is implausible"), "{ended:?}");
         let speedup = find(&ended.records(), "int8wo/eager/mock/f32/m8-").speedup.clone().unwrap();
         assert_eq!((speedup.verdict, speedup.margin), (Verdict::Faster, Some(0.02)));
     }
@@ -248,7 +249,7 @@ fn an_escape_sequence_in_a_name_is_not_obeyed_by_the_terminal() {
     }
 }
 
-/// CubeCL would end the worker: it takes the number of a kernel from the file unchecked.
+/// CubeCL would terminate the worker, since it does not check kernel indices in the file.
 #[test]
 fn tuning_of_a_kernel_that_never_ran_is_not_used() {
     let scene = Scene::with(&slow("", 0));
@@ -257,9 +258,9 @@ fn tuning_of_a_kernel_that_never_ran_is_not_used() {
     let crafted = "{\"key\":{},\"value\":{\"fastest_index\":99,\"results\":[]}}\n";
     fs::write(folder.join("matmul.json.log"), crafted).unwrap();
     let ended = scene.run("run c.yml --out out");
-    let told = "tuning/mock is not used, because ";
-    assert_eq!(ended.ended_with(0).stderr.matches(told).count(), 1, "{ended:?}");
-    assert!(ended.stderr.contains("line 1 takes a candidate that did not run; delete it"), "{ended:?}");
+    let prefix = "tuning/mock: ";
+    assert_eq!(ended.ended_with(0).stderr.matches(prefix).count(), 1, "{ended:?}");
+    assert!(ended.stderr.contains("line 1: selects a candidate that did not run; delete it"), "{ended:?}");
 }
 
 #[test]
@@ -281,7 +282,7 @@ fn peaks_are_shown_measured_again_and_refused_where_no_processor_reaches_them() 
         "recipes: [baseline]\ndevice: cpu\ndtype: f32\nimplementations: [eager]\n{TIMING}\n\
          models: [{{shapes: [{{name: custom, shapes: [[64, 64, 64]]}}]}}]\n"
     ));
-    // Peaks of its own, and not those that tests share.
+    // Peaks of this test, instead of the shared ones.
     fs::create_dir_all(scene.path("cache/calorimeter/peaks")).unwrap();
     scene.run("run c.yml --out first").ended_with(0);
     let kept = fs::read_dir(scene.path("cache/calorimeter/peaks")).unwrap().next().unwrap().unwrap().path();
@@ -291,8 +292,8 @@ fn peaks_are_shown_measured_again_and_refused_where_no_processor_reaches_them() 
     }
     fs::write(&kept, peaks.to_string()).unwrap();
     let records = scene.run("run c.yml --out out --format jsonl").ended_with(0).records();
-    let told = "kept peaks are not used: ";
-    assert!(records[0].outcome.warnings.iter().any(|warning| warning.contains(told)), "{records:?}");
+    let warning_prefix = "cached peaks are ignored: ";
+    assert!(records[0].outcome.warnings.iter().any(|warning| warning.contains(warning_prefix)), "{records:?}");
     let measured = fs::read_to_string(&kept).unwrap();
     assert!(!measured.contains("e30") && !measured.contains("e+30"), "{measured}");
     let shown = scene.run("peaks");
@@ -300,15 +301,16 @@ fn peaks_are_shown_measured_again_and_refused_where_no_processor_reaches_them() 
     for line in ["  clocks: ", ", 0 min ago\n", "  memory  ", " GB/s", "  f32     ", "FLOP/s under load\n"] {
         assert!(shown.stdout.contains(line), "{line:?}: {shown:?}");
     }
-    let told = |ended: &Ended| serde_json::from_str::<serde_json::Value>(&ended.stdout).unwrap()[0]["measured"].clone();
-    let before = told(scene.run("peaks --format json").ended_with(0));
+    let measured_at =
+        |ended: &Ended| serde_json::from_str::<serde_json::Value>(&ended.stdout).unwrap()[0]["measured"].clone();
+    let before = measured_at(scene.run("peaks --format json").ended_with(0));
     assert!(measured.contains(before.as_str().unwrap()));
-    let again = told(scene.run("peaks --measure --device cpu --format json").ended_with(0));
+    let again = measured_at(scene.run("peaks --measure --device cpu --format json").ended_with(0));
     assert_ne!(again, before);
-    assert_eq!(told(scene.run("peaks --format json").ended_with(0)), again);
+    assert_eq!(measured_at(scene.run("peaks --format json").ended_with(0)), again);
     fs::write(&kept, "no peaks").unwrap();
     let broken = scene.run("peaks");
-    assert!(broken.ended_with(0).stdout.starts_with("no peaks are kept"), "{broken:?}");
+    assert!(broken.ended_with(0).stdout.starts_with("no stored peaks"), "{broken:?}");
     assert!(broken.stderr.contains(kept.file_name().unwrap().to_str().unwrap()), "{broken:?}");
     fs::remove_file(&kept).unwrap();
     let mock = scene.run("peaks --measure --device mock");

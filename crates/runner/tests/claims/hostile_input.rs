@@ -1,4 +1,4 @@
-//! Paths of any bytes, files without end, and requests for more than a machine holds: each works or is refused in a line.
+//! Arbitrary paths, endless files and excessive requests: each works or is refused in one line.
 
 use crate::scene::{Ended, Scene, TIMING};
 use std::ffi::{OsStr, OsString};
@@ -6,12 +6,12 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output};
 
-/// A name that is no UTF-8, with this ending.
+/// Name with an invalid UTF-8 sequence.
 fn odd(ending: &str) -> OsString {
     OsString::from_vec([b"caf\xe9", ending.as_bytes()].concat())
 }
 
-/// The program with these arguments, odd ones among them.
+/// Program with arguments that may be invalid UTF-8.
 fn command(scene: &Scene, arguments: &[&OsStr]) -> Command {
     let mut command = scene.command("");
     command.args(arguments);
@@ -22,7 +22,7 @@ fn run(scene: &Scene, arguments: &[&OsStr]) -> Ended {
     ended(command(scene, arguments).output().unwrap())
 }
 
-/// What is printed of an odd path is as much of it as is text.
+/// Output with invalid UTF-8 replaced.
 fn ended(output: Output) -> Ended {
     assert_eq!(output.status.signal(), None, "{}", String::from_utf8_lossy(&output.stderr));
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
@@ -44,7 +44,7 @@ fn every_path_may_be_of_any_bytes() {
     let run = |arguments: &[&OsStr]| run(&scene, arguments);
     let first = run(&[text("run"), &config, text("--out"), &out, text("--format"), text("jsonl")]);
     assert_eq!(first.ended_with(0).records().iter().filter(|record| record.is_ok()).count(), 2, "{first:?}");
-    // The file and its shapes are found again by what the journal says.
+    // The journal records the paths of the file and its shapes.
     let resumed = run(&[text("run"), text("--resume"), &out, text("--format"), text("jsonl")]);
     assert!(resumed.ended_with(0).stdout.is_empty(), "{resumed:?}");
     let dashboard = odd(".json");
@@ -58,11 +58,11 @@ fn every_path_may_be_of_any_bytes() {
     run(&arguments).ended_with(0);
     run(&[text("calibrate"), text("--show"), &profile]).ended_with(0);
     run(&[text("calibrate"), text("--show"), text("mock"), text("--registry"), &registry]).ended_with(0);
-    // Results name this one.
+    // Results record this path.
     let ops = [text("ops"), text("--device"), text("mock"), text("--export"), &folder];
     let refused = run(&ops);
     refused.ended_with(2);
-    assert!(refused.stderr.contains("--export <DIR>': it is no UTF-8"), "{refused:?}");
+    assert!(refused.stderr.contains("--export <DIR>': expected a path in UTF-8"), "{refused:?}");
     let error = run(&[text("run"), &odd(".missing")]);
     assert!(error.error().starts_with("cannot read caf\u{fffd}.missing: No such file"), "{error:?}");
 }
@@ -89,23 +89,23 @@ fn the_mark_of_an_encoding_is_passed_over() {
     assert!(scene.run("run wrong.yml").error().starts_with("wrong.yml:1:1: unknown key \"recipees\""));
 }
 
-/// Where what is tested would take all memory, or all day, of a machine.
+/// Limits of memory and CPU time, so that a failing test does not exhaust the machine.
 const LIMIT: &str = "ulimit -v 8000000 && ulimit -t 30";
 
 #[test]
 fn no_file_is_read_without_end() {
     let scene = Scene::new();
     let limited = |arguments: &str| Ended::of(&mut scene.limited(LIMIT, arguments));
-    let longer = "it is longer than 4 MiB, the most that is read of such a file; make it shorter";
+    let longer = "exceeds 4 MiB, the size limit of such a file; shorten it";
     assert_eq!(limited("run /dev/zero").error(), format!("cannot read /dev/zero: {longer}"));
     let pipe = std::fs::File::open("/dev/zero").unwrap();
     let piped = scene.limited(LIMIT, "run /dev/stdin").stdin(pipe).output().unwrap();
     assert_eq!(Ended::from(piped).error(), format!("cannot read /dev/stdin: {longer}"));
     scene.write("c.yml", format!("{COMMON}models: [{{shapes: [{{name: csv, path: /dev/zero}}]}}]\n"));
     let error = limited("run c.yml").error().to_owned();
-    assert!(error.starts_with("c.yml: models[0]: cannot read /dev/zero: it is longer than 64 MiB"), "{error}");
+    assert!(error.starts_with("c.yml: models[0]: cannot read /dev/zero: exceeds 64 MiB"), "{error}");
     let error = limited("calibrate --show /dev/zero").error().to_owned();
-    assert!(error.starts_with("cannot read /dev/zero: it is longer than 16 MiB"), "{error}");
+    assert!(error.starts_with("cannot read /dev/zero: exceeds 16 MiB"), "{error}");
 }
 
 #[test]
@@ -115,27 +115,27 @@ fn too_much_is_counted_and_refused() {
     let sweeps = "{m_range: {start: 1, end: 1000, increase_by: 1}, n_range: {start: 1, end: 1000, increase_by: 1}}";
     let sweeps = vec![sweeps; 20].join(", ");
     let rows = "name: csv, path: s.csv";
-    for (file, says) in [
+    for (file, message) in [
         (
             format!("{COMMON}{}", models(sweep, 20)),
-            "c.yml: models[1]: with what stands before it the file asks for more than 1000000 sizes; split it",
+            "c.yml: models[1]: more than 1000000 sizes up to here; split the file",
         ),
         (
             format!("benchmarks: [{{benchmark_name: add, benchmark_sweep_params: [{sweeps}]}}]\n"),
-            "c.yml: its benchmarks ask for 20000000 sets of parameters, more than 1000000; split the file",
+            "c.yml: 20000000 parameter sets, more than 1000000; split the file",
         ),
         (
             format!("{COMMON}{}", models(&format!("{{shapes: [{{{rows}}}, {{{rows}}}]}}"), 1)),
-            "c.yml: models[0]: with what stands before it the file asks for more than 1000000 sizes; split it",
+            "c.yml: models[0]: more than 1000000 sizes up to here; split the file",
         ),
         (
             format!("{}models: [{{shapes: [{{name: sweep, min_power: 0, max_power: 20}}]}}]\n", many_recipes()),
-            "c.yml: models[0]: up to here there are 1194669 cases, more than 1000000; name fewer shapes, ",
+            "c.yml: models[0]: 1194669 cases up to here, more than 1000000; reduce shapes, ",
         ),
         (format!("{COMMON}{}", models("{}", 10_001)), "c.yml: 10001 models, more than 10000; split the file"),
         (
             format!("{COMMON}mock: [{}]\n{}", "{},".repeat(100_000), models("{}", 10_000)),
-            "c.yml: what stands at the top for each of its 10000 models comes to ",
+            "c.yml: top-level keys copied to 10000 models need ",
         ),
         (
             format!("device: mock\nrecipes: [{}]\n{}", "int8wo, ".repeat(500_000), models("{}", 10_000)),
@@ -143,17 +143,17 @@ fn too_much_is_counted_and_refused() {
         ),
         (
             format!("{COMMON}models: [{{shapes: [{{name: custom, shapes: {}", "[".repeat(100_000)),
-            "c.yml: lists and maps are nested more than 64 deep; is a bracket never closed?",
+            "c.yml: lists and maps nested deeper than 64; check for unclosed brackets",
         ),
         (
             format!("{COMMON}a: &a [{}]\nb: [{}]\n", "1,".repeat(1000), "*a,".repeat(3000)),
-            "c.yml: with its aliases written out it is longer than 4 MiB; use fewer of them",
+            "c.yml: file larger than 4 MiB with aliases expanded; use fewer aliases",
         ),
     ] {
         let scene = Scene::with(&file);
         scene.write("s.csv", format!("m,k,n\n{}", "8,8,8\n".repeat(600_000)));
         let ended = Ended::of(&mut scene.limited(LIMIT, "run c.yml --device mock --dry-run"));
-        assert!(ended.error().starts_with(says), "{}", ended.error());
+        assert!(ended.error().starts_with(message), "{}", ended.error());
     }
     let axes = format!("m={0} --axis k={0} --axis n={0}", vec!["8"; 101].join(","));
     let ended = Ended::of(&mut Scene::new().limited(LIMIT, &format!("gemm --device mock --dry-run --axis {axes}")));
@@ -161,10 +161,10 @@ fn too_much_is_counted_and_refused() {
     let axes = format!("m={0} --axis k={0}", (1..=400).map(|size| size.to_string()).collect::<Vec<_>>().join(","));
     let suite = format!("gemm --device mock --dry-run --dtypes {} --axis {axes}", ["f32"; 100].join(","));
     let ended = Ended::of(&mut Scene::new().limited(LIMIT, &suite));
-    assert!(ended.error().starts_with("up to "), "{}", ended.error());
+    assert!(ended.error().contains(" sizes including "), "{}", ended.error());
 }
 
-/// Names of folders, exports and recipes that are all different.
+/// All folders, exports and recipes have distinct names.
 #[test]
 fn a_journal_of_many_records_goes_on_in_time_that_grows_with_their_number() {
     let shapes = "models: [{shapes: [{name: custom, shapes: [[8, 8, 8]]}]}]";
@@ -190,7 +190,7 @@ fn a_journal_of_many_records_goes_on_in_time_that_grows_with_their_number() {
     assert_eq!((summary.notes.len(), summary.suite.len()), (60_000, 60_001));
 }
 
-/// So many that the cases of all cubes are too many.
+/// Enough recipes to exceed the limit on cases for all cubes.
 fn many_recipes() -> String {
     let recipes: Vec<String> = (1..=128).map(|group| format!("uintx-4-{group}")).collect();
     format!("device: mock\nimplementations: [eager]\nrecipes: [{}]\n", recipes.join(", "))

@@ -1,4 +1,4 @@
-//! Names and folders that a stranger chose, through every file and every screen of a run: they arrive whole, and do nothing on the way.
+//! Hostile names and folders in every file and output of a run: preserved, and without side effects.
 
 use crate::scene::{Ended, Scene, TIMING};
 use std::fs;
@@ -19,7 +19,7 @@ const NAMES: [&str; 12] = [
     "con.",
 ];
 
-/// A finished run, as somebody may hand it on.
+/// Finished run, as received from another person.
 fn handed_on() -> Scene {
     let scene = Scene::new();
     fs::create_dir_all(scene.path("work/elsewhere")).unwrap();
@@ -62,7 +62,7 @@ fn a_folder_that_is_resumed_writes_nowhere_else() {
         let after: Vec<_> = files(&scene.path("home")).iter().map(|path| fs::read(path).unwrap()).collect();
         assert_eq!(before, after, "{}", link.display());
     }
-    // A link within the folder is the user's own affair.
+    // Links inside the folder are allowed.
     let scene = handed_on();
     std::os::unix::fs::symlink("results.csv", scene.path("work/all/run/latest.csv")).unwrap();
     go_on(&scene, "all/run").ended_with(0);

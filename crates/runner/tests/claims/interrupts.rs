@@ -1,4 +1,4 @@
-//! Ctrl-C ends a run in order.
+//! Ctrl-C ends a run in an orderly way.
 
 use crate::scene::{Scene, TIMING};
 use rustix::process::Signal;

@@ -1,11 +1,11 @@
-//! What goes wrong in one case stays in that case.
+//! Faults are confined to their case.
 
 use crate::scene::{Ended, Scene, TIMING, find, not_ok};
 use calorimeter_case::Verdict;
 use calorimeter_sinks::{Record, Status};
 use std::process::Command;
 
-/// Two groups of four cases, one of which goes wrong.
+/// Two groups of four cases, one of which fails.
 fn scene(fault: &str) -> Scene {
     Scene::with(&format!(
         "recipes: [baseline, int8wo]
@@ -20,7 +20,7 @@ mock: [{{match: {VICTIM}, {fault}}}, {{match: int8wo, nanos: 5000}}]
 
 const VICTIM: &str = "int8wo/eager/mock/f32/m8-";
 
-/// Runs, and hands out the one record that is not ok: every other case was measured, and compared with its baseline.
+/// Runs, and returns the only failing record; all other cases must be measured and compared with their baseline.
 fn victim(run: &mut Command) -> Record {
     let ended = Ended::of(run);
     let records = ended.records();
@@ -44,18 +44,18 @@ fn whatever_goes_wrong_in_a_case_costs_that_case_alone() {
     for (fault, status, reason, stderr) in [
         ("error", Status::Failed, "the mock device reports an error", None),
         ("panic", Status::Failed, "panicked: the mock workload panicked", Some("the mock workload panicked")),
-        ("device_panic", Status::Failed, "a panic on the device thread DSD-9-0", Some("can't allocate buffer")),
+        ("device_panic", Status::Failed, "panic on device thread DSD-9-0", Some("can't allocate buffer")),
         ("abort", Status::Crashed, "its worker process aborted (signal 6)", None),
-        ("exit", Status::Crashed, "its worker process ended with exit code 0", None),
+        ("exit", Status::Crashed, "its worker process exited with code 0", None),
         ("kill", Status::Crashed, "its worker process was killed (signal 9)", None),
         ("mismatch", Status::Mismatch, "wrong output", None),
     ] {
-        // With the first launch, whose output is judged, and in the middle of the measurement.
+        // At the first launch, whose output is checked, and during the measurement.
         for after in [0, 20] {
             let victim = victim(&mut scene(&format!("fault: {fault}, after: {after}")).command(RUN));
             assert_eq!(victim.outcome.status, status, "{fault} after {after}");
-            let said = victim.outcome.reason.unwrap_or_default();
-            assert!(said.starts_with(reason), "{fault} after {after}: {said}");
+            let message = victim.outcome.reason.unwrap_or_default();
+            assert!(message.starts_with(reason), "{fault} after {after}: {message}");
             let tail = victim.outcome.stderr_tail.unwrap_or_default();
             assert_eq!(stderr.is_some(), !tail.is_empty(), "{fault} after {after}: {tail}");
             assert!(tail.contains(stderr.unwrap_or_default()), "{fault} after {after}: {tail}");
@@ -64,8 +64,8 @@ fn whatever_goes_wrong_in_a_case_costs_that_case_alone() {
     }
 }
 
-/// The mock device is like a real one here: after such a panic every output of the process is wrong, so an arm that is
-/// measured in it would end as a mismatch.
+/// After such a panic all outputs of a process are wrong, as on a real device. An arm measured there would be a
+/// mismatch.
 #[test]
 fn a_process_whose_device_thread_panicked_measures_nothing_more() {
     for after in [0, 1, 5, 40] {
@@ -84,12 +84,12 @@ fn a_hanging_case_ends_at_its_timeout() {
     }
 }
 
-/// A process that was stopped cannot even say that it lives, which is noticed before its case's time is up.
+/// A stopped process sends no heartbeat, which is detected before the timeout of its case.
 #[test]
 fn a_frozen_worker_is_replaced() {
     let victim = victim(&mut scene("fault: freeze, after: 20").command(&format!("{RUN} --timeout 8s")));
     assert_eq!(victim.outcome.status, Status::Crashed);
-    assert_eq!(victim.outcome.reason.as_deref(), Some("its worker process gave no sign of life for 4s"));
+    assert_eq!(victim.outcome.reason.as_deref(), Some("its worker process stopped responding (no heartbeat for 4s)"));
 }
 
 /// Only Linux limits the address space of a process.
@@ -97,7 +97,7 @@ fn a_frozen_worker_is_replaced() {
 #[test]
 fn a_case_that_exhausts_memory_leaves_enough_for_the_others() {
     let scene = scene("fault: exhaust_memory");
-    // On a machine of many cores the stacks of the table engine's threads would take all of it.
+    // With many cores, the thread stacks of the table engine would exhaust the limit.
     let starved = "unset RUST_MIN_STACK; export POLARS_MAX_THREADS=1; ulimit -v 1000000";
     let victim = victim(&mut scene.limited(starved, RUN));
     assert_eq!(victim.outcome.status, Status::Crashed);

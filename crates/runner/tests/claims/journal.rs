@@ -1,4 +1,4 @@
-//! What was measured is never lost, and a run that goes on ends where it would have ended.
+//! Crash safety: records are never lost, and resumed runs end like uninterrupted ones.
 
 use crate::scene::{Ended, Scene, TABLES, TIMING, fixture, wait_until};
 use std::collections::{BTreeSet, HashMap};
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Four groups, in which something goes wrong on the way; `sleep_ms` of each launch make a run last.
+/// Four groups with several faults; `sleep_ms` per launch makes a run last.
 fn config(sleep_ms: u32) -> String {
     format!(
         "recipes: [baseline, int8wo, marlin]
@@ -25,10 +25,10 @@ mock:
 }
 
 const RUN: &str = "run c.yml --out out --format jsonl";
-/// A wrong output is among the records.
+/// Exit code of the configuration, which contains a wrong output.
 const CODE: i32 = 3;
 
-/// A finished run of the configuration.
+/// Finished run of the configuration.
 fn finished(sleep_ms: u32) -> Scene {
     let scene = Scene::with(&config(sleep_ms));
     scene.run(RUN).ended_with(CODE);
@@ -39,7 +39,7 @@ fn finished(sleep_ms: u32) -> Scene {
 fn a_run_killed_at_any_moment_goes_on_to_the_same_files() {
     let whole = finished(2);
     let expected = whole.derived("out");
-    // Before anything, after a crash, at the start of a group, and in the last one.
+    // Before anything, after a crash, at the start of a group, and in the last group.
     for records in [0, 9, 14, 20] {
         let scene = Scene::with(&config(2));
         let mut running = scene.start(RUN);
@@ -65,14 +65,14 @@ fn a_run_killed_at_any_moment_goes_on_to_the_same_files() {
     }
 }
 
-/// It notices when it next says that it lives, whatever its case does.
+/// The worker notices at its next heartbeat, independent of its case.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_worker_that_hangs_ends_with_its_run() {
     let scene = Scene::with(&config(0).replace("fault: abort", "fault: hang"));
     let mut running = scene.start(RUN);
     running.wait_for_records("out", 2);
-    // What cannot run has its records before there is a worker.
+    // Unsupported cases are recorded before the first worker starts.
     wait_until("a worker", || children(running.child.id()).len() == 1);
     let workers = children(running.child.id());
     running.child.kill().unwrap();
@@ -80,20 +80,20 @@ fn a_worker_that_hangs_ends_with_its_run() {
     wait_until("the orphaned worker to end", || !alive(workers[0]));
 }
 
-/// Processes that a process has started.
+/// Child processes of a process.
 #[cfg(target_os = "linux")]
 fn children(parent: u32) -> Vec<u32> {
     let listed = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
     listed.split_whitespace().map(|id| id.parse().unwrap()).collect()
 }
 
-/// Elsewhere orphans are not looked for.
+/// Other systems are not checked for orphans.
 #[cfg(not(target_os = "linux"))]
 fn children(_: u32) -> Vec<u32> {
     vec![]
 }
 
-/// One that has ended may wait as a zombie for somebody to ask how.
+/// A zombie counts as dead.
 fn alive(process: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
@@ -111,7 +111,7 @@ fn a_journal_cut_anywhere_after_its_header_goes_on_to_the_same_files() {
         scene.write("out/journal.jsonl", &journal[..cut]);
         let ended = scene.run("run --resume out");
         ended.ended_with(CODE);
-        let noted = ended.stderr.contains("incomplete and was left out");
+        let noted = ended.stderr.contains("incomplete and was skipped");
         assert_eq!(noted, journal[cut - 1] != b'\n', "cut at {cut}: {}", ended.stderr);
         assert!(scene.derived("out") == expected, "cut at {cut}");
     }
@@ -122,7 +122,7 @@ fn a_run_that_goes_on_with_another_clock_says_so() {
     let scene = Scene::with(&config(0));
     let alike = scene.run(RUN).ended_with(CODE).stderr.clone();
     let journal = fs::read_to_string(scene.path("out/journal.jsonl")).unwrap();
-    // The header and the first group, some of which cannot run and has no time.
+    // Header and first group, which includes unsupported cases without a time.
     let earlier: Vec<&str> = journal.lines().take(7).collect();
     let earlier = earlier.join("\n").replace("\"stopwatch\":\"mock\"", "\"stopwatch\":\"cupti\"");
     scene.write("out/journal.jsonl", format!("{earlier}\n"));
@@ -144,8 +144,8 @@ fn a_run_that_goes_on_in_other_surroundings_says_so() {
     let mut resume = scene.command("run --resume out");
     resume.env("RAYON_NUM_THREADS", "1").env("CUDA_CACHE_DISABLE", "1").env("NCCL_ALGO", "ring");
     let resumed = Ended::of(&mut resume).ended_with(CODE).stderr.clone();
-    let changes: Vec<&str> = resumed.lines().filter(|line| line.contains("the run was resumed so")).collect();
-    let note = "the variable RAYON_NUM_THREADS is \"1\" and was not set: the run was resumed so, and ";
+    let changes: Vec<&str> = resumed.lines().filter(|line| line.contains("changed when the run was resumed")).collect();
+    let note = "the variable RAYON_NUM_THREADS is \"1\" and was not set: changed when the run was resumed; ";
     assert!(changes.len() == 1 && changes[0].starts_with(&format!("note: {note}")), "{resumed}");
     let contents = scene.journal("out");
     let environment = contents.resumed[0].environment.as_ref().unwrap();
@@ -160,7 +160,7 @@ fn a_journal_asks_for_no_more_processes_than_a_command_line_may() {
     scene.run(&format!("{RUN} --launches 2 --filter baseline/eager.*m8")).ended_with(0);
     let journal = fs::read_to_string(scene.path("out/journal.jsonl")).unwrap();
     scene.write("out/journal.jsonl", journal.replacen("\"launches\":2", "\"launches\":4000000000", 1));
-    assert_eq!(scene.run("run --resume out").error(), "--launches 4000000000 is more than 100; ask for fewer");
+    assert_eq!(scene.run("run --resume out").error(), "invalid --launches 4000000000: expected at most 100");
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn what_was_asked_for_without_a_file_goes_on_from_its_journal() {
     }
 }
 
-/// Suites used to be kept as the text of a file that nobody had written.
+/// Early versions stored suites as generated configuration text.
 #[test]
 fn a_journal_from_before_entries_were_kept_goes_on() {
     let scene = Scene::new();
@@ -215,7 +215,7 @@ fn a_run_started_in_a_folder_of_its_own_goes_on_in_the_same_places() {
     let scene = Scene::with(&format!("output_dir: here\n{}", config(0)));
     scene.run("run c.yml").ended_with(CODE);
     let before = written(&scene.path("here"));
-    // Torchao's table, and the page that leads to all of them.
+    // Tables, torchao's CSV and the index page.
     assert_eq!(before.len(), TABLES.len() + 2);
     let run = fs::read_dir(scene.path("here")).unwrap().map(|entry| entry.unwrap().file_name());
     let run = run.into_iter().find(|name| name != "inference").unwrap();
@@ -223,7 +223,7 @@ fn a_run_started_in_a_folder_of_its_own_goes_on_in_the_same_places() {
     assert!(written(&scene.path("here")) == before);
 }
 
-/// Every file below a folder but journals, which grow.
+/// All files in a folder except journals, which grow.
 fn written(below: &Path) -> HashMap<PathBuf, Vec<u8>> {
     let mut files = HashMap::new();
     for path in fs::read_dir(below).unwrap().map(|entry| entry.unwrap().path()) {
@@ -236,7 +236,7 @@ fn written(below: &Path) -> HashMap<PathBuf, Vec<u8>> {
     files
 }
 
-/// The folder lies where one of its own would, or is called by another name than it was started with.
+/// The folder has a default name, or a different path than at the start.
 #[test]
 fn a_run_writes_where_it_was_started_to_write() {
     let torchao = config(0);
@@ -267,7 +267,7 @@ fn a_run_writes_where_it_was_started_to_write() {
     }
 }
 
-/// What is told of where files go is true wherever the folder is, and wherever the program is started.
+/// Recorded output folders stay valid after moving the run, and from any working directory.
 #[test]
 fn a_run_that_was_moved_writes_beside_its_journal() {
     let scene = Scene::with(&config(0));
@@ -281,7 +281,7 @@ fn a_run_that_was_moved_writes_beside_its_journal() {
     assert!(written(&scene.path("results")).is_empty());
 }
 
-/// Journals did not always say where files go.
+/// Early journals do not record the output folder.
 #[test]
 fn a_journal_that_does_not_say_where_files_go_is_guessed_as_it_was() {
     let scene = Scene::with(&format!("output_dir: here\n{}", config(0)));
@@ -297,13 +297,13 @@ fn a_journal_that_does_not_say_where_files_go_is_guessed_as_it_was() {
     assert!(written(&scene.path("here")) == before);
 }
 
-/// A worker that is being started holds its run's lock for a moment, even where the run was killed.
+/// A starting worker briefly holds the lock of its run, even if the run was killed.
 #[test]
 fn a_lock_that_outlives_its_run_for_a_moment_is_waited_for() {
     let scene = finished(0);
     let journal = fs::File::open(scene.path("out/journal.jsonl")).unwrap();
     journal.try_lock().unwrap();
-    // The lock belongs to the open file, and this process is the last that has it.
+    // The lock belongs to the open file, which only this process still holds.
     let mut holder = Command::new("sleep").arg("0.3").stdin(Stdio::from(journal)).spawn().unwrap();
     scene.run("run --resume out").ended_with(CODE);
     holder.wait().unwrap();
@@ -319,12 +319,12 @@ fn a_run_goes_on_only_as_what_it_was() {
     {
         let ended = scene.run(other);
         let error = ended.error();
-        assert!(error.starts_with("out/journal.jsonl was started from a configuration with"), "{error}");
+        assert!(error.starts_with("out/journal.jsonl was started with configuration fingerprint"), "{error}");
         let named: Vec<&str> = error.split(|c: char| !c.is_ascii_hexdigit()).filter(|word| word.len() == 16).collect();
         assert!(named.len() == 2 && named[0] == fingerprint && named[1] != fingerprint, "{error}");
     }
     assert!(fs::read(scene.path("out/journal.jsonl")).unwrap() == before);
-    // The same options given again are no others.
+    // Repeating the original options is allowed.
     let scene = Scene::with(&config(0));
     scene.run("run c.yml --out out --precision 0.57% --timeout 90s").ended_with(CODE);
     scene.run("run --resume out").ended_with(CODE);
@@ -336,7 +336,7 @@ fn what_is_no_journal_of_ours_is_left_as_it_is() {
     let journal = fs::read(finished(0).path("out/journal.jsonl")).unwrap();
     let header = journal.iter().position(|&byte| byte == b'\n').unwrap();
     let damaged = [&journal[..header + 1], b"{\"record\":{}}\n".as_slice()].concat();
-    for (content, says) in [
+    for (content, message) in [
         (&b""[..], "is not a calorimeter journal"),
         (b"hello\n", "is not a calorimeter journal"),
         (b"{\"schema\":\"other\",\"version\":1}\n", "is not a calorimeter journal"),
@@ -349,7 +349,7 @@ fn what_is_no_journal_of_ours_is_left_as_it_is() {
             fs::create_dir(scene.path("out")).unwrap();
             scene.write("out/journal.jsonl", content);
             let ended = scene.run(resume);
-            assert!(ended.error().starts_with("out/journal.jsonl") && ended.error().contains(says), "{ended:?}");
+            assert!(ended.error().starts_with("out/journal.jsonl") && ended.error().contains(message), "{ended:?}");
             assert!(fs::read(scene.path("out/journal.jsonl")).unwrap() == content);
         }
     }
@@ -377,7 +377,7 @@ fn two_runs_never_write_one_journal() {
     running.end();
 }
 
-/// A limit on the size of files does what a full disk does, on every machine and without rights.
+/// A file size limit has the effect of a full disk, without special permissions.
 #[test]
 fn a_full_disk_ends_the_run_and_loses_nothing() {
     let scene = Scene::with(&config(0));

@@ -1,13 +1,13 @@
-//! The keywords of JSON Schema that our schema uses, and no others.
+//! Validator for the JSON Schema keywords that our schema uses.
 
 use regex::Regex;
 use serde_json::{Map, Value};
 
-/// Says nothing to a validator.
+/// Keywords without effect on validation.
 const ANNOTATIONS: [&str; 9] =
     ["$schema", "$defs", "title", "description", "default", "examples", "format", "then", "writeOnly"];
 
-/// Whether a value is as a schema wants it; a keyword that is not known here is a panic, not an agreement.
+/// Validates a value. Panics on unknown keywords.
 pub fn accepts(root: &Value, value: &Value) -> bool {
     holds(root, root, value)
 }

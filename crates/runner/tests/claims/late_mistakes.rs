@@ -1,4 +1,4 @@
-//! A kernel that goes wrong while it is timed keeps its time, is a mismatch, and has no speed-up.
+//! Kernels whose outputs become wrong during timing are mismatches; they keep their time but have no speed-up.
 
 use crate::scene::{Scene, find};
 use calorimeter_runner::dialects::Source;
@@ -9,12 +9,12 @@ use calorimeter_zoo::{
     DeviceKind, Implementation, Opening, Output, Subject, Workload, ZooError, register_implementation,
 };
 
-/// `stream_copy` in one memory for all buffer sets, of which so many launches are right.
+/// `stream_copy` with one buffer for all sets, correct for a number of launches.
 struct Copying {
     from: Vec<f32>,
     to: Vec<f32>,
     right: u32,
-    /// Whether passes that are looked at do all of the work, and others leave a twentieth out.
+    /// Skip 5 % of the work except in passes whose output is checked.
     cheats: bool,
 }
 
@@ -65,7 +65,7 @@ fn copying(opening: Opening<'_>, right: u32, cheats: bool) -> Result<Box<dyn Wor
     Ok(Box::new(Copying { to: vec![f32::NAN; from.len()], from, right, cheats }))
 }
 
-/// More launches than the gate has before anything is timed, and fewer than are timed.
+/// More launches than the gate makes, and fewer than the timing makes.
 const BEFORE: u32 = 2000;
 
 struct Silent;
@@ -79,7 +79,7 @@ fn a_kernel_that_is_wrong_after_some_launches_keeps_its_time_and_has_no_speedup(
     let subject: Subject = "stream_copy".parse().unwrap();
     let steady = Implementation::register("steady", "is right to the end").unwrap();
     let spoilt = Implementation::register("spoilt", "is right at first").unwrap();
-    let hasty = Implementation::register("hasty", "does all of the work when it is looked at").unwrap();
+    let hasty = Implementation::register("hasty", "does all of the work only if its output is checked").unwrap();
     for (implementation, right, cheats) in [(steady, u32::MAX, false), (spoilt, BEFORE, false), (hasty, u32::MAX, true)]
     {
         let open = move |opening: Opening<'_>| copying(opening, right, cheats);

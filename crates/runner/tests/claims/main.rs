@@ -1,5 +1,5 @@
-//! What the program promises, checked on the program itself: `calorimeter` is started as a process in a folder of its own,
-//! on the mock device where a case has to go wrong or to come out to the digit, on real devices where it has to be right.
+//! Guarantees of the program, tested end to end: `calorimeter` runs as a process in a temporary folder. The mock device
+//! provides faults and exact times, real devices provide correct results.
 
 mod drawn;
 mod json_schema;

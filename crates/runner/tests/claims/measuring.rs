@@ -1,4 +1,4 @@
-//! What is told of times besides the times, and the commands that test the measuring.
+//! Additional measurements next to times, and commands that test the measurement.
 
 use crate::scene::{Scene, find};
 use calorimeter_sinks::memory_page::Bound;
@@ -31,7 +31,7 @@ fn every_regime_has_cases_of_its_own_or_a_reason() {
     assert_eq!(quantized.speedup.as_ref().unwrap().vs, cold.case.id);
     let (hot, _) = of("device-hot");
     assert!(hot.case.id.ends_with("/device-hot") && hot.execution.rotation.is_none());
-    // A caller's wait beside the device's time: the same operands, from the same place.
+    // The waiting time of a caller uses the same operands as the device time.
     assert_eq!(of("host-e2e").0.execution.rotation, cold.execution.rotation);
     for (regime, clock) in [("device-cold", "wall"), ("device-hot", "wall"), ("host-e2e", "wall-e2e")] {
         let (baseline, _) = of(regime);
@@ -43,7 +43,7 @@ fn every_regime_has_cases_of_its_own_or_a_reason() {
         assert!(baseline.time.scatter.is_some() && baseline.preparation.empty_window_ns.is_some());
         assert_eq!(baseline.rates.roofline.is_some(), regime != "host-e2e");
     }
-    for (regime, why) in [("graph", "cuda"), ("host-enqueue", "host-e2e is its time")] {
+    for (regime, why) in [("graph", "cuda"), ("host-enqueue", "use host-e2e")] {
         let (baseline, _) = of(regime);
         assert_eq!(baseline.outcome.status, Status::Unsupported);
         assert!(baseline.outcome.reason.as_ref().unwrap().contains(why), "{baseline:?}");
@@ -73,7 +73,7 @@ fn a_followed_case_has_its_peaks_two_snapshots_and_a_page() {
     let (baseline, quantized) = (find(&records, "baseline"), find(&records, "int8wo"));
     for record in [baseline, quantized] {
         let memory = record.footprint.memory.as_ref().unwrap();
-        // The weight, the input and one output at least.
+        // At least weight, input and one output.
         let least = record.weights.weight_bytes.unwrap() + 2 * 8 * 64 * 4;
         assert!(memory.peak_allocated.unwrap() >= least, "{memory:?} {least}");
         assert_eq!(record.footprint.peak_bytes, memory.peak_allocated);
@@ -135,7 +135,7 @@ fn a_clock_with_a_fixed_cost_has_no_percentiles_and_says_why() {
     );
     let record = scene.run("run c.yml --out out --format jsonl").ended_with(0).records().remove(0);
     assert_eq!(record.time.launch_ns, None);
-    let why = "it has no percentiles of single launches: a window of one launch holds the fixed cost";
+    let why = "no percentiles of single launches: a window of one launch includes the fixed overhead";
     assert!(record.outcome.warnings.iter().any(|warning| warning.starts_with(why)), "{:?}", record.outcome.warnings);
 }
 
@@ -199,10 +199,10 @@ fn the_noise_of_a_device_becomes_the_margin_of_its_verdicts() {
         "{noise}"
     );
     assert_eq!(noise["processes"], 4);
-    // A floor this low changes nothing; one that is high does.
+    // A low noise floor has no effect, a high one does.
     assert_eq!(margin("after"), 0.02);
     let some = scene.run("noise --device mock --comparisons 3 --filter step");
-    let not_kept = "margin  2.00 %, not kept: it is of some workloads only";
+    let not_kept = "margin  2.00 %, not stored: --filter excluded workloads";
     assert!(some.ended_with(0).stdout.contains(not_kept), "{some:?}");
     let kept = scene.path("cache/calorimeter/noise/mock.json");
     let mut noise: Value = serde_json::from_slice(&fs::read(&kept).unwrap()).unwrap();
@@ -214,8 +214,8 @@ fn the_noise_of_a_device_becomes_the_margin_of_its_verdicts() {
     let ended = scene.run("run c.yml --out old --format jsonl");
     let records = ended.ended_with(0).records();
     assert_eq!(find(&records, "int8wo").speedup.as_ref().unwrap().margin, Some(0.02));
-    let told = "note: mock: the noise that was once found is not used, because it was found on 2024-01-31";
-    assert_eq!(ended.stderr.matches(told).count(), 1, "{ended:?}");
+    let prefix = "note: mock: the saved noise floor is ignored: it was measured on 2024-01-31";
+    assert_eq!(ended.stderr.matches(prefix).count(), 1, "{ended:?}");
 }
 
 #[test]
@@ -246,7 +246,7 @@ models: [{{shapes: [{{name: custom, shapes: [[16, 64, 64]]}}]}}]\n"
     assert!(fresh.preparation.tuning.is_some() && fresh.execution.autotune.len() == 1, "{fresh:?}");
     assert!(scene.path("fresh/tuning").is_dir());
     let cached = run("--out cached").remove(0);
-    assert!(cached.preparation.tuning.is_some(), "what a run tuned afresh stays with it: {cached:?}");
+    assert!(cached.preparation.tuning.is_some(), "fresh results are not cached: {cached:?}");
     let again = run("--out again --autotune off").remove(0);
     assert_eq!((again.outcome.status, again.preparation.tuning), (Status::Ok, None), "{again:?}");
     assert_eq!(again.execution.autotune, cached.execution.autotune);

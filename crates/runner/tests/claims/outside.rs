@@ -1,16 +1,16 @@
-//! Packages that are built out of the tree, in a folder for build outputs that is kept from run to run.
+//! Packages built outside the tree, with a target folder shared between test runs.
 
 use crate::scene::{Ended, Scene};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The root of the repository.
+/// Root of the repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Copies a file or a folder. Files keep their times, so that Cargo compiles again what has changed and nothing else.
+/// Copies a file or folder with modification times, so that Cargo only recompiles changed files.
 pub fn copy(from: &Path, to: &Path) {
     if from.is_dir() {
         fs::create_dir_all(to).unwrap();
@@ -24,7 +24,7 @@ pub fn copy(from: &Path, to: &Path) {
     date(to, &[from]);
 }
 
-/// Makes a file as old as the youngest of others.
+/// Sets the modification time of a file to the newest one of other files.
 pub fn date(file: &Path, like: &[&Path]) {
     let modified = like.iter().map(|path| fs::metadata(path).unwrap().modified().unwrap()).max().unwrap();
     File::options().write(true).open(file).unwrap().set_modified(modified).unwrap();
@@ -34,8 +34,8 @@ fn kept() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("outside")
 }
 
-/// Builds a program for the CPU alone and says where it is. Optimizing it would take longer than all that tests do with it.
-/// Dependencies are compiled once for all such programs, because they are of the same versions in the same profile.
+/// Builds a program for the CPU and returns its path. Unoptimized, since optimizing takes longer than the tests. All
+/// such programs share compiled dependencies, because versions and profile are equal.
 pub fn build(dir: &Path, program: &str, arguments: &[&str]) -> PathBuf {
     let target = kept();
     let built = Command::new(env!("CARGO"))
@@ -44,7 +44,7 @@ pub fn build(dir: &Path, program: &str, arguments: &[&str]) -> PathBuf {
         .args(arguments)
         .current_dir(dir)
         .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
-        // A dependency's folder may ask rustup for another compiler.
+        // A dependency's folder may select another toolchain.
         .envs(option_env!("RUSTUP_TOOLCHAIN").map(|toolchain| ("RUSTUP_TOOLCHAIN", toolchain)))
         .output()
         .unwrap();
@@ -52,7 +52,7 @@ pub fn build(dir: &Path, program: &str, arguments: &[&str]) -> PathBuf {
     target.join("release").join(program)
 }
 
-/// Runs a program that was built so. What the processor reaches in unoptimized code is found out once.
+/// Runs such a program. The CPU peaks of unoptimized code are shared between tests.
 pub fn run(program: &Path, scene: &Scene, arguments: &str) -> Ended {
     let mut command = Command::new(program);
     command.args(arguments.split_whitespace());

@@ -1,10 +1,10 @@
-//! A device of another crate's is one of the program's own, in its workers too.
+//! Devices of other crates are supported like built-in ones, including in workers.
 
 use crate::scene::{Ended, Scene, TIMING};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The example `own_device`, which Cargo builds before the tests.
+/// Example `own_device`, which Cargo builds before the tests.
 fn program() -> PathBuf {
     let program = Path::new(env!("CARGO_BIN_EXE_calorimeter")).with_file_name("examples").join("own_device");
     assert!(program.exists(), "{} is built by `cargo test` without a filter of targets", program.display());
@@ -26,7 +26,7 @@ fn sums(device: &str) -> Scene {
 
 #[test]
 fn a_case_runs_on_an_outside_device_with_its_own_stopwatch() {
-    // Read as JSON: this process has no such devices.
+    // Parsed as JSON, because this process does not know the device kind.
     let records = run(&sums("thread"), "run c.yml --out out --format jsonl").ended_with(0).objects();
     let [record] = &records[..] else { panic!("{records:?}") };
     assert!(
@@ -58,14 +58,14 @@ fn an_outside_device_is_found_listed_and_suggested() {
     let wrong = run(&scene, "run c.yml --dry-run");
     assert!(wrong.error().contains("did you mean \"thread\"?"), "{wrong:?}");
     let missing = run(&sums("thread:7"), "run c.yml --out out");
-    assert!(missing.error().starts_with("device thread:7 is not here; found: thread:0 (thread 0)"), "{missing:?}");
+    assert!(missing.error().starts_with("device thread:7 not found; available: thread:0 (thread 0)"), "{missing:?}");
     let unlike = run(&sums("thread:all"), "run c.yml --out out");
-    let says = "devices that are not alike, whose times do not belong into one run: thread:0 (thread 0, std::thread)";
-    assert!(unlike.error().contains(says), "{unlike:?}");
+    let message = "the devices differ, so their times cannot be mixed: thread:0 (thread 0, std::thread)";
+    assert!(unlike.error().contains(message), "{unlike:?}");
     let listed = run(&scene, "list devices");
     assert!(listed.ended_with(0).stdout.contains("thread:1"), "{listed:?}");
-    let told = run(&scene, "doctor");
-    assert!(told.ended_with(0).stdout.contains("clock: busy-time"), "{told:?}");
+    let output = run(&scene, "doctor");
+    assert!(output.ended_with(0).stdout.contains("clock: busy-time"), "{output:?}");
     let schema = run(&scene, "schema");
     assert!(schema.ended_with(0).stdout.contains("wgpu|thread)"), "{schema:?}");
 }

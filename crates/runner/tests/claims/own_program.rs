@@ -1,5 +1,5 @@
-//! What another crate adds to the program is one of its own, in its workers too: `examples/own_program`, built out of the
-//! tree.
+//! Extensions of other crates are supported like built-in ones, including in workers: `examples/own_program`, built
+//! outside the tree.
 
 use crate::outside;
 use crate::scene::{Ended, Scene};
@@ -11,7 +11,7 @@ static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
     let (root, elsewhere) = (outside::root(), tempfile::tempdir().unwrap());
     let package = root.join("examples/own_program");
     outside::copy(&package.join("src"), &elsewhere.path().join("src"));
-    // Its dependencies lie where they were, and are of the versions that the workspace has.
+    // Dependencies keep their paths and versions of the workspace.
     let manifest = fs::read_to_string(package.join("Cargo.toml")).unwrap();
     let crates = root.join("crates").display().to_string();
     fs::write(elsewhere.path().join("Cargo.toml"), manifest.replace("../../crates", &crates)).unwrap();
@@ -23,7 +23,7 @@ fn run(scene: &Scene, arguments: &str) -> Ended {
     outside::run(&PROGRAM, scene, arguments)
 }
 
-/// The configuration that comes with the program.
+/// Configuration of the example.
 fn config() -> String {
     fs::read_to_string(outside::root().join("examples/own_program/config.yml")).unwrap()
 }
@@ -31,7 +31,7 @@ fn config() -> String {
 #[test]
 fn every_outside_thing_gives_rows_like_ours() {
     let scene = Scene::with(&config());
-    // As JSON: the names are not known in this process.
+    // Parsed as JSON, because this process does not know the names.
     let records = run(&scene, "run c.yml --out out --format jsonl").ended_with(0).objects();
     assert!(records.iter().all(|record| record["status"] == "ok" && record["accuracy"].is_object()), "{records:?}");
     let ids: Vec<&str> = records.iter().map(|record| record["id"].as_str().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! A plan that is measured in parts, and what is made of journals afterwards.
+//! Sharded runs, merging, and files derived from journals.
 
 use crate::scene::{Scene, TABLES, TIMING};
 use std::collections::BTreeMap;
@@ -54,21 +54,21 @@ fn what_is_missing_of_a_whole_is_named() {
     for part in [1, 3] {
         scene.run(&format!("run c.yml --out p{part} --shard {part}/3")).ended_with(0);
     }
-    // Killed after its second record.
+    // Simulates a kill after the second record.
     let journal = scene.path("p3/journal.jsonl");
     let cut: String = fs::read_to_string(&journal).unwrap().lines().take(3).map(|line| format!("{line}\n")).collect();
     fs::write(&journal, cut).unwrap();
     let merged = scene.run("merge p1 p3 --out all");
-    let told = &merged.ended_with(5).stderr;
-    assert!(told.contains("part 2/3 is missing\n"), "{told}");
-    assert!(told.contains("part 3/3 has 2 of ") && told.contains("calorimeter run --resume p3\n"), "{told}");
+    let output = &merged.ended_with(5).stderr;
+    assert!(output.contains("part 2/3 is missing\n"), "{output}");
+    assert!(output.contains("part 3/3 has 2 of ") && output.contains("calorimeter run --resume p3\n"), "{output}");
     assert_eq!(scene.journal("all").records.len(), scene.journal("p1").records.len() + 2);
     assert!(scene.journal("all").summary.unwrap().interrupted);
-    // And so it is.
+    // Completed by a resume.
     scene.run("run --resume p3").ended_with(0);
     scene.run("run c.yml --out p2 --shard 2/3").ended_with(0);
     scene.run("merge p1 p2 p3 --out whole").ended_with(0);
-    // What was joined is no run that could go on.
+    // Merged runs cannot be resumed.
     scene.run("run --resume whole").ended_with(2);
 }
 
@@ -86,15 +86,15 @@ fn what_does_not_belong_together_is_not_merged() {
     header["environment"]["cpu"] = "another processor".into();
     fs::create_dir(scene.path("cpu")).unwrap();
     scene.write("cpu/journal.jsonl", format!("{header}\n{rest}"));
-    for (parts, says) in [
-        ("p1 p1b", "p1 and p1b are both part 1/2"),
-        ("p1 seed", "seed is a part of another run than p1"),
-        ("p1 whole", "whole is a whole run"),
+    for (parts, message) in [
+        ("p1 p1b", "p1 and p1b are both shard 1/2"),
+        ("p1 seed", "seed and p1 are shards of different runs"),
+        ("p1 whole", "whole is a complete run"),
         ("p1 cpu", "the processor is "),
         ("p1 gone", "gone"),
     ] {
         let refused = scene.run(&format!("merge {parts} --out all"));
-        assert!(refused.ended_with(2).stderr.contains(says), "{parts}: {refused:?}");
+        assert!(refused.ended_with(2).stderr.contains(message), "{parts}: {refused:?}");
         assert!(!scene.path("all").exists(), "{parts}");
     }
     scene.run("merge p1 p2 --out whole").ended_with(2);
@@ -112,7 +112,7 @@ models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8]]}}]}}]\n"
     assert_eq!(scene.journal("all").records.len(), 1);
     for wrong in ["0/2", "3/2", "2", "a/b"] {
         let refused = scene.run(&format!("run c.yml --shard {wrong}"));
-        assert!(refused.ended_with(2).stderr.contains("write for example 2/8"), "{refused:?}");
+        assert!(refused.ended_with(2).stderr.contains("expected e.g. 2/8"), "{refused:?}");
     }
 }
 
@@ -125,12 +125,12 @@ fn derived_files_are_made_anew_from_the_journal() {
     fs::remove_dir_all(scene.path("out/inference")).unwrap();
     let rendered = scene.run("render out");
     assert!(rendered.ended_with(0).stderr.contains("wrote out/results.csv\n"), "{rendered:?}");
-    // Every file that is named leads to another, from the page that is named last.
+    // The last file is the index page, which links to all others.
     let named: Vec<&str> = rendered.stderr.lines().filter_map(|line| line.strip_prefix("wrote out/")).collect();
     let (index, others) = named.split_last().unwrap();
     assert_eq!((*index, others.len()), ("index.html", 1 + TABLES.len()));
     let index = fs::read_to_string(scene.path("out/index.html")).unwrap();
     assert!(others.iter().all(|file| index.contains(&format!("href=\"{file}\""))), "{index}");
-    assert!(scene.derived("out") == before, "what is derived anew differs");
+    assert!(scene.derived("out") == before, "rendered files differ");
     assert!(scene.run("render gone").ended_with(2).stderr.contains("gone"));
 }

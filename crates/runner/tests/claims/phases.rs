@@ -1,4 +1,4 @@
-//! The phases of a training step, in its trace and on its memory page.
+//! Phases of a training step, in traces and on memory pages.
 
 use crate::real_devices::vulkan_is_here;
 use crate::scene::Scene;
@@ -16,7 +16,7 @@ fn scene(device: &str, dtype: &str, recipe: &str, implementations: &str) -> Scen
     ))
 }
 
-/// Both kinds of picture tell the same phases, in order and with a length each, of every pass that has several.
+/// Traces and memory pages contain the phases of every pass with several phases, in order and with a duration.
 fn every_pass_shows_its_phases(scene: &Scene, cases: usize) {
     let records = scene.run("run c.yml --out out --format jsonl").ended_with(0).records();
     let ok: Vec<_> = records.iter().filter(|record| record.is_ok()).collect();
@@ -41,7 +41,7 @@ fn every_pass_shows_its_phases(scene: &Scene, cases: usize) {
         let last = spans.iter().filter(|span| span["name"].as_str().unwrap().starts_with("launch "));
         let mut end = last.map(|span| span["ts"].as_f64().unwrap()).fold(0.0, f64::max);
         for (begin, length) in times {
-            // Times are in microseconds, with three decimals.
+            // Times are in microseconds with three decimals.
             assert!(begin >= end - 0.002, "{}: {begin} is before {end}", record.case.id);
             end = begin + length;
         }
@@ -53,7 +53,7 @@ fn every_pass_shows_its_phases(scene: &Scene, cases: usize) {
             .map(|phase| page.rfind(&format!("\"name\":\"{phase}\"")).expect("a mark of the phase"))
             .collect();
         assert!(places.is_sorted(), "{}: {places:?}", record.case.id);
-        // A peak is that of passes whose phases do not wait for each other.
+        // Peaks come from passes without synchronization between phases.
         assert!(record.footprint.peak_bytes.is_some(), "{:?}", record.footprint);
     }
 }
@@ -77,6 +77,6 @@ fn on_cuda_the_phases_of_a_step_are_marked() {
         eprintln!("skipped: CALORIMETER_TEST_DEVICE is not cuda");
         return;
     }
-    // `cube` has no passes with neither recipe nor optimizer.
+    // `cube` has no passes without both recipe and optimizer.
     every_pass_shows_its_phases(&scene("cuda", "bf16", "baseline", "eager, fused, cube, native"), 17);
 }

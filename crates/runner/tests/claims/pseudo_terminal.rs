@@ -1,4 +1,4 @@
-//! A terminal that nobody looks at, of so many columns.
+//! Pseudo-terminal with a given number of columns.
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -22,13 +22,13 @@ impl Terminal {
         Self { ours: ours.into(), programs }
     }
 
-    /// What a program prints on its standard output.
+    /// Standard output of a program.
     pub fn shows(self, command: &mut Command) -> String {
         let programs = self.programs.try_clone().unwrap();
         self.read(command.stdout(programs))
     }
 
-    /// What it prints on both outputs.
+    /// Standard output and standard error of a program.
     pub fn shows_all(self, command: &mut Command) -> String {
         let programs = self.programs.try_clone().unwrap();
         command.stderr(programs);
@@ -38,7 +38,7 @@ impl Terminal {
     fn read(self, command: &mut Command) -> String {
         let Self { mut ours, programs } = self;
         let mut child = command.spawn().unwrap();
-        // It ends with an error when the last program has closed it, this one among them.
+        // Reading fails after the last program has closed the terminal, including this one.
         command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
         drop(programs);
         let mut shown = Vec::new();

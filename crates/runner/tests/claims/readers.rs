@@ -1,4 +1,4 @@
-//! Files of each kind, read in this process as the program reads them. Fuzz targets share them.
+//! Readers of each kind of file, called in this process. Shared with the fuzz targets.
 
 use calorimeter_runner::devices::Devices;
 use calorimeter_runner::dialects::{Source, read};
@@ -12,10 +12,10 @@ use calorimeter_sinks::{Run, SinkError, Stored, write_all};
 use std::fs;
 use std::path::Path;
 
-/// Plans of more cases are counted and not made: a mutation makes them easily.
+/// Larger plans are only counted; mutations create them easily.
 const PLANNED: u64 = 5_000;
 
-/// Reads a file in this process, as its kind is read; what is wrong with it is said.
+/// Reads a file of a kind, and returns the error message.
 pub type Reader = fn(&Path) -> Result<(), String>;
 
 pub fn config(path: &Path) -> Result<(), String> {
@@ -40,7 +40,7 @@ pub fn journal(path: &Path) -> Result<(), String> {
     request.prepare_for(&Devices::invented([])).map_err(|error| error.to_string()).map(drop)
 }
 
-/// All that is derived from a journal, and shown at its end.
+/// Derives all outputs from a journal, and formats the summary.
 fn written(dir: &Path, contents: JournalContents) {
     let JournalContents { header, records, .. } = contents;
     drop(summary(&records, &[], Color::Never, WIDTH));
@@ -59,9 +59,9 @@ pub fn shapes(path: &Path) -> Result<(), String> {
     source.shapes_in(path.parent().unwrap()).map_err(|error| error.to_string()).map(drop)
 }
 
-/// What is wrong with an error as a sentence.
+/// Returns the defect of an error message, if any.
 pub fn faults(error: &str) -> Option<String> {
-    // A path stands in the error as it is; the terminal gets it spelled out.
+    // Paths are unescaped in errors; terminal output escapes them.
     let plain = error.chars().filter(|c| c.is_control() && *c != '\u{7f}').count() == 0;
     (error.len() < 10 || error.len() > 8000 || !plain).then(|| format!("no sentence: {error:?}"))
 }

@@ -1,4 +1,4 @@
-//! Real devices at sizes that take no time.
+//! Real devices at small sizes.
 
 use crate::scene::{Scene, find};
 use calorimeter_sinks::memory_page::Bound;
@@ -37,7 +37,7 @@ models:
             let sqnr = accuracy.sqnr_db.unwrap();
             assert!((30.0..60.0).contains(&sqnr), "{id}: {sqnr} dB");
             assert!((1e-3..3e-2).contains(&rel_l2), "{id}: {rel_l2}");
-            // Rows are packed in whole blocks of 32 codes.
+            // Rows are packed in blocks of 32 values.
             assert!(stored * 3 < unquantized || id.contains("-k33-"), "{id}: {stored} of {unquantized}");
             assert_eq!(*record.speedup.as_ref().unwrap().vs, id.replace("int8wo", "baseline"));
         } else {
@@ -65,7 +65,7 @@ models:
 
 #[test]
 fn on_the_cpu_attention_of_every_preset_size_is_right_in_bf16() {
-    // Naming the device here shares its peaks with other tests.
+    // The comment shares the peaks of the CPU with other tests.
     let scene = Scene::with("# device: cpu");
     let command =
         "gemm --ops attention,attention_causal --dtypes bf16 --device cpu --max-time 20ms --out out --format jsonl";
@@ -131,7 +131,7 @@ models: [{{model: ln_linear_relu, shapes: [{{name: custom, shapes: [[4, 32, 32]]
     assert_eq!(alone[0].accuracy, find(&both, "baseline").accuracy);
 }
 
-/// Wherever there is a Vulkan adapter, a software one included, it has to be right; continuous integration installs one.
+/// Runs on every Vulkan adapter, including software ones, which CI installs.
 #[test]
 fn on_vulkan_a_linear_layer_passes_its_gate() {
     let scene = Scene::with(&format!(
@@ -145,10 +145,10 @@ models: [{{shapes: [{{name: custom, shapes: [[16, 64, 32]]}}]}}]\n"
     assert_eq!(record.outcome.status, Status::Ok, "{record:?}");
     assert!(record.accuracy.as_ref().unwrap().kernel_rel_l2.unwrap() < 1e-6, "{record:?}");
     assert!(!record.time.windows.is_empty() && record.time.time_ns.is_some_and(|time| time.median > 0.0));
-    assert!(scene.path("cache/calorimeter/tuning").is_dir(), "tuned kernels are kept");
+    assert!(scene.path("cache/calorimeter/tuning").is_dir(), "autotune results are stored");
 }
 
-/// A quantized weight is read out in f32 by both implementations, for a moment that samples may miss.
+/// Both implementations dequantize the weight to f32, for a moment that samples may miss.
 #[test]
 fn on_vulkan_a_peak_of_memory_is_right_or_a_lower_bound() {
     let scene = Scene::with(&format!(
@@ -164,7 +164,7 @@ models: [{{shapes: [{{name: custom, shapes: [[8, 64, 64]]}}]}}]\n"
     let baseline = &records[0];
     assert_eq!((records.len(), baseline.case.id.contains("baseline/eager")), (4, true));
     for record in &records {
-        // The host's clock counts gaps, timestamps leave out those between launches.
+        // The host clock includes gaps; timestamps exclude gaps between launches.
         let counted = record.execution.stopwatch.as_deref() == Some("slope");
         assert_eq!(record.time.with_gaps_ns, record.time.time_ns.map(|time| time.median).filter(|_| counted));
         let memory = record.footprint.memory.as_ref().unwrap();
@@ -176,11 +176,11 @@ models: [{{shapes: [{{name: custom, shapes: [[8, 64, 64]]}}]}}]\n"
         let both = exact(record) && exact(baseline);
         assert_eq!(memory.saving_bound == Bound::Exact, both || memory.saving.is_none(), "{memory:?}");
         let page = scene.path("out").join(record.footprint.memory_profile.as_ref().unwrap()).join("memory.html");
-        assert!(std::fs::read_to_string(page).unwrap().contains("no single block"));
+        assert!(std::fs::read_to_string(page).unwrap().contains("not single blocks"));
     }
 }
 
-/// A driver talks when it is loaded, and again when a device is opened.
+/// Drivers print messages when they are loaded, and when a device is opened.
 #[test]
 fn what_a_vulkan_driver_says_to_the_doctor_is_marked_as_its_own() {
     let scene = Scene::new();
@@ -188,14 +188,14 @@ fn what_a_vulkan_driver_says_to_the_doctor_is_marked_as_its_own() {
         return;
     }
     let mut doctor = scene.command("doctor --deep --device vulkan");
-    // Mesa's complain without it.
+    // Mesa drivers complain without it.
     doctor.env_remove("XDG_RUNTIME_DIR").stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut doctor = doctor.spawn().unwrap();
-    // The first check is shown once the device is open, and the rest takes long.
+    // The first check is printed once the device is open; the remaining checks take long.
     let shown = BufReader::new(doctor.stdout.take().unwrap()).lines().nth(1).unwrap().unwrap();
     doctor.kill().unwrap();
-    let said = String::from_utf8(doctor.wait_with_output().unwrap().stderr).unwrap();
-    assert!(said.lines().all(|line| line.starts_with("driver of vulkan: ")), "{shown}\n{said}");
+    let message = String::from_utf8(doctor.wait_with_output().unwrap().stderr).unwrap();
+    assert!(message.lines().all(|line| line.starts_with("driver of vulkan: ")), "{shown}\n{message}");
 }
 
 pub fn vulkan_is_here(scene: &Scene) -> bool {
@@ -207,8 +207,8 @@ pub fn vulkan_is_here(scene: &Scene) -> bool {
     here
 }
 
-/// The device's thread panics over the output, everybody else is told that all is well, and what the process computed
-/// afterwards would be wrong: the next case must come from another one.
+/// The device thread panics, others receive no error, and later results of the process would be wrong. The next case
+/// must use a new process.
 fn memory_that_cannot_be_had_costs_one_case(scene: &Scene) {
     let records = scene.run("run c.yml --out out --format jsonl").ended_with(5).records();
     let refused = records.iter().position(|record| !record.is_ok()).expect("one that is refused");
@@ -221,7 +221,7 @@ fn memory_that_cannot_be_had_costs_one_case(scene: &Scene) {
 
 #[test]
 fn on_vulkan_memory_that_cannot_be_had_costs_one_case() {
-    // The software adapter takes buffers of up to 128 MiB, hardware often no more than 2 GiB; this output takes 16.
+    // The software adapter allows buffers up to 128 MiB, hardware often up to 2 GiB; this output needs 16.
     let scene = Scene::with(&format!(
         "recipes: [baseline]\ndevice: vulkan\ndtype: f32\nimplementations: [eager]\n{SHORT}
 models: [{{shapes: [{{name: custom, shapes: [[65536, 1, 65536], [16, 64, 32], [16, 64, 48], [16, 64, 80]]}}]}}]\n"
@@ -237,14 +237,14 @@ fn on_cuda_memory_that_cannot_be_had_costs_one_case() {
         eprintln!("skipped: CALORIMETER_TEST_DEVICE is not cuda");
         return;
     }
-    // The pool gives no buffer above a quarter of the memory; an output of 40 GB passes the check of the whole.
+    // The pool allocates at most a quarter of the memory per buffer; an output of 40 GB passes the check of the total.
     memory_that_cannot_be_had_costs_one_case(&Scene::with(&format!(
         "recipes: [baseline]\ndevice: cuda\ndtype: bf16\nimplementations: [eager]\n{SHORT}
 models: [{{shapes: [{{name: custom, shapes: [[200000, 16, 100000], [256, 256, 256], [256, 256, 512], [256, 512, 512]]}}]}}]\n"
     )));
 }
 
-/// burn's pool takes pages of the driver, whose records tell them; `native` takes its buffers there one by one.
+/// burn's pool allocates driver pages, which the driver records; `native` allocates each buffer from the driver.
 #[test]
 fn on_cuda_the_driver_tells_the_blocks_of_every_implementation() {
     if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {

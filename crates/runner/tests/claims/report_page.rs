@@ -1,4 +1,4 @@
-//! The page of a report in a browser: it is drawn, sorted and filtered, and fetches nothing.
+//! Report page in a browser: rendering, sorting, filtering, and no network access.
 
 use crate::reports::with_sensors;
 use crate::scene::{Scene, TIMING};
@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Uses the page as a reader would, and returns what it saw.
+/// Operates the page like a user, and returns the visible state.
 const READER: &str = r##"(() => {
 const seen = { sections: [...document.querySelectorAll("main section")].map(({ id }) => id) };
 const cells = (name) => {
@@ -66,7 +66,7 @@ seen.fetched = performance.getEntriesByType("resource").map(({ name }) => name);
 return seen;
 })()"##;
 
-/// The browser, where there is one.
+/// Browser, if one is installed.
 fn browser() -> Option<&'static str> {
     let found = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| {
         let asked = Command::new(name).arg("--version").output();
@@ -76,7 +76,7 @@ fn browser() -> Option<&'static str> {
     found
 }
 
-/// A page that a browser holds open. The browser takes commands at descriptor 3, answers at 4, and ends each with a NUL.
+/// Page in a browser. The browser reads commands from descriptor 3, writes answers to 4, and separates messages by NUL.
 struct Page {
     browser: Child,
     commands: ChildStdin,
@@ -118,7 +118,7 @@ impl Page {
             self.answers.read_until(0, &mut answer).unwrap();
             assert_eq!(answer.pop(), Some(0), "the browser is gone");
             let mut answer: Value = serde_json::from_slice(&answer).unwrap();
-            // Events have no number.
+            // Events have no id.
             if answer["id"] == self.asked {
                 assert!(answer["error"].is_null(), "{method}: {answer}");
                 return answer["result"].take();
@@ -140,7 +140,7 @@ impl Page {
         }
     }
 
-    /// Ends the browser and returns what it logged.
+    /// Closes the browser and returns its log.
     fn close(mut self) -> String {
         self.session = Value::Null;
         self.ask("Browser.close", json!({}));
@@ -151,10 +151,10 @@ impl Page {
 
 impl Drop for Page {
     fn drop(&mut self) {
-        // Already gone where it was closed.
+        // Fails if the browser has already ended.
         drop(self.browser.kill());
         if thread::panicking() {
-            println!("the browser said:\n{}", fs::read_to_string(&self.log).unwrap_or_default());
+            println!("browser log:\n{}", fs::read_to_string(&self.log).unwrap_or_default());
         }
     }
 }
@@ -179,7 +179,7 @@ models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8], [16, 16, 16]]}}]}}]\n"
     scene.run("report told cal-one/profile.json cal-other/profile.json").ended_with(0);
     let (page, profile) = (scene.path("told/report.html"), scene.path("profile"));
     let mut page = Page::open(browser, &page, &profile, scene.path("browser.log"));
-    // Figures are drawn when they come into sight.
+    // Figures are drawn when they become visible.
     page.wait_for("(all => all.length > 0 && all.every(place => place.hasChildNodes()))([...document.querySelectorAll('.place')])");
     let seen = page.evaluate(READER);
     let log = page.close();
@@ -195,7 +195,7 @@ models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8], [16, 16, 16]]}}]}}]\n"
     }
     assert_eq!(words("recipes_up"), ["baseline", "baseline", "int8wo", "int8wo", "marlin", "marlin"]);
     assert_eq!(words("recipes_down"), ["marlin", "marlin", "int8wo", "int8wo", "baseline", "baseline"]);
-    // What was not measured comes last, whichever way round.
+    // Cases without a time come last in both directions.
     let (up, down) = (words("shapes_by_time"), words("shapes_by_time_down"));
     assert_eq!((up[0].as_str(), down[3].as_str()), ("m8-k8-n8", "m8-k8-n8"), "{up:?} {down:?}");
     assert_eq!((words("filtered"), &seen["chosen"]), (vec!["int8wo".to_owned(); 2], &"2 of 6 cases".into()));
@@ -207,7 +207,7 @@ models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8], [16, 16, 16]]}}]}}]\n"
     let clocks = words("clocks");
     assert!(["clock", "power", "temperature"].iter().all(|head| clocks.iter().any(|one| one == head)), "{clocks:?}");
     assert_eq!(words("held"), vec!["power-cap in 2 cases"; 2]);
-    assert_eq!(words("profiles"), ["of", "one", "other", "other over one"]);
+    assert_eq!(words("profiles"), ["peak", "one", "other", "other over one"]);
     assert!(words("operators").iter().any(|ratio| ratio.starts_with("1.00×")), "{seen}");
     assert_eq!(words("themes"), ["light", "dark"]);
     assert!(words("fetched").is_empty(), "{seen}");

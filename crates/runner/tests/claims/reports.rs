@@ -1,11 +1,11 @@
-//! One page of runs: what `report` reads, what it writes, and what it refuses.
+//! `calorimeter report`: inputs, outputs and refusals.
 
 use crate::scene::{Ended, Scene, TIMING};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 
-/// A run in which one recipe is measured and one has no kernel.
+/// Run with one measured recipe and one unsupported recipe.
 fn measured() -> Scene {
     let scene = Scene::with(&format!(
         "recipes: [baseline, int8wo, marlin]\ndevice: mock\nimplementations: [eager]\n{TIMING}
@@ -15,8 +15,8 @@ models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8], [16, 16, 16]]}}]}}]\n"
     scene
 }
 
-/// The same run as a machine with sensors would tell it.
-pub fn with_sensors(scene: &Scene, run: &str, told: &str) {
+/// Copies the run with sensor data added.
+pub fn with_sensors(scene: &Scene, run: &str, copy: &str) {
     let sample = |clock: u32, watts: f64| json!({ "round": 1, "clock_mhz": clock, "power_w": watts, "temperature_c": 50, "throttle": ["power-cap"] });
     let samples = [sample(1980, 300.0), sample(1500, 700.0), sample(1755, 650.5)];
     let telemetry = format!(",\"telemetry\":{}}}}}", json!({ "source": "nvml", "samples": samples }));
@@ -25,18 +25,18 @@ pub fn with_sensors(scene: &Scene, run: &str, told: &str) {
         let measured = line.contains("\"status\":\"ok\"");
         if measured { format!("{}{telemetry}\n", &line[..line.len() - 2]) } else { format!("{line}\n") }
     };
-    fs::create_dir(scene.path(told)).unwrap();
-    fs::write(scene.path(told).join("journal.jsonl"), journal.lines().map(line).collect::<String>()).unwrap();
+    fs::create_dir(scene.path(copy)).unwrap();
+    fs::write(scene.path(copy).join("journal.jsonl"), journal.lines().map(line).collect::<String>()).unwrap();
 }
 
-/// What the page's scripts are given.
+/// Data of the page's scripts.
 fn data(scene: &Scene, page: &str) -> Value {
     let html = fs::read_to_string(scene.path(page)).unwrap();
     let (_, data) = html.split_once("<script type=\"application/json\" id=\"data\">").unwrap();
     serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap()
 }
 
-/// A column's texts, one for each case.
+/// Values of a text column, one per case.
 fn words(data: &Value, name: &str) -> Vec<String> {
     let column = data["columns"].as_array().unwrap().iter().find(|column| column["name"] == name).unwrap();
     let at = column["at"].as_array().unwrap().iter();
@@ -51,7 +51,7 @@ fn the_page_lies_in_the_folder_of_its_run_and_holds_every_case() {
     assert!(ended.stderr.contains("wrote out/report.html"), "{ended:?}");
     let records = scene.journal("out").records;
     let data = data(&scene, "out/report.html");
-    // In the order of the plan, whatever ended first.
+    // In plan order, independent of the order of completion.
     let recipes = |size: u32| {
         ["baseline", "int8wo", "marlin"]
             .map(|recipe| format!("inference/linear/{recipe}/eager/mock/bf16/m{size}-k{size}-n{size}"))
@@ -69,7 +69,7 @@ fn every_form_of_a_run_gives_the_same_figures_and_several_stand_on_one_page() {
     if cfg!(feature = "tables") {
         forms.push("out/results.parquet");
     }
-    // A journal has its cases in the order in which they ended, tables in that of the plan.
+    // Journals are in order of completion, tables in plan order.
     let times = |form: &&str| {
         scene.run(&format!("report {form} --output page.html")).ended_with(0);
         let data = data(&scene, "page.html");
@@ -104,7 +104,7 @@ models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8]]}}]}}]\n"
 fn every_figure_is_drawn_as_vectors_and_as_pixels_without_any_font() {
     let scene = measured();
     let mut command = scene.command("report out --plots out/plots");
-    // Nothing of the system's fonts is looked for.
+    // System fonts are not used.
     command.env("FONTCONFIG_FILE", "/dev/null").env("HOME", scene.path("nowhere"));
     let ended = Ended::of(&mut command);
     ended.ended_with(0);
@@ -130,22 +130,22 @@ fn calibrations_are_drawn_side_by_side_and_alone() {
     scene.run(&format!("{calibrate} --hardware other --out more --output other.json")).ended_with(0);
     let svg = |file: &str| fs::read_to_string(scene.path(file)).unwrap();
     scene.run("report cal other.json --plots both").ended_with(0);
-    for (name, said) in [
+    for (name, message) in [
         ("peaks", vec!["f32", "FLOP/s", "other over toy"]),
-        ("sizes", vec!["toy", "other", "bytes of one pass"]),
+        ("sizes", vec!["toy", "other", "bytes per pass"]),
         ("operators", vec!["dot · f32 · native", "toy of the peak", "other over toy", "× of "]),
-        ("fusion", vec!["linear_bias · f32 · fused", "toy speed-up", "other speed-up", "bytes allow"]),
+        ("fusion", vec!["linear_bias · f32 · fused", "toy speed-up", "other speed-up", "bound from bytes"]),
     ] {
         let drawn = svg(&format!("both/calibration-{name}.svg"));
-        assert!(said.iter().all(|said| drawn.contains(said)), "{name}: {said:?} in {drawn}");
+        assert!(message.iter().all(|message| drawn.contains(message)), "{name}: {message:?} in {drawn}");
         let png = fs::read(scene.path(&format!("both/calibration-{name}.png"))).unwrap();
         assert!(png.starts_with(b"\x89PNG\r\n\x1a\n") && png.len() > 2000, "{name}: {} bytes", png.len());
     }
     let ended = scene.run("report other.json --plots alone");
     ended.ended_with(0);
     assert!(ended.stderr.contains("wrote alone/calibration-peaks.svg"), "{ended:?}");
-    assert!(!svg("alone/calibration-peaks.svg").contains(" over "), "one machine is beside no other");
-    // Two of one name are told apart by their files.
+    assert!(!svg("alone/calibration-peaks.svg").contains(" over "), "a single machine has no ratios");
+    // Profiles of equal name are distinguished by their files.
     fs::copy(scene.path("other.json"), scene.path("again.json")).unwrap();
     scene.run("report other.json again.json --plots twice").ended_with(0);
     assert!(svg("twice/calibration-sizes.svg").contains("other (again.json)"));
@@ -162,7 +162,7 @@ fn profiles_stand_beside_runs_and_alone() {
         let name = |profile: &Value| profile["profile"]["environment"]["hardware_name"].as_str().unwrap().to_owned();
         profiles.iter().map(name).collect()
     };
-    // That in the folder of a run comes by itself.
+    // The profile in the run folder is included automatically.
     scene.run("report cal out other.json --output page.html").ended_with(0);
     assert_eq!(names("page.html"), ["toy", "other"]);
     scene.run("report other.json").ended_with(0);
@@ -170,7 +170,7 @@ fn profiles_stand_beside_runs_and_alone() {
         (names("report.html"), &data(&scene, "report.html")["summary"]["cases"]),
         (vec!["other".into()], &0.into())
     );
-    assert!(scene.run("report other.json --markdown").error().contains("no summary in Markdown"));
+    assert!(scene.run("report other.json --markdown").error().contains("no Markdown summary"));
     let index = fs::read_to_string(scene.path("cal/index.html")).unwrap();
     assert!(index.contains("href=\"profile.json\""), "{index}");
 }

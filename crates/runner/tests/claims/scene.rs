@@ -1,4 +1,4 @@
-//! A folder in which the program is started, and how it ended there.
+//! Temporary folder in which the program runs, and its results.
 
 use calorimeter_sinks::journal::{self, JournalContents};
 use calorimeter_sinks::{Record, Status};
@@ -10,18 +10,18 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Windows enough for an interval, and always the same number of them.
+/// Fixed number of windows, sufficient for an interval.
 pub const TIMING: &str =
     "timing: {min_time: 1ms, max_time: 60s, warm_up: 0s, min_windows: 10, max_windows: 10, window: 20us}";
 
-/// What takes longer hangs.
+/// Time limit of a program.
 const SOON: Duration = Duration::from_secs(60);
 
-/// Our tables of a run: without the feature `tables` there is no Parquet.
+/// Our tables of a run; Parquet requires the feature `tables`.
 pub const TABLES: &[&str] =
     if cfg!(feature = "tables") { &["results.csv", "results.parquet"] } else { &["results.csv"] };
 
-/// A temporary folder with configuration files.
+/// Temporary folder with configuration files.
 pub struct Scene(TempDir);
 
 impl Scene {
@@ -29,7 +29,7 @@ impl Scene {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// A folder with `c.yml`.
+    /// Creates a folder with `c.yml`.
     pub fn with(config: &str) -> Self {
         let scene = Self::new();
         scene.write("c.yml", config);
@@ -44,7 +44,7 @@ impl Scene {
         fs::write(self.path(name), content).unwrap();
     }
 
-    /// The program with its arguments, separated by spaces.
+    /// Command with space-separated arguments.
     pub fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_calorimeter"));
         command.args(arguments.split_whitespace());
@@ -56,7 +56,7 @@ impl Scene {
         command
     }
 
-    /// The program behind a line of shell that limits what it may use.
+    /// Command started by a shell line that sets resource limits.
     pub fn limited(&self, limit: &str, arguments: &str) -> Command {
         let mut command = Command::new("sh");
         command.arg("-c").arg(format!("{limit} && exec \"$@\"")).arg("sh").arg(env!("CARGO_BIN_EXE_calorimeter"));
@@ -65,7 +65,7 @@ impl Scene {
         command
     }
 
-    /// Nothing of the surroundings may leak in; graphics drivers complain without a runtime directory.
+    /// Removes outer settings. Graphics drivers require a runtime directory.
     pub fn prepare(&self, command: &mut Command) {
         command.current_dir(self.0.path()).stdin(Stdio::null());
         for name in ["RUST_BACKTRACE", "CALORIMETER_DEVICE", "CALORIMETER_MOCK_DEVICES", "CLICOLOR_FORCE"] {
@@ -74,7 +74,7 @@ impl Scene {
         command.env("XDG_CACHE_HOME", self.path("cache")).env("XDG_RUNTIME_DIR", self.0.path());
     }
 
-    /// What devices reach at most is found out once, not in every test.
+    /// Shares measured peaks between tests.
     fn share_peaks(&self) {
         let (kept, ours) = (Path::new(env!("CARGO_TARGET_TMPDIR")).join("peaks"), self.path("cache/calorimeter"));
         fs::create_dir_all(&kept).unwrap();
@@ -101,13 +101,13 @@ impl Scene {
         journal::read(&self.path(dir)).unwrap()
     }
 
-    /// Lines of a journal with a record; 0 before there is a journal.
+    /// Number of records in a journal; 0 if it does not exist.
     pub fn records_so_far(&self, dir: &str) -> usize {
         let text = fs::read_to_string(self.path(dir).join("journal.jsonl")).unwrap_or_default();
         text.lines().filter(|line| line.starts_with("{\"record\"")).count()
     }
 
-    /// What is derived from a journal: our tables, and torchao's at the end.
+    /// Derived files: our tables, then torchao's CSV.
     pub fn derived(&self, dir: &str) -> Vec<Vec<u8>> {
         let torchao: Vec<PathBuf> =
             fs::read_dir(self.path(dir).join("inference")).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -117,18 +117,18 @@ impl Scene {
     }
 }
 
-/// A program that has not ended yet.
+/// Running program.
 pub struct Running<'a> {
     scene: &'a Scene,
     pub child: Child,
 }
 
 impl Running<'_> {
-    /// Waits until so many records are in the journal of a folder.
+    /// Waits until the journal of a folder contains `records` records.
     pub fn wait_for_records(&mut self, dir: &str, records: usize) {
         let journal = self.scene.path(dir).join("journal.jsonl");
         wait_until("records in the journal", || {
-            assert!(self.child.try_wait().unwrap().is_none(), "the run ended before there were {records} records");
+            assert!(self.child.try_wait().unwrap().is_none(), "the run ended before it had {records} records");
             journal.exists() && self.scene.records_so_far(dir) >= records
         });
     }
@@ -142,16 +142,16 @@ impl Running<'_> {
     }
 }
 
-/// Looks again and again, and gives up long after it should have happened.
+/// Polls a condition, with a generous time limit.
 pub fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
     let start = Instant::now();
     while !happened() {
-        assert!(start.elapsed() < Duration::from_secs(120), "waited in vain for {what}");
+        assert!(start.elapsed() < Duration::from_secs(120), "timeout while waiting for {what}");
         std::thread::sleep(Duration::from_millis(3));
     }
 }
 
-/// How the program ended and what it said.
+/// Exit code and output of a program.
 #[derive(Debug)]
 pub struct Ended {
     pub code: Option<i32>,
@@ -171,7 +171,7 @@ impl Ended {
         command.output().unwrap().into()
     }
 
-    /// The program could not do what it was asked to, and said why in one line of its own.
+    /// Returns the only error message of a program that failed with code 2.
     pub fn error(&self) -> &str {
         assert_eq!(self.code, Some(2), "{self:?}");
         let errors: Vec<&str> = self.stderr.lines().filter_map(|line| line.strip_prefix("error: ")).collect();
@@ -180,12 +180,12 @@ impl Ended {
         errors[0]
     }
 
-    /// The same of a program whose output is read here, and that must end soon.
+    /// Runs a command with captured output and a time limit.
     pub fn soon(command: &mut Command) -> Self {
         Self::soon_of(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
     }
 
-    /// How a started one ended. One that does not end is killed, and a failure.
+    /// Waits for a program; kills it and panics after the time limit.
     pub fn soon_of(child: Child) -> Self {
         let id = Pid::from_child(&child);
         let (done, ended) = channel::<()>();
@@ -195,7 +195,7 @@ impl Ended {
         });
         let output = child.wait_with_output().unwrap();
         drop(done);
-        assert!(!watcher.join().unwrap(), "it hangs: {output:?}");
+        assert!(!watcher.join().unwrap(), "program hangs: {output:?}");
         output.into()
     }
 
@@ -204,7 +204,7 @@ impl Ended {
         self
     }
 
-    /// Standard output as one JSON object a line.
+    /// Standard output as JSON objects, one per line.
     pub fn objects(&self) -> Vec<serde_json::Value> {
         self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
@@ -215,14 +215,14 @@ impl Ended {
     }
 }
 
-/// The record of the case whose id contains a text.
+/// The only record whose id contains a text.
 pub fn find<'a>(records: &'a [Record], part: &str) -> &'a Record {
     let found: Vec<&Record> = records.iter().filter(|record| record.case.id.contains(part)).collect();
     assert_eq!(found.len(), 1, "{part}");
     found[0]
 }
 
-/// The records that are not ok.
+/// Records that are not ok.
 pub fn not_ok(records: &[Record]) -> Vec<&Record> {
     records.iter().filter(|record| record.outcome.status != Status::Ok).collect()
 }

@@ -1,4 +1,4 @@
-//! The JSON Schema takes what the program takes, and refuses names that it does not know.
+//! The JSON Schema accepts what the program accepts, and rejects unknown names.
 
 use crate::json_schema::accepts;
 use crate::scene::{Scene, fixture};
@@ -14,14 +14,14 @@ fn parsed(text: &str) -> Value {
     serde_yaml::from_str(text).unwrap()
 }
 
-/// The YAML files of a folder.
+/// YAML files of a folder.
 fn files(folder: &Path) -> Vec<String> {
     let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let yaml = paths.filter(|path| path.extension().is_some_and(|ending| ending == "yml" || ending == "yaml"));
     yaml.map(|path| fs::read_to_string(path).unwrap()).collect()
 }
 
-/// What is written between ```yaml and ``` in a page, where it is a whole file.
+/// Code blocks in YAML that are whole files.
 fn examples(page: &str) -> Vec<String> {
     let blocks = page.split("```yaml\n").skip(1).filter_map(|rest| rest.split_once("\n```").map(|(block, _)| block));
     let whole = |block: &&str| {
@@ -48,7 +48,7 @@ fn every_file_that_is_shipped_or_shown_or_is_a_peers_is_accepted() {
 
 const SHAPES: &str = "shapes: [{name: custom, shapes: [[8, 8, 8]]}]";
 
-/// A file in which SHAPES stands for a list of shapes, and whether it is right.
+/// Files in which SHAPES stands for a list of shapes, and their validity.
 const FILES: &[(&str, bool)] = &[
     ("recipes: [baseline, int8wo, int4wo-32-hqq, uintx-3-100, float8dq, float8dq-row]\nmodels: [{SHAPES}]", true),
     ("recipes: [int8_rowwise, gemlitewo-4, gemlitewo-8-128]\nmodels: {SHAPES}", true),
@@ -65,7 +65,7 @@ const FILES: &[(&str, bool)] = &[
         "benchmarks: [{benchmark_name: add, benchmark_sweep_params: [{m_range: {start: 1, end: 8, multiplier: 2}, n_list: [1, 2], dtype: [bfloat16, fp8]}]}]",
         true,
     ),
-    // Names that nothing has.
+    // Unknown names.
     ("recipes: [int8w0]\nmodels: [{SHAPES}]", false),
     ("recipes: [int4wo-33]\nmodels: [{SHAPES}]", false),
     ("recipes: [uintx-9-64]\nmodels: [{SHAPES}]", false),
@@ -82,7 +82,7 @@ const FILES: &[(&str, bool)] = &[
     ("recipes: [baseline]\nmodels: [{shapes: [{name: lama}]}]", false),
     ("benchmarks: [{benchmark_name: ad, benchmark_params: [{m: 8, n: 8}]}]", false),
     ("benchmarks: [{benchmark_name: add, benchmark_params: [{m: 8, n: 8, dtype: bfloat61}]}]", false),
-    // Keys and values that nothing takes.
+    // Unknown keys and invalid values.
     ("recipees: [baseline]\nmodels: [{SHAPES}]", false),
     ("recipes: [baseline]\nmodels: [{SHAPES, modle: linear}]", false),
     ("recipes: [baseline]", false),

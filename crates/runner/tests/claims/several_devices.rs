@@ -1,4 +1,4 @@
-//! Devices of one host that share a plan and measure at the same time.
+//! Several devices of one host share a plan and measure concurrently.
 
 use crate::scene::{Ended, Running, Scene, TIMING, find, not_ok};
 use calorimeter_case::Device;
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
 
-/// Six groups of four cases, or more with more regimes, whose launches take their time.
+/// Six groups of four cases, or more with more regimes, with slow launches.
 fn config(more: &str, rules: &str) -> String {
     format!(
         "recipes: [baseline, int8wo]
@@ -24,7 +24,7 @@ mock: [{rules} {{match: int8wo, nanos: 5000, sleep_ms: 1}}, {{sleep_ms: 1}}]
 
 const RUN: &str = "run c.yml --out out --format jsonl";
 
-/// The program on a host with so many mock devices.
+/// Command on a host with `devices` mock devices.
 fn on(devices: u16, scene: &Scene, arguments: &str) -> Command {
     let mut command = scene.command(arguments);
     command.env("CALORIMETER_MOCK_DEVICES", devices.to_string());
@@ -46,12 +46,12 @@ fn planned(devices: u16, scene: &Scene) -> BTreeSet<String> {
     plan.ended_with(0).objects().iter().map(|case| case["id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// An id without its device.
+/// Case id without its device.
 fn anywhere(id: &str) -> String {
     id.split('/').filter(|part| !part.starts_with("mock")).collect::<Vec<_>>().join("/")
 }
 
-/// When the turn of a group came and when its last record was written, on which device.
+/// Start and end of each group, by device.
 fn turns(records: &[Record]) -> Vec<(Device, String, String)> {
     let mut turns: BTreeMap<(Device, String), String> = BTreeMap::new();
     for record in records {
@@ -66,7 +66,7 @@ fn overlap(one: &(Device, String, String), other: &(Device, String, String)) -> 
     one.0 != other.0 && one.1 < other.2 && other.1 < one.2
 }
 
-/// What was measured on a device.
+/// Records of a device.
 fn of(records: &[Record], device: u16) -> Vec<&Record> {
     records.iter().filter(|record| record.case.device == Device::Mock(device)).collect()
 }
@@ -89,20 +89,20 @@ fn two_devices_measure_what_one_would_and_at_the_same_time() {
     let turns = turns(&two);
     assert_eq!(turns.len(), 6, "{turns:?}");
     assert!(turns.iter().any(|one| turns.iter().any(|other| overlap(one, other))), "one after the other: {turns:?}");
-    // Each was told of when its group was complete: a table has one heading for it.
+    // Groups are reported when complete, so that a table has one heading per group.
     let shapes: Vec<String> = two.iter().map(|record| record.case.shape.to_string()).collect();
     let runs = 1 + shapes.windows(2).filter(|pair| pair[0] != pair[1]).count();
     assert_eq!(runs, 6, "{shapes:?}");
     let notes = scene.journal("out").summary.unwrap().notes;
-    let told = |device: &str| {
+    let is_noted = |device: &str| {
         notes.iter().any(|note| note.starts_with(device) && note.contains("took 1.000 times as long (1.000 to 1.000)"))
     };
-    assert!(told("mock: ") && told("mock:1: "), "{notes:?}");
+    assert!(is_noted("mock: ") && is_noted("mock:1: "), "{notes:?}");
     Ended::of(&mut on(2, &scene, "run c.yml --out again")).ended_with(0);
     Ended::of(&mut on(2, &scene, "compare out again")).ended_with(0);
 }
 
-/// The id of a record's case, as it is on another device.
+/// Id of a record's case on another device.
 fn anywhere_on(record: &Record, device: &str) -> String {
     record.case.id.replace(&format!("/{}/", record.case.device), &format!("/{device}/"))
 }
@@ -127,8 +127,8 @@ fn a_device_that_is_lost_keeps_its_cases_for_another_time_and_the_other_goes_on(
     let scene = Scene::with(&config("regimes: [device-cold, host-e2e]", "{match: mock:1/, fault: lost},"));
     let ended = Ended::of(&mut on(2, &scene, RUN));
     ended.ended_with(2);
-    let says = "error: mock:1: worker processes end before they touch a case; the last one said: ";
-    assert!(ended.stderr.contains(says) && ended.stderr.contains("`--resume` goes on"), "{ended:?}");
+    let message = "error: mock:1: worker processes exit before they start a case; last output: ";
+    assert!(ended.stderr.contains(message) && ended.stderr.contains("continue with --resume"), "{ended:?}");
     let records = ended.records();
     assert_eq!((of(&records, 0).len(), of(&records, 1).len()), (24, 0));
     assert_eq!(not_ok(&records), [] as [&Record; 0]);
@@ -162,7 +162,7 @@ fn an_interrupt_reaches_every_device() {
     ended.ended_with(130);
     let kept = scene.journal("out");
     assert!(kept.summary.unwrap().interrupted && kept.records.len() < 24, "{}", kept.records.len());
-    // What is on disk was told, too.
+    // All records on disk were also reported.
     assert_eq!(ids(&ended.records()), ids(&kept.records));
     Ended::of(&mut on(2, &scene, "run --resume out")).ended_with(0);
     assert_eq!(scene.journal("out").records.len(), 24);
@@ -192,16 +192,17 @@ fn company_that_changes_times_is_found_and_told_with_each_record_that_had_it() {
     let ended = Ended::of(&mut on(2, &scene, RUN));
     let records = ended.ended_with(0).records();
     for record in &records {
-        // The device that ends last has none at its end.
+        // The device that finishes last runs without the others at the end.
         let had_company = record.time.time_ns.unwrap().median == 12500.0;
-        let says = "other devices of this host were at work, beside which the probe of mock";
-        let told = record.outcome.warnings.iter().any(|warning| warning.starts_with(says) && warning.contains("1.250"));
-        assert_eq!(told, had_company, "{record:?}");
+        let message = "other devices of this host were busy, which changes the time of the probe of mock";
+        let has_warning =
+            record.outcome.warnings.iter().any(|warning| warning.starts_with(message) && warning.contains("1.250"));
+        assert_eq!(has_warning, had_company, "{record:?}");
     }
     let with_company = records.iter().filter(|record| !record.outcome.warnings.is_empty()).count();
     assert!(with_company >= 16, "{with_company}");
-    let told = ended.stderr.lines().filter(|line| line.ends_with("what was measured in company carries a warning"));
-    assert_eq!(told.count(), 2, "{ended:?}");
+    let summaries = ended.stderr.lines().filter(|line| line.ends_with("concurrent measurements carry a warning"));
+    assert_eq!(summaries.count(), 2, "{ended:?}");
 }
 
 #[test]
@@ -214,7 +215,7 @@ models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8]]}}]}}]\n"
     assert_eq!((records.len(), of(&records, 0).len()), (2, 2));
     let journal = scene.journal("out");
     assert_eq!(journal.header.environment["devices"].as_array().unwrap().len(), 4);
-    assert_eq!(journal.summary.unwrap().notes, [""; 0], "nobody kept it company");
+    assert_eq!(journal.summary.unwrap().notes, [""; 0], "no other device was busy");
 }
 
 #[test]
@@ -244,7 +245,7 @@ fn parts_of_hosts_with_several_devices_are_merged() {
     let ordered = |dir: &str| scene.journal(dir).records.into_iter().map(|record| record.case.id).collect::<Vec<_>>();
     let rows = |dir: &str| fs::read_to_string(scene.path(dir).join("results.csv")).unwrap();
     assert_eq!(ordered("all").len(), 24);
-    // On a host that has not as many: it is the machine of then that counts.
+    // On a host with fewer devices: the recorded machine determines the order.
     scene.run("render all").ended_with(0);
     assert!(rows("all") == rows("whole"), "the rows differ, or their order");
 }
@@ -253,13 +254,16 @@ fn parts_of_hosts_with_several_devices_are_merged() {
 fn one_device_is_named_where_one_is_wanted_and_missing_ones_are() {
     let scene = Scene::with(&config("", ""));
     let none = Ended::of(&mut on(0, &scene, RUN));
-    assert!(none.error().contains("device mock:all is not here; found: "), "{none:?}");
+    assert!(none.error().contains("device mock:all not found; available: "), "{none:?}");
     let wrong = Ended::of(scene.command(RUN).env("CALORIMETER_MOCK_DEVICES", "two"));
-    assert!(wrong.ended_with(2).stderr.contains("CALORIMETER_MOCK_DEVICES is no number of devices"), "{wrong:?}");
+    assert!(
+        wrong.ended_with(2).stderr.contains("invalid CALORIMETER_MOCK_DEVICES: expected a number of devices"),
+        "{wrong:?}"
+    );
     for command in ["noise", "doctor --deep", "peaks --measure"] {
         let refused = scene.run(&format!("{command} --device mock:all"));
-        let says = "mock:all means several devices, and this takes one; name it, for example mock:0";
-        assert!(refused.ended_with(2).stderr.contains(says), "{command}: {refused:?}");
+        let message = "mock:all selects several devices, but one is expected, e.g. mock:0";
+        assert!(refused.ended_with(2).stderr.contains(message), "{command}: {refused:?}");
     }
     let second = Ended::of(&mut on(2, &scene, &format!("{RUN} --device mock:1"))).ended_with(0).records();
     assert_eq!(of(&second, 1).len(), 24);

@@ -1,5 +1,5 @@
-//! Too few files, processes or addresses, and requests that are large: what a run needs stays bounded, and what it cannot
-//! have costs a sentence and no record.
+//! Resource limits and large requests: resource usage is bounded, and exhausted limits give an error message without
+//! losing records.
 
 use crate::drawn::{Drawn, tries};
 use crate::scene::{Ended, Scene, TIMING};
@@ -18,7 +18,7 @@ models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8], [16, 16, 16], [24, 24, 2
     )
 }
 
-/// A command that is limited, as a user whose limits are counted: nobody, where this is root, for whom some are not.
+/// Command with resource limits. If this is root, which some limits exempt, it runs as an unprivileged user.
 fn limited(scene: &Scene, limit: &str, arguments: &str) -> Command {
     let program = scene.path("calorimeter");
     if !program.exists() {
@@ -50,15 +50,15 @@ fn torture_by_limits_of_processes_files_and_addresses_loses_no_record() {
         let ended = Ended::soon(&mut limited(&scene, &limit, "run c.yml --out out --format jsonl --timeout 10s"));
         let shown = ended.stdout.lines().count();
         let kept = journal::read(&scene.path("out")).map_or(0, |contents| contents.records.len());
-        let told = ended.stderr.lines().any(|line| line.starts_with("error: "));
+        let has_error = ended.stderr.lines().any(|line| line.starts_with("error: "));
         let right = match ended.code {
             Some(0 | 3 | 5) => kept == CASES,
-            Some(2) => told,
-            // The allocator and the loader end a process that gets no addresses; the shell one it cannot start.
+            Some(2) => has_error,
+            // The allocator and the loader abort without address space; the shell fails to start the program.
             None | Some(126 | 127 | 134) => at % 3 != 0,
             _ => false,
         };
-        // The table engine panics where it gets no threads, which is told.
+        // The table engine panics if it cannot create threads, which is reported.
         let panicked = ended.stderr.contains("panicked at") && !ended.stderr.contains("the sink `parquet` panicked");
         if !right || kept < shown || panicked {
             failures.push(format!("{limit}: {kept} kept, {shown} shown, {ended:?}"));
@@ -76,8 +76,8 @@ fn torture_by_limits_of_processes_files_and_addresses_loses_no_record() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Ends a command and says how much memory of its own it had at most, in MiB: the code of an unoptimized program takes
-/// several times what it takes in a release.
+/// Waits for a command and returns its peak anonymous memory in MiB. Unoptimized code is several times as large as
+/// release code.
 fn peak_mib(mut command: Command) -> (Ended, u64) {
     let output = tempfile::tempfile().unwrap();
     let mut child = command.stdout(output).stderr(Stdio::piped()).spawn().unwrap();

@@ -1,11 +1,11 @@
-//! Configuration files written for torchao's runner, as they are: what they ask for, case by case.
+//! Files of torchao's runner: planned cases.
 
 use crate::scene::{Scene, fixture};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 
-/// The plan of a file among the fixtures, the same each time.
+/// Plan of a fixture; must be reproducible.
 fn plan(file: &str) -> Vec<Value> {
     let command = format!("run {} --dry-run --format jsonl", fixture(&format!("torchao/{file}")).display());
     let (scene, again) = (Scene::new(), Scene::new());
@@ -18,7 +18,7 @@ fn planned(config: &str) -> Vec<Value> {
     Scene::with(config).run("run c.yml --dry-run --format jsonl").ended_with(0).objects()
 }
 
-/// One case in a few words.
+/// Short description of a case.
 fn line(case: &Value) -> String {
     let text = |key: &str| case[key].as_str().unwrap_or_default().to_owned();
     let [m, k, n] = ["m", "k", "n"].map(|axis| case["shape"][axis].as_u64().unwrap());
@@ -31,7 +31,7 @@ fn lines(cases: &[Value]) -> Vec<String> {
     cases.iter().map(line).collect()
 }
 
-/// Every case of every recipe at every shape, in the order of the file.
+/// All recipes at all shapes, in file order.
 fn product(recipes: &[(&str, &str)], shapes: &[(&str, [u64; 3])], implementations: &[&str]) -> Vec<String> {
     let mut expected = Vec::new();
     for (workload, [m, k, n]) in shapes {
@@ -46,7 +46,7 @@ fn product(recipes: &[(&str, &str)], shapes: &[(&str, [u64; 3])], implementation
 
 const ALL: [&str; 4] = ["eager", "fused", "cube", "native"];
 
-/// Every recipe runs in burn; what cannot run elsewhere says so; all have their facts.
+/// Every recipe runs in burn, unsupported cases have a reason, and all cases have their facts.
 fn has_reasons(cases: &[Value]) {
     for case in cases {
         assert!(case["status"] != "unsupported" || case["implementation"] != "eager", "{case}");
@@ -75,7 +75,7 @@ fn a_file_of_the_first_schema_asks_for_every_recipe_at_every_shape() {
     assert!(devices[36..].iter().all(|d| *d == (&"cpu".into(), &"f32".into())));
 }
 
-/// The shapes of the fifth and the eighth schema's example, worked out by hand from torchao's generators.
+/// Shapes of the fifth and eighth schema example, derived by hand from torchao's generators.
 fn shapes() -> Vec<(&'static str, [u64; 3])> {
     let [a, b, c] = [1 << 14, 1 << 15, 1 << 16];
     let sweep =
@@ -127,7 +127,8 @@ fn a_file_for_training_has_a_case_for_each_pass() {
     let sizes = [[1024, 1024, 1024], [2048, 4096, 1024], [4096, 4096, 1024], [16384, 16384, 16384]];
     let mut expected = Vec::new();
     for pass in passes {
-        // torchao measured the baseline beside every recipe; an optimizer has no other. The file asks for fast sums.
+        // torchao measured the baseline with every recipe; an optimizer has no other recipe. The file requests fast
+        // accumulation.
         let both = [("baseline", ""), ("tensorwise-fast", "")];
         let recipes = if pass == "linear_adamw" { &both[..1] } else { &both };
         expected.extend(product(recipes, &sizes.map(|size| (pass, size)), &ALL));
@@ -153,7 +154,7 @@ fn a_file_for_training_runs_and_its_passes_stand_side_by_side() {
     let records = ended.ended_with(0).records();
     assert_eq!(records.len(), 4 * 9);
     for record in &records {
-        // The file asks for fast sums.
+        // The file requests fast accumulation.
         let fast = "e4m3 per tensor; gradients e5m2; sums of the output in tensor cores";
         let expected = if record.case.recipe == "baseline" { None } else { Some(fast) };
         assert_eq!(record.case.scaling.map(|scaling| scaling.as_str()), expected, "{}", record.case.id);
@@ -203,10 +204,10 @@ fn a_file_for_training_names_models_and_operands_that_are_not_scaled() {
     assert_eq!(lines(&cases), expected);
     let scaled: Vec<&Value> = cases.iter().map(|case| &case["scaling"]).filter(|scaling| scaling.is_string()).collect();
     assert_eq!(scaled, [&Value::from("e4m3 per row; powers of two; input as it is"); 4]);
-    // Sixteen tokens of each sequence; of a layer rows are tokens.
+    // Sixteen tokens per sequence; for a layer, rows are tokens.
     assert!(cases.iter().all(|case| case["tokens"].is_null() == (case["workload"] == "transformer_block_adamw")));
     assert_eq!((&cases[0]["tokens"], &of("ln_linear_silu", "mxfp8", "")[0]["tokens"]), (&64.into(), &4.into()));
-    // Six multiply-adds of each weight for each token, with two products of attention there and four back.
+    // Six multiply-adds per weight and token, plus two attention matmuls forward and four backward.
     assert_eq!(cases[4]["flops"], 6 * 64 * (12 * 64 * 64 + 2 * 16 * 64));
 }
 

@@ -1,5 +1,5 @@
-//! Storms: a run is killed, starved, stopped and raced with at moments that a seed draws, again and again. Each prints its
-//! tries and failures. The short form is part of every test run; CONTRIBUTING.md has the command of the long one.
+//! Stress tests: runs are killed, starved, stopped and raced at random moments. Each test prints its tries and
+//! failures. The short form is part of every test run; CONTRIBUTING.md documents the long form.
 
 use crate::drawn::{Drawn, tries};
 use crate::scene::{Ended, Scene, TIMING};
@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Twelve cases in three groups, of which some crash or are wrong by themselves.
+/// Twelve cases in three groups, including crashes and wrong outputs.
 fn config() -> String {
     format!(
         "recipes: [baseline, int8wo]
@@ -33,13 +33,13 @@ mock:
 
 const CASES: usize = 12;
 
-/// Two more groups of two cases, with files of their own.
+/// Two more groups of two cases, with exported files.
 const BENCHMARKS: &str = "benchmarks:
 - {benchmark_name: gemm_simple, csv_path: tables, xlml_metrics_dir: lines,
    benchmark_sweep_params: [{m: [16, 32], k: 32, n: 16}]}
 ";
 
-/// Processes whose parent is this one.
+/// Child processes of a process.
 fn children(of: u32) -> Vec<Pid> {
     let stat = |entry: fs::DirEntry| {
         let text = fs::read_to_string(entry.path().join("stat")).ok()?;
@@ -49,7 +49,7 @@ fn children(of: u32) -> Vec<Pid> {
     fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(stat).collect()
 }
 
-/// Every file below a folder, by its path in it.
+/// All files in a folder, by relative path.
 fn files(below: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(below).into_iter().flatten().flatten() {
@@ -63,7 +63,7 @@ fn files(below: &Path) -> Vec<String> {
     found
 }
 
-/// What lies in a finished run's folder and should not.
+/// Unexpected files in the folder of a finished run.
 fn strangers(out: &Path) -> Vec<String> {
     let lies = |name: &str, start: &str, end: &str| name.starts_with(start) && name.ends_with(end);
     let ours = |name: &String| {
@@ -76,7 +76,7 @@ fn strangers(out: &Path) -> Vec<String> {
     files(out).into_iter().filter(|name| !ours(name)).collect()
 }
 
-/// What lies in the scene, in its caches or in the folder of its run and should not.
+/// Unexpected files in the test folder, the caches or the run folder.
 fn left_behind(scene: &Scene) -> Vec<String> {
     let known = ["c.yml", "b.yml", "out", "cache", "tmp"];
     let foreign = |name: &String| !known.contains(&name.split('/').next().unwrap_or_default());
@@ -85,8 +85,8 @@ fn left_behind(scene: &Scene) -> Vec<String> {
     here.chain(strangers(&scene.path("out"))).collect()
 }
 
-/// Kills the run, its worker or both at moments that are drawn, interrupts it or stops it for a while, and resumes until it is
-/// done; answers how often it was killed.
+/// Kills the run, its worker or both at random moments, interrupts or suspends it, and resumes until it is complete.
+/// Returns the number of kills.
 fn storm(seed: u64, kills: usize) -> Result<usize, String> {
     let (scene, mut drawn) = (Scene::with(&config()), Drawn(seed));
     scene.write("b.yml", BENCHMARKS);
@@ -115,7 +115,7 @@ fn storm(seed: u64, kills: usize) -> Result<usize, String> {
                 6 => _ = hit(Signal::INT, &[run]),
                 7 => _ = hit(Signal::TERM, &[run]),
                 8 => _ = hit(Signal::HUP, &[run]),
-                // Nobody reads any more what it says.
+                // Closes the reading ends of its output.
                 9 => drop((child.stdout.take(), child.stderr.take())),
                 _ => {
                     let all: Vec<Pid> = [run].into_iter().chain(workers).collect();
@@ -129,13 +129,13 @@ fn storm(seed: u64, kills: usize) -> Result<usize, String> {
         if ended.stderr.contains("panicked") && !ended.stderr.contains("mock") {
             return Err(ended.stderr);
         }
-        // A line that was cut off by the kill was not shown.
+        // A line truncated by the kill counts as not shown.
         let lines = ended.stdout.lines().filter_map(|line| serde_json::from_str::<Record>(line).ok());
         shown.extend(lines.map(|record| record.case.id.to_string()));
         if scene.path("out/journal.jsonl").exists() {
             let contents = match journal::read(&scene.path("out")) {
                 Ok(contents) => contents,
-                // Killed before its first line was whole: nothing was measured yet.
+                // Killed before the header was complete: nothing was measured yet.
                 Err(_) if ended.code.is_none() && shown.is_empty() => {
                     fs::remove_dir_all(scene.path("out")).unwrap();
                     continue;
@@ -151,7 +151,7 @@ fn storm(seed: u64, kills: usize) -> Result<usize, String> {
                 if kept.len() != cases {
                     return Err(format!("{} of {cases} cases have a record", kept.len()));
                 }
-                // A kill may come between the journal's last line and the tables, which a resume writes again.
+                // A kill may occur between the last record and the tables, which a resume writes.
                 if matches!(ended.code, Some(3 | 5)) {
                     whole(&scene.path("out"), &contents.records)?;
                     break;
@@ -166,7 +166,7 @@ fn storm(seed: u64, kills: usize) -> Result<usize, String> {
     if left.is_empty() { Ok(killed) } else { Err(format!("left behind: {left:?}")) }
 }
 
-/// Whether every trace that a record names can be read, and other programs' lines are there once.
+/// Checks that all traces in the records are readable, and that exported lines occur once.
 fn whole(out: &Path, records: &[Record]) -> Result<(), String> {
     let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).map_err(|error| error.to_string());
     let text = |name: &str| fs::read_to_string(out.join(name)).map_err(|error| format!("{name}: {error}"));
@@ -174,7 +174,7 @@ fn whole(out: &Path, records: &[Record]) -> Result<(), String> {
         let trace = record.profile.trace.as_ref().ok_or_else(|| format!("{} has no trace", record.case.id))?;
         json(&text(trace)?)?;
     }
-    // Where none was timed there is no such file.
+    // Without timed cases the file does not exist.
     let lines = fs::read_to_string(out.join("lines/metrics_report.jsonl")).unwrap_or_default();
     lines.lines().try_for_each(|line| json(line).map(drop))?;
     let wanted = records.iter().filter(|record| record.is_ok() && record.case.export.is_some()).count();
@@ -185,7 +185,7 @@ fn whole(out: &Path, records: &[Record]) -> Result<(), String> {
 fn torture_by_kills_loses_no_record_and_leaves_nothing_behind() {
     let wanted = tries(30, 5_000);
     let (seed, killed, failures) = (AtomicU64::new(0), AtomicUsize::new(0), Mutex::new(Vec::new()));
-    // Runs on the mock device sleep most of their time.
+    // Runs on the mock device mostly sleep.
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -205,8 +205,7 @@ fn torture_by_kills_loses_no_record_and_leaves_nothing_behind() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// A disk that fills up at a place that is drawn: a limit of the size of files stands for it, since not everybody may mount
-/// one.
+/// Full disk at a random position, simulated by a file size limit, which needs no permission to mount.
 #[test]
 fn torture_by_full_disks_loses_no_finished_record() {
     let (count, mut drawn, mut failures) = (tries(8, 100), Drawn(7), Vec::new());
@@ -218,10 +217,10 @@ fn torture_by_full_disks_loses_no_finished_record() {
                 &format!("trap '' XFSZ; ulimit -f {blocks}"),
                 "run c.yml --out out --format jsonl --timeout 10s",
             ));
-        let told = ended.stderr.lines().any(|line| line.starts_with("error: "));
+        let has_error = ended.stderr.lines().any(|line| line.starts_with("error: "));
         if ended.stderr.contains("panicked at")
             || !matches!(ended.code, Some(2 | 3 | 5))
-            || (ended.code == Some(2)) != told
+            || (ended.code == Some(2)) != has_error
         {
             failures.push(format!("{blocks} blocks: {ended:?}"));
             continue;
@@ -242,10 +241,10 @@ fn torture_by_full_disks_loses_no_finished_record() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// A small file system of its own below the folder `disk`, for one line of shell: only this process sees it.
+/// Runs a shell line with a small private file system mounted at `disk`.
 fn on_a_disk(scene: &Scene, options: &str, script: &str) -> Option<Ended> {
     if !Command::new("unshare").args(["-rm", "true"]).stderr(Stdio::null()).status().is_ok_and(|code| code.success()) {
-        println!("nobody may mount a file system here: not tried");
+        println!("skipped: no permission to mount a file system");
         return None;
     }
     fs::create_dir_all(scene.path("disk")).unwrap();
@@ -256,7 +255,7 @@ fn on_a_disk(scene: &Scene, options: &str, script: &str) -> Option<Ended> {
     Some(Ended::soon(&mut command))
 }
 
-/// The same on a file system that is too small, in which the temporary files and caches lie as well.
+/// Full file system that also contains temporary files and caches.
 #[test]
 fn torture_by_full_file_systems_loses_no_finished_record() {
     let (count, mut drawn, mut failures) = (tries(6, 100), Drawn(11), Vec::new());
@@ -265,10 +264,10 @@ fn torture_by_full_file_systems_loses_no_finished_record() {
         let script = "mkdir disk/tmp disk/cache; export TMPDIR=disk/tmp XDG_CACHE_HOME=$PWD/disk/cache
             \"$1\" run c.yml --out disk/out --format jsonl --timeout 10s; code=$?; cp -r disk/out out; exit $code";
         let Some(ended) = on_a_disk(&scene, &format!("size={size}k"), script) else { return };
-        let told = ended.stderr.lines().any(|line| line.starts_with("error: "));
+        let has_error = ended.stderr.lines().any(|line| line.starts_with("error: "));
         if ended.stderr.contains("panicked at")
             || !matches!(ended.code, Some(2 | 3 | 5))
-            || (ended.code == Some(2)) != told
+            || (ended.code == Some(2)) != has_error
         {
             failures.push(format!("{size} KiB: {ended:?}"));
             continue;
@@ -295,13 +294,13 @@ fn what_may_not_be_written_is_said_before_anything_is_measured() {
     let Some(results) = on_a_disk(&scene, "ro", "\"$1\" run c.yml --out disk/out --format jsonl") else { return };
     assert_eq!((results.code, results.stdout.as_str()), (Some(2), ""), "{results:?}");
     assert!(results.stderr.contains("disk/out"), "{results:?}");
-    // What cannot be remembered is found out again.
+    // Values that cannot be cached are measured again.
     let script = "XDG_CACHE_HOME=$PWD/disk \"$1\" run c.yml --out out --format jsonl";
     let cache = on_a_disk(&scene, "ro", script).unwrap();
     assert_eq!((cache.code, cache.stdout.lines().count()), (Some(3), CASES), "{cache:?}");
 }
 
-/// The folder of the results, of the caches or of temporary files goes while the run writes there.
+/// Folders of results, caches or temporary files are removed during the run.
 #[test]
 fn torture_by_vanishing_folders_ends_soon_and_says_why() {
     let (count, mut drawn, mut failures) = (tries(10, 300), Drawn::seeded(), Vec::new());
@@ -313,16 +312,16 @@ fn torture_by_vanishing_folders_ends_soon_and_says_why() {
         command.env("TMPDIR", scene.path("tmp")).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().unwrap();
         std::thread::sleep(Duration::from_millis(drawn.below(900) as u64));
-        // It may not be there yet, or be gone already.
+        // The folder may not exist yet, or no longer.
         let _ = if drawn.below(2) == 0 {
             fs::remove_dir_all(scene.path(folder))
         } else {
             fs::rename(scene.path(folder), scene.path("elsewhere"))
         };
         let ended = Ended::soon_of(child);
-        let (told, lost) = (ended.stderr.contains("error: "), !scene.path("out/results.csv").exists());
+        let (has_error, lost) = (ended.stderr.contains("error: "), !scene.path("out/results.csv").exists());
         let right = match ended.code {
-            Some(2) => told && folder == "out",
+            Some(2) => has_error && folder == "out",
             Some(3) => !lost || folder == "out",
             _ => false,
         };
@@ -334,7 +333,7 @@ fn torture_by_vanishing_folders_ends_soon_and_says_why() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Two runs on one folder: one of them has it, the other says so.
+/// Two runs in one folder: one of them gets it, the other reports an error.
 #[test]
 fn torture_by_races_leaves_one_whole_run() {
     let (count, mut failures) = (tries(5, 200), Vec::new());
@@ -355,7 +354,7 @@ fn torture_by_races_leaves_one_whole_run() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Several starts at one moment without `--out`: each has a folder and files of its own, and finds them again.
+/// Simultaneous starts without `--out`: each uses separate folders and files, and can be resumed.
 #[test]
 fn torture_by_starts_in_one_second_gives_each_run_its_own_files() {
     let (count, mut failures) = (tries(3, 60), Vec::new());
@@ -396,7 +395,7 @@ fn torture_by_starts_in_one_second_gives_each_run_its_own_files() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Runs that end at one moment add to one report: no line is lost, whoever wrote it.
+/// Runs that end simultaneously append to one export: no line is lost.
 #[test]
 fn torture_by_reports_of_several_runs_loses_no_line() {
     let config = "benchmarks:
@@ -425,7 +424,7 @@ fn torture_by_reports_of_several_runs_loses_no_line() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Several processes that find out the same thing at one moment: what is kept is what one of them found, whole.
+/// Processes that cache a value simultaneously leave a complete file by one of them.
 #[test]
 fn torture_by_races_for_a_cache_leaves_a_whole_file() {
     let (count, mut failures) = (tries(3, 60), Vec::new());
@@ -476,7 +475,7 @@ fn torture_by_closed_terminals_loses_no_record() {
         let resumed = scene.path("out/journal.jsonl").exists().then(|| scene.run("run --resume out"));
         let right = resumed.as_ref().is_none_or(|ended| matches!(ended.code, Some(2 | 3)));
         let records = journal::read(&scene.path("out")).map_or(0, |contents| contents.records.len());
-        // What it had not begun to write it need not finish.
+        // Files that it had not started to write may be missing.
         let begun = resumed.is_some_and(|ended| ended.code == Some(3));
         if code == Some(101) || !right || (begun && records != CASES) || (begun && !left_behind(&scene).is_empty()) {
             failures.push(format!("{code:?}, {records} records, {:?}", left_behind(&scene)));

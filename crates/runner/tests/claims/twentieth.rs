@@ -1,4 +1,4 @@
-//! A product that leaves out a twentieth of its work is refused, whatever the numbers are and whenever it does it.
+//! Matmuls that skip 5 % of their work are rejected, in every dtype and at any time.
 
 use crate::drawn::{first_seed, is_short, tries};
 use crate::scene::{Scene, find};
@@ -11,17 +11,17 @@ use calorimeter_zoo::{
     DeviceKind, Implementation, Opening, Output, Subject, Workload, ZooError, register_implementation,
 };
 
-/// What is left out.
+/// Skipped work.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Without {
     Nothing,
-    /// The last products of every sum.
+    /// The end of the reduction dimension.
     Depth,
-    /// The last columns, and only while nobody looks.
+    /// The last columns, except in passes whose output is checked.
     Columns,
 }
 
-/// What one pass reads and writes.
+/// Buffers of one pass.
 struct Set {
     x: Vec<f32>,
     weight: FloatProduct,

@@ -1,11 +1,11 @@
-//! How far a run is, in its own terminal and in another one.
+//! Progress display in the terminal of a run and in another one.
 
 use crate::pseudo_terminal::Terminal;
 use crate::scene::{Ended, Scene, TIMING, fixture};
 use rustix::process::Signal;
 use std::fs;
 
-/// A run of four cases that takes a while.
+/// Slow run of four cases.
 fn slow() -> Scene {
     Scene::with(&format!(
         "device: mock\nrecipes: [baseline, int8wo]\nimplementations: [eager]\n{TIMING}
@@ -52,7 +52,7 @@ fn a_run_says_below_its_rows_what_it_is_doing_and_the_line_fits() {
         let arguments = format!("run c.yml --out out{columns} --color never");
         let shown = Terminal::of(columns).shows_all(&mut scene.command(&arguments));
         let lines = shown.split(['\r', '\n', '\u{1b}']).filter(|line| line.contains("/4 cases, "));
-        // Before it stands how a line is cleared, after it what covers the last one.
+        // Removes control sequences before the line, and padding after it.
         let lines: Vec<&str> = lines.map(|line| line.trim_start_matches("[2K").trim_end()).collect();
         assert!(lines.iter().any(|line| line.contains("  measuring") || line.contains("  warming up")), "{shown:?}");
         assert!(lines.iter().all(|line| line.chars().count() <= columns.into()), "{lines:?}");
@@ -69,10 +69,10 @@ fn a_run_whose_writer_is_gone_says_so_and_how_to_go_on() {
     run.signal(Signal::KILL);
     run.end();
     let watched: Ended = watching.end();
-    let gone = "whoever wrote it has gone before the end, with 2 of 4 cases; go on with: calorimeter run --resume out";
+    let gone = "the run was stopped after 2 of 4 cases; continue with: calorimeter run --resume out";
     assert!(watched.error().ends_with(gone), "{watched:?}");
     assert!(watched.stdout.contains("int8wo"), "{watched:?}");
-    // Taken up again it is followed anew.
+    // A resumed run is followed again.
     let run = scene.start("run --resume out");
     crate::scene::wait_until("the resume", || scene.journal("out").resumed.len() == 1);
     let watched = scene.run("watch out");

@@ -1,4 +1,4 @@
-//! A file of accelerator-microbenchmarks as it is written.
+//! Syntax of accelerator-microbenchmarks files.
 
 use super::sweep::{Literal, Set, Sweep};
 use crate::dialects::names::OperatorName;
@@ -7,49 +7,49 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use std::fmt;
 
-/// All of it.
+/// Parsed file.
 pub struct File {
-    /// The entries, in order.
+    /// Entries in order.
     pub benchmarks: Vec<Benchmark>,
-    /// Keys beside them.
+    /// Unknown keys at the top level.
     pub unknown: Vec<String>,
 }
 
-/// One entry of `benchmarks`.
+/// Entry of `benchmarks`.
 pub struct Benchmark {
-    /// What is measured.
+    /// Operator to measure.
     pub operator: Operator,
-    /// At what: first those written one by one.
+    /// Parameter sets written out; measured first.
     literal: Vec<Set>,
-    /// Then each of these.
+    /// Sweeps, measured after the literal sets.
     sweeps: Vec<Sweep>,
-    /// For the sets that do not say it themselves.
+    /// Default number of runs of the sets.
     pub num_runs: Option<u64>,
-    /// The folder of its table.
+    /// Folder for the CSV table.
     pub csv_path: Option<String>,
-    /// The folder of its traces.
+    /// Folder for traces.
     pub trace_dir: Option<String>,
-    /// The folder of its JSON lines.
+    /// Folder for JSON lines.
     pub metrics_dir: Option<String>,
-    /// Keys that mean something there and nothing here.
+    /// Keys without effect in this program.
     pub ignored: Vec<String>,
-    /// Keys that mean nothing there either.
+    /// Unknown keys.
     pub unknown: Vec<String>,
 }
 
 impl Benchmark {
-    /// At how many sets it is measured, without making those of sweeps.
+    /// Number of parameter sets, computed without expanding the sweeps.
     pub fn count(&self) -> u64 {
         let swept = self.sweeps.iter().map(Sweep::count);
         swept.fold(self.literal.len() as u64, u64::saturating_add)
     }
 
-    /// At what: first those written one by one, then each sweep.
+    /// Parameter sets: literal ones, then each sweep.
     pub fn sets(&self) -> impl Iterator<Item = Result<Set, String>> {
         self.literal.iter().cloned().map(Ok).chain(self.sweeps.iter().flat_map(Sweep::sets))
     }
 
-    /// The names of their parameters, some of them often.
+    /// Names of all parameters, possibly repeated.
     pub fn parameters(&self) -> impl Iterator<Item = String> {
         let first = self.sweeps.iter().filter_map(|sweep| sweep.sets().next()?.ok());
         self.literal.iter().cloned().chain(first).flat_map(|set| {
@@ -134,19 +134,21 @@ impl<'de> Visitor<'de> for Entry {
             seen.push(key);
         }
         let Some(OperatorName(operator)) = operator else {
-            return Err(Error::custom("benchmark_name is missing; files of version 2, with `name`, are not read"));
+            return Err(Error::custom(
+                "missing benchmark_name; files of version 2, which use `name`, are not supported",
+            ));
         };
         let literal = params.unwrap_or_default().into_iter().map(|Literal(set)| set).collect();
         let sweeps = sweeps.unwrap_or_default();
         let benchmark =
             Benchmark { operator, literal, sweeps, num_runs, csv_path, trace_dir, metrics_dir, ignored, unknown };
         if benchmark.count() == 0 {
-            return Err(Error::custom("benchmark_params and benchmark_sweep_params are empty: nothing to run"));
+            return Err(Error::custom("nothing to run: benchmark_params and benchmark_sweep_params are empty"));
         }
         Ok(benchmark)
     }
 }
 
 fn twice<E: Error>(key: &str) -> E {
-    E::custom(format!("key {key:?} is given twice; keep one"))
+    E::custom(format!("duplicate key {key:?}; keep one"))
 }

@@ -1,4 +1,4 @@
-//! Files of accelerator-microbenchmarks version 1: a list `benchmarks`, each an operator with parameters and sweeps.
+//! Dialect of accelerator-microbenchmarks version 1: a list `benchmarks` of operators with parameters and sweeps.
 
 mod file;
 mod notes;

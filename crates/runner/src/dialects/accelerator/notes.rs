@@ -1,10 +1,10 @@
-//! What a reader of a file should know of it.
+//! Notes about keys of a file that have no effect.
 
 use super::file::File;
 use calorimeter_zoo::Suite;
 use std::collections::HashSet;
 
-/// What of a file has no effect, each key once.
+/// Lists keys and parameters without effect, each once.
 pub fn notes(file: &File) -> Vec<String> {
     let ignored = file.benchmarks.iter().flat_map(|benchmark| benchmark.ignored.clone());
     let unknown = file.benchmarks.iter().flat_map(|benchmark| benchmark.unknown.clone());
@@ -16,12 +16,12 @@ pub fn notes(file: &File) -> Vec<String> {
         names.map(move |name| format!("{name} of {operator}"))
     });
     let lists = [
-        ("keys without effect here", each_once(ignored)),
-        ("unknown keys, passed over", each_once(file.unknown.iter().cloned().chain(unknown))),
-        ("parameters without effect here", each_once(parameters)),
+        ("ignored keys", each_once(ignored)),
+        ("unknown keys", each_once(file.unknown.iter().cloned().chain(unknown))),
+        ("ignored parameters", each_once(parameters)),
     ];
-    let said = lists.into_iter().filter(|(_, keys)| !keys.is_empty());
-    said.map(|(what, keys)| format!("{what}: {}", keys.join(", "))).collect()
+    let lists = lists.into_iter().filter(|(_, keys)| !keys.is_empty());
+    lists.map(|(title, keys)| format!("{title}: {}", keys.join(", "))).collect()
 }
 
 fn each_once(keys: impl Iterator<Item = String>) -> Vec<String> {

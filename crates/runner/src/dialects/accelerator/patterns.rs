@@ -1,27 +1,27 @@
-//! How branes-ai/graphs counts the patterns that are worth fusing.
+//! FLOP and traffic counts of fusion patterns in branes-ai/graphs.
 
 use calorimeter_zoo::{Operator, Spec};
 
-/// The counts of a pattern in branes-ai/graphs, which measures in f32 alone; other types scale its bytes.
+/// Counts of a pattern in branes-ai/graphs, which measures in f32 only. Bytes scale with the dtype.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerFusion {
-    /// Floating-point operations, the same fused and unfused.
+    /// Floating-point operations, fused or not.
     pub flops: u64,
-    /// Bytes that separate kernels move.
+    /// Traffic of separate kernels in bytes.
     pub unfused_bytes: u64,
-    /// Bytes that one kernel moves.
+    /// Traffic of one fused kernel in bytes.
     pub fused_bytes: u64,
 }
 
 #[cfg(test)]
 impl PeerFusion {
-    /// The share of the traffic that fusing saves.
+    /// Fraction of the traffic that fusion saves.
     fn memory_reduction(&self) -> f64 {
         1.0 - self.fused_bytes as f64 / self.unfused_bytes as f64
     }
 }
 
-/// That program's counts of an operator, if it has it.
+/// Returns the counts of an operator in branes-ai/graphs, if it exists there.
 pub fn counts(operator: Operator, spec: &Spec) -> Option<PeerFusion> {
     let (flops, unfused, fused) = match operator.name() {
         "linear_bias" => linear(spec, 0, 3),
@@ -39,17 +39,17 @@ pub fn counts(operator: Operator, spec: &Spec) -> Option<PeerFusion> {
     Some(PeerFusion { flops, unfused_bytes: unfused * bytes, fused_bytes: fused * bytes })
 }
 
-/// Operations, and numbers that separate kernels and one kernel move.
+/// Operations, elements moved by separate kernels, elements moved by one kernel.
 type Moved = (u64, u64, u64);
 
-// Eight operations for a GELU and none for a ReLU. The traffic is the same as ours.
+// A GELU counts eight operations and a ReLU none. The traffic equals our model.
 fn linear(spec: &Spec, each: u64, passes: u64) -> Moved {
     let (m, k, n) = (spec.axis("m"), spec.axis("k"), spec.axis("n"));
     let (x, w, y) = (m * k, n * k, m * n);
     (2 * m * k * n + y + each * y, x + w + passes * y + n, x + w + n + y)
 }
 
-/// Numbers of the tensors of a convolution.
+/// Element counts of the tensors of a convolution.
 struct Image {
     x: u64,
     w: u64,
@@ -57,8 +57,8 @@ struct Image {
     features: u64,
 }
 
-// Two operations for a normalized number, none for a bias or a ReLU; the parameters of a normalization cost no traffic,
-// which ours do.
+// Normalization counts two operations per element; bias and ReLU count none. Unlike our model, the traffic excludes the
+// parameters of the normalization.
 fn conv2d(spec: &Spec, each: u64, unfused: fn(&Image) -> u64) -> Moved {
     let size = spec.axis("size").pow(2);
     let (channels, features) = (spec.axis("in_channels"), spec.axis("out_channels"));
@@ -67,15 +67,15 @@ fn conv2d(spec: &Spec, each: u64, unfused: fn(&Image) -> u64) -> Moved {
     (2 * taps * y + each * y, unfused(&Image { x, w, y, features }), x + w + features + y)
 }
 
-/// Numbers of queries and of scores.
+/// Element counts of queries and scores.
 struct Scores {
     q: u64,
     s: u64,
     width: u64,
 }
 
-// Softmax is counted with one pass over the scores less than ours, the whole of attention with three: its kernels write
-// the scores and do not read them.
+// The traffic has fewer passes over the scores than our model: one less for softmax, three less for full attention,
+// whose kernels count as writing the scores but not as reading them.
 fn attention(spec: &Spec, counts: fn(Scores) -> Moved) -> Moved {
     let (rows, sequence, width) =
         (spec.axis("batch") * spec.axis("sequence"), spec.axis("sequence"), spec.axis("dimension"));
@@ -92,7 +92,7 @@ mod tests {
     const CONV: &[&str] = &["batch", "in_channels", "out_channels", "size", "kernel"];
     const ATTENTION: &[&str] = &["batch", "sequence", "dimension"];
 
-    /// Name, axes, operations, bytes unfused and fused, share saved: as published, in f32.
+    /// Name, axes, sizes, operations, unfused and fused bytes, and fraction saved, as published for f32.
     type Row = (&'static str, &'static [&'static str], &'static [u64], u64, u64, u64, f64);
 
     #[rustfmt::skip]

@@ -1,5 +1,5 @@
-//! What other programs publish of an operator, and how they count it: accelerator-microbenchmarks, and branes-ai/graphs for
-//! the patterns of fusion and for BLAS.
+//! FLOP and byte counts as other programs publish them: accelerator-microbenchmarks, and branes-ai/graphs for fusion
+//! patterns and BLAS.
 
 use super::patterns;
 use calorimeter_recipes::{Dtype, Element};
@@ -7,7 +7,7 @@ use calorimeter_zoo::{Counts, Operator, Spec, Task};
 
 const BF16: Element = Element::Float(Dtype::Bf16);
 
-/// What the inputs are where a file does not say.
+/// Dtype of the inputs if a file specifies none.
 pub fn default_element(operator: Operator) -> Element {
     match operator.name() {
         "gemm" | "gemm_accum" | "gemm_simple" | "gemm_multiple_run" | "gemm_throttling" => Element::E4m3,
@@ -16,7 +16,7 @@ pub fn default_element(operator: Operator) -> Element {
     }
 }
 
-/// The counts that another program publishes for a task, where they differ from ours in meaning or number.
+/// Returns the counts that another program publishes for a task, if they differ from ours.
 pub fn published(task: &Task) -> Option<Counts> {
     match task {
         Task::Model(_) | Task::Foreign(_) => None,
@@ -29,7 +29,7 @@ fn counts(operator: Operator, spec: &Spec) -> Option<Counts> {
     let bytes = |bytes| Some(Counts { flops: None, bytes: Some(bytes) });
     let (m, k, n) = (spec.axis("m"), spec.axis("k"), spec.axis("n"));
     let numbers = m * n;
-    // Two bytes for a number of bf16, one for anything else.
+    // Counted as two bytes per bf16 element, and one byte for any other dtype.
     let width = if spec.element == BF16 { 2 } else { 1 };
     match operator.name() {
         "gemm_multiple_run" | "gemm_simple" | "gemm_throttling" | "gemm" => flops(2 * m * k * n),
@@ -50,17 +50,17 @@ fn counts(operator: Operator, spec: &Spec) -> Option<Counts> {
         "inference_add" | "inference_silu_mul" => bytes(3 * numbers * width),
         "inference_sigmoid" => bytes(2 * numbers * width),
         "inference_rmsnorm" => bytes(3 * numbers * width),
-        // Of a normalization, the input counts twice.
+        // For normalizations, the input counts twice.
         "add" | "rmsnorm_fwd" | "rmsnorm_bwd" => bytes(6 * numbers).filter(|_| spec.element == BF16),
         "swiglu_fwd" => bytes(3 * numbers).filter(|_| spec.element == BF16),
         "swiglu_bwd" => bytes(5 * numbers).filter(|_| spec.element == BF16),
         "single_device_hbm_copy" => bytes(2 * spec.dtype().bytes() * spec.axis("num_elements")),
-        // branes-ai/graphs leaves out the result; of other routines its counts are ours.
+        // branes-ai/graphs omits the result of `dot`. Its counts of other BLAS routines equal ours.
         "dot" => Some(Counts { flops: Some(2 * n), bytes: Some(2 * n * spec.dtype().bytes()) }),
-        // Blocks of scales never ran there; what it counts of collectives depends on the cores of TPU chips.
+        // The peer never ran block-scaled GEMMs, and its counts of collectives depend on the cores of TPU chips.
         _ => patterns::counts(operator, spec).map(|peer| Counts {
             flops: Some(peer.flops),
-            // The bytes are those of the fused kernel, as in our own counts.
+            // Bytes of the fused kernel, as in our own counts.
             bytes: Some(peer.fused_bytes),
         }),
     }

@@ -1,4 +1,4 @@
-//! From such a file to entries.
+//! Conversion of accelerator-microbenchmarks files to entries.
 
 use super::file::{Benchmark, File};
 use super::notes::notes;
@@ -16,21 +16,21 @@ use calorimeter_zoo::{Operator, Subject};
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 
-/// More numbers than any machine holds; sizes above it would overflow the counts made from them.
+/// Maximum elements of a case; larger sizes would overflow derived counts.
 const MAX_NUMBERS: u128 = 1 << 56;
 
-/// Whether a text is such a file: it has the key `benchmarks`, where ours have `models`.
+/// True if a text has the key `benchmarks` and none of our keys for models.
 pub fn is_one(text: &str) -> bool {
     let keys = serde_yaml::from_str::<BTreeMap<String, IgnoredAny>>(yaml::without_mark(text)).unwrap_or_default();
     keys.contains_key("benchmarks") && !keys.contains_key("models") && !keys.contains_key("model_params")
 }
 
-/// What a file asks for.
+/// Converts a file to entries.
 pub fn read(source: &Source, devices: &Devices) -> Result<Document, ConfigError> {
     name_it();
     let file: File = yaml::parse(source)?;
     if file.benchmarks.is_empty() {
-        return Err(ConfigError::invalid(source.path.clone(), "benchmarks is empty: nothing to run"));
+        return Err(ConfigError::invalid(source.path.clone(), "nothing to run: benchmarks is empty"));
     }
     if file.benchmarks.len() > MOST_ENTRIES {
         let message = format!("{} benchmarks, more than {MOST_ENTRIES}; split the file", file.benchmarks.len());
@@ -38,8 +38,7 @@ pub fn read(source: &Source, devices: &Devices) -> Result<Document, ConfigError>
     }
     let sets = file.benchmarks.iter().fold(0u64, |sets, benchmark| sets.saturating_add(benchmark.count()));
     if sets > MAX_SHAPES {
-        let message =
-            format!("its benchmarks ask for {sets} sets of parameters, more than {MAX_SHAPES}; split the file");
+        let message = format!("{sets} parameter sets, more than {MAX_SHAPES}; split the file");
         return Err(ConfigError::invalid(source.path.clone(), message));
     }
     let mut entries = Vec::with_capacity(file.benchmarks.len());
@@ -52,8 +51,8 @@ pub fn read(source: &Source, devices: &Devices) -> Result<Document, ConfigError>
         };
         let parts = parts(benchmark, devices).map_err(|message| origin.invalid(message))?;
         if entries.len() + parts.len() > MOST_ENTRIES {
-            let says = format!("dtype or num_runs change more than {MOST_ENTRIES} times; sweep them before the others");
-            return Err(origin.invalid(says));
+            let message = format!("dtype or num_runs change more than {MOST_ENTRIES} times; list their keys first");
+            return Err(origin.invalid(message));
         }
         for ((element, runs), sizes) in parts {
             let runs = windows(runs.or(benchmark.num_runs).unwrap_or(0)).map_err(|message| origin.invalid(message))?;
@@ -65,10 +64,10 @@ pub fn read(source: &Source, devices: &Devices) -> Result<Document, ConfigError>
     Ok(Document { entries, output_dir: None, notes })
 }
 
-/// What the sets of an entry have in common: the type of inputs and the least number of windows.
+/// Common properties of the sets of an entry: input dtype and number of runs.
 type ElementAndRuns = (Option<Element>, Option<u64>);
 
-/// The sizes of a benchmark, in order, each entry's apart.
+/// Groups consecutive parameter sets with equal dtype and number of runs; each group becomes an entry.
 fn parts(benchmark: &Benchmark, devices: &Devices) -> Result<Vec<(ElementAndRuns, Vec<Size>)>, String> {
     let mut parts: Vec<(ElementAndRuns, Vec<Size>)> = Vec::new();
     for set in benchmark.sets() {
@@ -83,10 +82,10 @@ fn parts(benchmark: &Benchmark, devices: &Devices) -> Result<Vec<(ElementAndRuns
     Ok(parts)
 }
 
-/// The windows that stand for so many runs.
+/// Number of windows that corresponds to a number of runs.
 fn windows(runs: u64) -> Result<u32, String> {
     let windows = u32::try_from(runs).ok().filter(|windows| *windows <= MOST_WINDOWS);
-    windows.ok_or_else(|| format!("num_runs {runs} is more than {MOST_WINDOWS}; ask for fewer"))
+    windows.ok_or_else(|| format!("invalid num_runs {runs}: expected at most {MOST_WINDOWS}"))
 }
 
 fn entry(benchmark: &Benchmark, (element, runs): (Option<Element>, u32), sizes: Vec<Size>, origin: Origin) -> Entry {
@@ -103,22 +102,22 @@ fn entry(benchmark: &Benchmark, (element, runs): (Option<Element>, u32), sizes: 
     }
 }
 
-/// The parameters that are axes of the operator.
+/// Selects the parameters that are axes of the operator.
 fn axes(operator: Operator, set: Set, devices: &Devices) -> Result<Axes, String> {
     let known = operator.info().axes;
     if let Some((name, value)) = set.others.iter().find(|(name, _)| known.contains(&name.as_str())) {
-        return Err(format!("{name} is {value:?}, and no whole number from 1"));
+        return Err(format!("invalid {name} {value:?}: expected an integer from 1"));
     }
     let mut axes: Vec<(String, u64)> =
         set.numbers.into_iter().filter(|(name, _)| known.contains(&name.as_str())).collect();
-    // There it is a mesh that says between how many; here it is between all.
+    // The peer determines the number of devices by a mesh; here all GPUs take part.
     if known.contains(&"devices") && !axes.iter().any(|(name, _)| name == "devices") {
         axes.push(("devices".into(), devices.cuda_gpus().max(2)));
     }
     let axes = Axes::new(axes).map_err(|error| error.to_string())?;
-    let numbers = axes.iter().fold(1u128, |product, (_, size)| product.saturating_mul(u128::from(size)));
-    if numbers > MAX_NUMBERS {
-        return Err(format!("{operator} at {axes} is more than any machine computes; make it smaller"));
+    let elements = axes.iter().fold(1u128, |product, (_, size)| product.saturating_mul(u128::from(size)));
+    if elements > MAX_NUMBERS {
+        return Err(format!("{operator} at {axes} is too large; expected at most 2^56 elements"));
     }
     Ok(axes)
 }

@@ -1,11 +1,11 @@
-//! The part of the JSON Schema that is about these files.
+//! JSON Schema of accelerator-microbenchmarks files.
 
 use super::splash_attention::name_it;
 use crate::dialects::names::OperatorName;
 use calorimeter_recipes::Element;
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-/// A file with the list `benchmarks`; what it says of the program that it was written for is passed over.
+/// Schema of a file with the list `benchmarks`. Keys that only concern other programs are allowed.
 pub fn schema(schemas: &mut SchemaGenerator) -> Schema {
     name_it();
     let (operator, element) = (schemas.subschema_for::<OperatorName>(), schemas.subschema_for::<Element>());
@@ -34,7 +34,7 @@ pub fn schema(schemas: &mut SchemaGenerator) -> Schema {
     let text = json_schema!({ "type": ["string", "null"] });
     let sets = |one: Schema| json_schema!({ "type": ["array", "null"], "items": one });
     let benchmark = json_schema!({
-        "description": "One benchmark: an operator with parameters and sweeps.",
+        "description": "Benchmark: an operator with parameters and sweeps.",
         "type": "object",
         "properties": {
             "benchmark_name": operator,
@@ -48,7 +48,7 @@ pub fn schema(schemas: &mut SchemaGenerator) -> Schema {
         "required": ["benchmark_name"],
     });
     json_schema!({
-        "description": "A file of accelerator-microbenchmarks version 1.",
+        "description": "File of accelerator-microbenchmarks version 1.",
         "type": "object",
         "properties": { "benchmarks": { "type": "array", "items": benchmark, "minItems": 1 } },
         "required": ["benchmarks"],

@@ -1,4 +1,5 @@
-//! What such files name and nothing here computes: it can be planned and listed, and is recorded as unsupported.
+//! Operators that these files name but no implementation computes. They can be planned and listed, and are recorded as
+//! unsupported.
 
 use calorimeter_zoo::gate::Tolerance;
 use calorimeter_zoo::{
@@ -6,14 +7,14 @@ use calorimeter_zoo::{
 };
 use std::sync::Once;
 
-/// `tokamax_splash_attention`.
+/// `tokamax_splash_attention`, without implementations.
 #[derive(Debug)]
 struct SplashAttention;
 
-/// Makes its name known, without a way to run it.
+/// Registers the operator without an implementation.
 pub fn name_it() {
     static NAMED: Once = Once::new();
-    // A program that has an operator of this name already means its own.
+    // Fails if the program has registered an operator of this name itself, which then takes precedence.
     NAMED.call_once(|| drop(register_operator(SplashAttention)));
 }
 
@@ -23,7 +24,7 @@ impl Signature for SplashAttention {
     }
 
     fn about(&self) -> &'static str {
-        "measured by other programs on other machines; recorded as unsupported here"
+        "TPU kernel; recorded as unsupported"
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -32,7 +33,7 @@ impl Signature for SplashAttention {
 
     fn check(&self, _: &Spec) -> Result<(), ZooError> {
         let name = self.name();
-        Err(ZooError::Unsupported(format!("{name} is a kernel for TPUs; `attention` computes the same elsewhere")))
+        Err(ZooError::Unsupported(format!("{name} is a TPU kernel; use `attention` on other devices")))
     }
 
     fn inputs(&self, _: &Spec) -> Vec<Operand> {
@@ -56,7 +57,7 @@ impl Operation for SplashAttention {
     }
 }
 
-/// Never asked for: it exists at no size.
+/// Unreachable, since `check` rejects every size.
 impl Exact for SplashAttention {
     fn depth(&self, _: &Spec, _: usize) -> u64 {
         1

@@ -1,4 +1,4 @@
-//! Sets of parameters: written one by one, or as the Cartesian product of ranges and lists.
+//! ParameterValue sets: written out, or the Cartesian product of ranges and lists.
 
 use calorimeter_recipes::Element;
 use calorimeter_shapes::{MAX_SHAPES, Range, Step};
@@ -7,58 +7,58 @@ use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What one case is told, sorted by what it means here.
+/// Parameters of one case, classified.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Set {
-    /// Whole numbers, in the order written: an operator's axes are among them.
+    /// Integers in file order; include the axes of the operator.
     pub numbers: Vec<(String, u64)>,
-    /// Of the inputs.
+    /// Dtype of the inputs.
     pub element: Option<Element>,
-    /// Of the outputs.
+    /// Dtype of the outputs.
     pub output: Option<Element>,
-    /// How often the other program runs it.
+    /// Number of runs in the other program.
     pub num_runs: Option<u64>,
-    /// Anything else, as it is written.
+    /// Other values as text.
     pub others: Vec<(String, String)>,
 }
 
-/// A map of `benchmark_params`: one set.
+/// ParameterValue set of `benchmark_params`.
 pub struct Literal(pub Set);
 
-/// A map of `benchmark_sweep_params`: every combination of its values, the last key fastest.
+/// Sweep of `benchmark_sweep_params`: Cartesian product of its values, last key fastest.
 pub struct Sweep {
-    axes: Vec<(String, Vec<Parameter>)>,
+    axes: Vec<(String, Vec<ParameterValue>)>,
     count: u64,
 }
 
-/// A value of a parameter.
+/// Value of a parameter.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Parameter {
-    Number(u64),
+pub enum ParameterValue {
+    Integer(u64),
     Text(String),
 }
 
-impl fmt::Display for Parameter {
+impl fmt::Display for ParameterValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Number(number) => number.fmt(f),
+            Self::Integer(number) => number.fmt(f),
             Self::Text(text) => text.fmt(f),
         }
     }
 }
 
-/// How a text refers to another parameter of its set.
+/// Prefix of a reference to another parameter of the set.
 const SAME_AS: &str = "SAME_AS_";
 
 impl Set {
-    fn of(mut pairs: Vec<(String, Parameter)>) -> Result<Self, String> {
-        // In order: a reference to one that is itself a reference finds it resolved if it stands before.
+    fn of(mut pairs: Vec<(String, ParameterValue)>) -> Result<Self, String> {
+        // Resolved in order: a reference to an earlier reference yields the resolved value.
         for index in 0..pairs.len() {
-            let Parameter::Text(text) = &pairs[index].1 else { continue };
+            let ParameterValue::Text(text) = &pairs[index].1 else { continue };
             let Some(other) = text.strip_prefix(SAME_AS) else { continue };
             let Some((_, value)) = pairs.iter().find(|(name, _)| name == other) else {
                 let (name, names) = (&pairs[index].0, names(&pairs));
-                return Err(format!("{name} is {text}, and there is no parameter {other:?}; there are {names}"));
+                return Err(format!("{name}: {text} refers to an unknown parameter {other:?}; known: {names}"));
             };
             pairs[index].1 = value.clone();
         }
@@ -71,58 +71,61 @@ impl Set {
             match (name.as_str(), &value) {
                 ("dtype" | "in_dtype_str", _) => set.element = element()?,
                 ("quant_dtype" | "out_dtype_str", _) => set.output = element()?,
-                ("num_runs", Parameter::Number(number)) => set.num_runs = Some(*number),
-                (_, Parameter::Number(number)) => set.numbers.push((name, *number)),
-                (_, Parameter::Text(text)) => set.others.push((name, text.clone())),
+                ("num_runs", ParameterValue::Integer(number)) => set.num_runs = Some(*number),
+                (_, ParameterValue::Integer(number)) => set.numbers.push((name, *number)),
+                (_, ParameterValue::Text(text)) => set.others.push((name, text.clone())),
             }
         }
         Ok(set)
     }
 }
 
-fn names(pairs: &[(String, Parameter)]) -> String {
+fn names(pairs: &[(String, ParameterValue)]) -> String {
     pairs.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 impl Sweep {
-    /// Refuses too many combinations, and a value that is none of its parameter.
-    fn new(axes: Vec<(String, Vec<Parameter>)>) -> Result<Self, String> {
-        // Saturating: what is that long is refused all the same.
+    /// Creates a sweep; fails for too many combinations or invalid values.
+    fn new(axes: Vec<(String, Vec<ParameterValue>)>) -> Result<Self, String> {
+        // Saturation is harmless, since such a count exceeds the limit anyway.
         let count = axes.iter().fold(1u64, |count, (_, values)| count.saturating_mul(values.len() as u64));
         if count > MAX_SHAPES {
             let sizes: Vec<String> = axes.iter().map(|(name, values)| format!("{name} has {}", values.len())).collect();
-            return Err(format!("{count} combinations, more than {MAX_SHAPES}: narrow one ({})", sizes.join(", ")));
+            return Err(format!(
+                "{count} combinations, more than {MAX_SHAPES}; use fewer values ({})",
+                sizes.join(", ")
+            ));
         }
         let sweep = Self { axes, count };
-        // While its place is known, each value is looked at in one combination.
+        // Checks each value in one combination, where the deserializer can still report its position.
         let longest = sweep.axes.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
-        for at in 0..longest {
-            sweep.set(|values| at.min(values.len() - 1))?;
+        for index in 0..longest {
+            sweep.set(|values| index.min(values.len() - 1))?;
         }
         Ok(sweep)
     }
 
-    /// How many combinations there are, without making them.
+    /// Number of combinations, computed without expanding them.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Every combination, the last key fastest.
+    /// All combinations, last key fastest.
     pub fn sets(&self) -> impl Iterator<Item = Result<Set, String>> {
         (0..self.count as usize).map(|index| {
             let mut rest = index;
             self.set(|values| {
-                let place = rest % values.len();
+                let index = rest % values.len();
                 rest /= values.len();
-                place
+                index
             })
         })
     }
 
-    /// One combination; it is said where in the values of each parameter, the last one first.
-    fn set(&self, mut place: impl FnMut(&[Parameter]) -> usize) -> Result<Set, String> {
-        let value = |(name, values): &(String, Vec<Parameter>)| (name.clone(), values[place(values)].clone());
-        let mut pairs: Vec<(String, Parameter)> = self.axes.iter().rev().map(value).collect();
+    /// Builds one combination. `place` selects an index into the values of each parameter, starting with the last one.
+    fn set(&self, mut place: impl FnMut(&[ParameterValue]) -> usize) -> Result<Set, String> {
+        let value = |(name, values): &(String, Vec<ParameterValue>)| (name.clone(), values[place(values)].clone());
+        let mut pairs: Vec<(String, ParameterValue)> = self.axes.iter().rev().map(value).collect();
         pairs.reverse();
         Set::of(pairs)
     }
@@ -139,9 +142,9 @@ impl<'de> Deserialize<'de> for Sweep {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Sweep, A::Error> {
-                let mut axes: Vec<(String, Vec<Parameter>)> = Vec::new();
+                let mut axes: Vec<(String, Vec<ParameterValue>)> = Vec::new();
                 while let Some(key) = map.next_key::<String>()? {
-                    // In this order, and each once: that is how the other program reads them.
+                    // Suffixes are removed in this order, each once, as in the other program.
                     let name = key.strip_suffix("_range").unwrap_or(&key);
                     let name = name.strip_suffix("_list").unwrap_or(name);
                     let values = map.next_value::<Values>()?.0;
@@ -166,8 +169,8 @@ impl<'de> Deserialize<'de> for Literal {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Literal, A::Error> {
-                let mut pairs: Vec<(String, Parameter)> = Vec::new();
-                while let Some((name, value)) = map.next_entry::<String, Parameter>()? {
+                let mut pairs: Vec<(String, ParameterValue)> = Vec::new();
+                while let Some((name, value)) = map.next_entry::<String, ParameterValue>()? {
                     once(pairs.iter().map(|(name, _)| name), &name)?;
                     pairs.push((name, value));
                 }
@@ -180,13 +183,13 @@ impl<'de> Deserialize<'de> for Literal {
 
 fn once<'a, E: Error>(mut before: impl Iterator<Item = &'a String>, name: &str) -> Result<(), E> {
     match before.any(|one| one == name) {
-        true => Err(E::custom(format!("{name} is given twice, under one key or two; keep one"))),
+        true => Err(E::custom(format!("duplicate parameter {name}, possibly with different suffixes; keep one"))),
         false => Ok(()),
     }
 }
 
-/// The values of a swept parameter: one, a list, or a range whose end is included when it is reached.
-struct Values(Vec<Parameter>);
+/// Values of a swept parameter: a single value, a list, or a range whose end is included if it is reached.
+struct Values(Vec<ParameterValue>);
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -198,18 +201,18 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn values(self) -> Result<Vec<Parameter>, String> {
-        // 0 and null count as absent there, and of both the multiplier wins.
-        let given = |by: Option<u64>| by.filter(|&by| by != 0);
-        let step = match (given(self.multiplier), given(self.increase_by)) {
+    fn values(self) -> Result<Vec<ParameterValue>, String> {
+        // As in the other program, 0 and null count as absent, and `multiplier` takes precedence.
+        let nonzero = |by: Option<u64>| by.filter(|&by| by != 0);
+        let step = match (nonzero(self.multiplier), nonzero(self.increase_by)) {
             (Some(by), _) => Step::Multiply(by),
             (None, Some(by)) => Step::Add(by),
-            (None, None) => return Err("a range needs a multiplier or increase_by".into()),
+            (None, None) => return Err("a range requires multiplier or increase_by".into()),
         };
         let range = Range::new(self.start, self.end, step);
-        // The key is called so in these files.
+        // Name of the key in these files.
         let range = range.map_err(|error| error.to_string().replace("increment", "increase_by"))?;
-        Ok(range.iter().map(Parameter::Number).collect())
+        Ok(range.iter().map(ParameterValue::Integer).collect())
     }
 }
 
@@ -222,28 +225,28 @@ macro_rules! scalars {
         }
 
         fn visit_u64<E: Error>(self, number: u64) -> Result<$value, E> {
-            Ok($wrap(Parameter::Number(number)))
+            Ok($wrap(ParameterValue::Integer(number)))
         }
 
         fn visit_bool<E: Error>(self, value: bool) -> Result<$value, E> {
-            Ok($wrap(Parameter::Text(value.to_string())))
+            Ok($wrap(ParameterValue::Text(value.to_string())))
         }
 
         fn visit_f64<E: Error>(self, number: f64) -> Result<$value, E> {
-            Ok($wrap(Parameter::Text(number.to_string())))
+            Ok($wrap(ParameterValue::Text(number.to_string())))
         }
 
         fn visit_str<E: Error>(self, text: &str) -> Result<$value, E> {
-            Ok($wrap(Parameter::Text(text.to_owned())))
+            Ok($wrap(ParameterValue::Text(text.to_owned())))
         }
     };
 }
 
-impl<'de> Deserialize<'de> for Parameter {
+impl<'de> Deserialize<'de> for ParameterValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Scalar;
         impl Visitor<'_> for Scalar {
-            scalars!(Parameter, "one value, a whole number from 0 or a word", |parameter| parameter);
+            scalars!(ParameterValue, "one value, an integer from 0 or a word", |parameter| parameter);
         }
         deserializer.deserialize_any(Scalar)
     }
@@ -265,12 +268,12 @@ impl<'de> Deserialize<'de> for Values {
                     values.push(value);
                 }
                 match values.is_empty() {
-                    true => Err(Error::custom("an empty list: give it a value or leave the key out")),
+                    true => Err(Error::custom("empty list; add a value or omit the key")),
                     false => Ok(Values(values)),
                 }
             }
 
-            // Inside the visitor an error still gets its line and column.
+            // Reported from inside the visitor, so that errors have a line and column.
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Values, A::Error> {
                 let bounds = Bounds::deserialize(MapAccessDeserializer::new(map))?;
                 bounds.values().map(Values).map_err(Error::custom)

@@ -1,4 +1,4 @@
-//! The sizes of operators as they are written: values for each axis.
+//! Sizes of operators in configuration files: values per axis.
 
 use calorimeter_shapes::{Axis, Grid, ShapeError, Values};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -6,12 +6,12 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use std::{borrow::Cow, fmt};
 
-/// Names of axes with their values, in the order written: every combination, the last axis fastest.
+/// Values per axis, in file order. They stand for all combinations, last axis fastest.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AxisValues(pub Vec<(String, Values)>);
 
 impl AxisValues {
-    /// Every combination.
+    /// Grid of all combinations.
     pub fn grid(&self) -> Result<Grid, ShapeError> {
         Grid::product(self.0.iter().map(|(name, values)| Axis::new(name.clone(), values.clone())))
     }
@@ -53,20 +53,20 @@ impl JsonSchema for AxisValues {
     fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
         let values = schemas.subschema_for::<Values>();
         json_schema!({
-            "description": "Values of each axis of an operator, in every combination.",
+            "description": "Values per axis of an operator, in all combinations.",
             "type": "object",
             "additionalProperties": values,
         })
     }
 }
 
-/// The schema of what [`some_grids`] reads.
+/// Schema of the values that [`some_grids`] accepts.
 pub fn some_grids_schema(schemas: &mut SchemaGenerator) -> Schema {
     let (one, many) = (schemas.subschema_for::<AxisValues>(), schemas.subschema_for::<Vec<AxisValues>>());
     json_schema!({ "anyOf": [one, many] })
 }
 
-/// One map of axes, or a list of them.
+/// Deserializes one map of axes, or a list of them.
 pub fn some_grids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<AxisValues>>, D::Error> {
     struct OneOrMany;
     impl<'de> Visitor<'de> for OneOrMany {

@@ -1,4 +1,4 @@
-//! A configuration file as it is written: torchao's keys of every age, and ours.
+//! Syntax of configuration files: keys of all torchao versions, and our own.
 
 use super::axes::{AxisValues, some_grids, some_grids_schema};
 use super::programs::ForeignPrograms;
@@ -11,74 +11,74 @@ use calorimeter_shapes::ShapeSource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What to do with the models.
+/// Benchmark mode of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
+pub enum BenchmarkMode {
     /// Forward passes.
     #[default]
     Inference,
-    /// The passes of models that are trained.
+    /// Forward, backward and optimizer passes.
     Training,
 }
 
-/// Whether an operand is scaled as it comes.
+/// Scaling of an operand in training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Scaling {
-    /// It is.
+pub enum OperandScaling {
+    /// Scaled dynamically.
     Dynamic,
-    /// It is left in its own type.
+    /// Not scaled; keeps its dtype.
     Disabled,
 }
 
-/// What shares a scale in training.
+/// Scaling granularity in training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Granularity {
-    /// An operand.
+pub enum ScalingGranularity {
+    /// Single scale per tensor.
     Tensorwise,
-    /// A row of what is summed up.
+    /// Separate scale per row along the reduction dimension.
     #[serde(alias = "columnwise", alias = "axiswise")]
     Rowwise,
 }
 
-/// What changes a weight in training.
+/// Optimizer in training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Optimizer {
-    /// With moments in f32.
+    /// AdamW with moments in f32.
     #[default]
     Adamw,
-    /// Plain descent.
+    /// Stochastic gradient descent without momentum.
     Sgd,
 }
 
-/// Declares the keys that may stand at the top of a file, as defaults, and in each of its models.
+/// Declares the keys that are allowed at the top of a file, as defaults, and in each of its models.
 macro_rules! shared_keys {
     ($($(#[$meta:meta])* $key:ident: $type:ty,)+) => {
-        /// One entry of `models`: a model at several shapes.
+        /// Entry of `models`: a model at several shapes.
         #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields, default)]
         pub struct ModelEntry {
-            /// A name for its cases, in the tables and in torchao's CSV.
+            /// Name of the cases in tables and in torchao's CSV.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub name: Option<String>,
-            /// Where its shapes come from.
+            /// Shape generators and explicit shapes.
             #[serde(alias = "matrix_shapes", skip_serializing_if = "Option::is_none")]
             pub shapes: Option<Vec<ShapeSource>>,
-            /// The sizes of an operator instead: values of each of its axes, in every combination.
+            /// Sizes of an operator: values per axis, in all combinations; instead of shapes.
             #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "some_grids")]
             #[schemars(schema_with = "some_grids_schema")]
             pub axes: Option<Vec<AxisValues>>,
-            /// Programs that are not ours instead of a model: commands, shared libraries, CUDA C++ kernels.
+            /// External programs instead of a model: commands, shared libraries, CUDA C++ kernels.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub foreign: Option<ForeignPrograms>,
             $($(#[$meta])* #[serde(skip_serializing_if = "Option::is_none")] pub $key: Option<$type>,)+
         }
 
         impl ModelEntry {
-            /// Takes what `over` sets, and keeps the rest.
+            /// Returns these keys with the ones that `over` sets replaced.
             pub fn overwrite(self, over: &Self) -> Self {
                 Self {
                     name: over.name.clone().or(self.name),
@@ -91,52 +91,52 @@ macro_rules! shared_keys {
             }
         }
 
-        /// A configuration file of `calorimeter run`.
+        /// Configuration file of `calorimeter run`.
         #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields, default, expecting = "keys such as recipes and models")]
         pub struct File {
-            /// `inference`, or `training`: the passes of each model.
+            /// `inference`, or `training` to measure the passes of a training step.
             #[serde(alias = "benchmark_mode")]
-            pub mode: Mode,
-            /// Quantization recipes, each measured beside the baseline.
+            pub mode: BenchmarkMode,
+            /// Quantization recipes, each compared with the baseline.
             #[serde(alias = "quantization_config_recipe_names", alias = "quantizations")]
             pub recipes: Vec<Recipe>,
-            /// Sparsities, paired with the recipes that can take them.
+            /// Sparsities, combined with the recipes that support them.
             #[serde(alias = "sparsity_config_recipe_names")]
             pub sparsities: Vec<Option<Sparsity>>,
-            /// Where results go.
+            /// Output folder.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub output_dir: Option<String>,
-            /// The models: a list, or one map.
+            /// Models: a list, or a single map.
             #[serde(alias = "model_params", deserialize_with = "one_or_many")]
             #[schemars(schema_with = "one_or_many_schema")]
             pub models: Vec<ModelEntry>,
-            /// Of training: how the input is scaled; `disabled` leaves it as it is.
+            /// Training: scaling of the input; `disabled` keeps its dtype.
             #[serde(skip_serializing)]
-            pub scaling_type_input: Option<Scaling>,
-            /// Of training: how the weight is scaled; `disabled` leaves it as it is.
+            pub scaling_type_input: Option<OperandScaling>,
+            /// Training: scaling of the weight; `disabled` keeps its dtype.
             #[serde(skip_serializing)]
-            pub scaling_type_weight: Option<Scaling>,
-            /// Of training: how gradients are scaled; `disabled` leaves it as it is.
+            pub scaling_type_weight: Option<OperandScaling>,
+            /// Training: scaling of the output gradient; `disabled` keeps its dtype.
             #[serde(skip_serializing)]
-            pub scaling_type_grad_output: Option<Scaling>,
-            /// Of training: what shares a scale, as the recipes say too.
+            pub scaling_type_grad_output: Option<OperandScaling>,
+            /// Training: scaling granularity; must agree with the recipes.
             #[serde(skip_serializing)]
-            pub scaling_granularity: Option<Granularity>,
-            /// Of training: what changes the weight (adamw).
+            pub scaling_granularity: Option<ScalingGranularity>,
+            /// Training: optimizer (adamw).
             #[serde(skip_serializing, alias = "optimiser")]
             pub optimizer: Option<Optimizer>,
-            /// Of training: whether sums of outputs may stay in the registers of tensor cores, as `native` has it.
+            /// Training: fast accumulation, i.e. partial sums stay in the accumulators of the tensor cores (`native`).
             #[serde(skip_serializing)]
             pub use_fast_accum: Option<bool>,
-            /// Of training: accepted without effect.
+            /// Training: accepted without effect.
             #[serde(skip_serializing)]
             pub repeat_n: Option<u64>,
             $($(#[$meta])* #[serde(skip_serializing_if = "Option::is_none")] pub $key: Option<$type>,)+
         }
 
         impl File {
-            /// The defaults that its models start from.
+            /// Defaults of the models.
             pub fn defaults(&self) -> ModelEntry {
                 ModelEntry { $($key: self.$key.clone(),)+ ..ModelEntry::default() }
             }
@@ -145,44 +145,44 @@ macro_rules! shared_keys {
 }
 
 shared_keys! {
-    /// The float type of the unquantized model, or the number type of an operator's inputs (bf16).
+    /// Dtype of the unquantized model, or of the inputs of an operator (bf16).
     #[serde(alias = "high_precision_dtype", alias = "precision")]
     dtype: Element,
-    /// The number type of an operator's outputs, where it has a choice.
+    /// Dtype of the outputs of an operator, if it supports several.
     output_dtype: Element,
-    /// Which model or operator (linear).
+    /// Model or operator (linear).
     #[serde(alias = "model_type")]
     model: ModelName,
-    /// Where to run (auto).
+    /// Device (auto).
     device: Wanted,
-    /// Whose kernels run; without it, what `torch_compile_mode` stands for, or else eager, and fused where it exists.
+    /// Implementations; default: those of `torch_compile_mode`, otherwise eager, and fused if it exists.
     implementations: Vec<Implementation>,
-    /// torch's word for what to compile: default is eager and fused, max-autotune is all implementations.
+    /// torch compile mode: default selects eager and fused, max-autotune selects all implementations.
     #[serde(alias = "compile")]
     torch_compile_mode: CompileMode,
-    /// false is eager alone.
+    /// false selects eager only.
     use_torch_compile: bool,
-    /// What times mean; each regime has cases of its own (device-cold).
+    /// Timing modes; each one makes separate cases (device-cold).
     regimes: Vec<Regime>,
-    /// Whether to write a trace of each case, for ui.perfetto.dev, and the table of its kernels.
+    /// Write a trace of each case for ui.perfetto.dev, and a table of its kernels.
     enable_profiler: bool,
-    /// Whether to follow the memory of each case, and to write snapshots and a page.
+    /// Profile the memory of each case; write snapshots and a page.
     enable_memory_profiler: bool,
-    /// Whether to time single launches too, for their 50th, 95th and 99th percentile.
+    /// Also time single launches, for their 50th, 95th and 99th percentiles.
     percentiles: bool,
-    /// Whether to follow the memory of each case for its peaks alone, without files.
+    /// Measure the peak memory of each case without writing files.
     peak_memory: bool,
-    /// How long and how precisely to measure.
+    /// Measuring time and precision.
     timing: Timing,
-    /// A case is ended after this long, tuning included (300s).
+    /// Time limit of a case, including autotuning (300s).
     timeout: Span,
     /// Seed of inputs and weights (42).
     seed: u64,
-    /// What the mock device does, rule by rule; the first that matches a case's id applies.
+    /// Rules of the mock device; the first rule that matches a case's id applies.
     mock: Vec<Rule>,
 }
 
-/// torchao's documents write one map where its code takes a list.
+/// torchao's documentation shows one map where its code expects a list.
 fn one_or_many<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<ModelEntry>, D::Error> {
     struct OneOrMany;
     impl<'de> serde::de::Visitor<'de> for OneOrMany {

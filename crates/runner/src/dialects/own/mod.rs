@@ -1,4 +1,4 @@
-//! Our own files, which torchao's are a part of.
+//! Our own dialect, a superset of torchao's.
 
 mod axes;
 mod file;

@@ -1,4 +1,4 @@
-//! Programs of others in a file of ours: the key `foreign` of a model.
+//! External programs: the key `foreign` of a model.
 
 use crate::entries::{Entry, Origin, Programs, Size, word};
 use calorimeter_zoo::foreign::{Amount, Argument, KernelSource, Program, words};
@@ -10,76 +10,75 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-/// Programs that do the same work: each is set beside the first.
+/// Programs that perform the same work; the first one is the reference.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ForeignPrograms {
-    /// What the work is called in ids: the kernel, or `command` or `library`, if nothing is said.
+    /// Name of the work in case ids; default: the kernel, `command` or `library`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The programs: each a command, a library or a kernel. The others are compared with the first.
+    /// Programs, each a command, a library or a kernel. The first one is the reference.
     pub subjects: Vec<ProgramEntry>,
-    /// What kernels and libraries are given, in order: f32:n:in is a buffer of n numbers, i32=n a value.
+    /// Arguments of kernels and libraries, in order: f32:n:in is a buffer of n elements, i32=n a value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<ArgumentText>,
-    /// How far outputs may be from the first program's, relative to their size; as far as sums in another order if nothing
-    /// is said.
+    /// Allowed relative difference of outputs from the first program's; default: that of a different summation order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<f64>,
     /// Floating-point operations of one call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flops: Option<AmountText>,
-    /// Bytes that one call must move at least.
+    /// Minimum memory traffic of one call in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<AmountText>,
 }
 
-/// One program. Paths are relative to the file's folder, and commands are started there.
+/// External program. Paths are relative to the folder of the file, which is also the working directory of commands.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProgramEntry {
-    /// What it is called in ids and tables.
+    /// Name in case ids and tables.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// A command in one line; no shell is started.
+    /// Command line, run without a shell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandLine>,
-    /// A shared library with the interface of calorimeter.h.
+    /// Shared library with the interface of calorimeter.h.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub library: Option<String>,
-    /// A CUDA C++ source.
+    /// CUDA C++ source file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// Which kernel of the source.
+    /// Kernel in the source file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entry: Option<String>,
-    /// Its blocks in x, y and z.
+    /// Grid size in x, y and z.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub grid: Vec<AmountText>,
-    /// Threads of a block in x, y and z.
+    /// Block size in x, y and z.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub block: Vec<AmountText>,
-    /// Bytes of shared memory for a block, besides what the source declares.
+    /// Dynamic shared memory per block in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shared: Option<AmountText>,
 }
 
-/// An amount as it is written: a number, or a formula of axes.
+/// Text of an amount: an integer or a formula of axes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AmountText(pub Amount);
 
-/// An argument as it is written.
+/// Text of an argument.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArgumentText(pub Argument);
 
-/// A command as it is written.
+/// Command line as text and as words.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommandLine {
     line: String,
     words: Vec<String>,
 }
 
-/// Implements `FromStr` and `Display` by what is inside.
+/// Implements `FromStr` and `Display` by delegation to field 0.
 macro_rules! text_of {
     ($type:ident) => {
         impl FromStr for $type {
@@ -143,8 +142,8 @@ impl<'de> Deserialize<'de> for AmountText {
     }
 }
 
-/// What an amount is, in words.
-const AMOUNT: &str = "a whole number, or a formula of axes such as (n + 255) / 256";
+/// Description of an amount.
+const AMOUNT: &str = "an integer, or a formula of axes such as (n + 255) / 256";
 
 impl JsonSchema for AmountText {
     fn schema_name() -> Cow<'static, str> {
@@ -160,21 +159,22 @@ word!(ArgumentText, "an argument: a buffer such as f32:n:in, or a value such as 
     json_schema!({ "type": "string", "examples": ["f32:n:in", "f32:n:out", "f32:n:inout", "i32=n"] })
 });
 
-word!(CommandLine, "a command in one line, such as ./a.out {n}", {
+word!(CommandLine, "a command line such as ./a.out {n}", {
     json_schema!({ "type": "string", "examples": ["./a.out {n}"] })
 });
 
-/// The entry for the programs of a model, which stands under these defaults.
+/// Builds the entry of external programs. Other keys of the model are applied by the caller.
 pub fn entry(programs: &ForeignPrograms, origin: Origin, sizes: Vec<Size>) -> Result<Entry, String> {
     let folder = origin.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let folder = std::path::absolute(folder).map_err(|error| format!("the folder of the file is unknown: {error}"))?;
+    let folder =
+        std::path::absolute(folder).map_err(|error| format!("cannot determine the folder of the file: {error}"))?;
     let subjects = programs.subjects.iter().enumerate();
     let subjects = subjects.map(|(index, subject)| {
         let program = subject.program(&folder).map_err(|why| format!("foreign: subjects[{index}]: {why}"))?;
         Ok((subject.name.clone(), program))
     });
     let amount = |text: &Option<AmountText>| text.as_ref().map(|AmountText(amount)| amount.clone());
-    let asked = Programs {
+    let programs = Programs {
         name: programs.name.clone(),
         programs: subjects.collect::<Result<_, String>>()?,
         arguments: programs.arguments.iter().map(|ArgumentText(argument)| argument.clone()).collect(),
@@ -182,7 +182,7 @@ pub fn entry(programs: &ForeignPrograms, origin: Origin, sizes: Vec<Size>) -> Re
         flops: amount(&programs.flops),
         bytes: amount(&programs.bytes),
     };
-    asked.entry(origin, sizes).map_err(|why| format!("foreign: {why}"))
+    programs.entry(origin, sizes).map_err(|why| format!("foreign: {why}"))
 }
 
 impl ProgramEntry {
@@ -191,11 +191,11 @@ impl ProgramEntry {
         let text = |path: std::path::PathBuf| {
             path.into_os_string()
                 .into_string()
-                .map_err(|_| "its path is no UTF-8, and journals are to name it".to_owned())
+                .map_err(|_| "expected a path in UTF-8, because journals record it".to_owned())
         };
-        let launched = entry.is_some() || !grid.is_empty() || !block.is_empty() || shared.is_some();
-        if launched && kernel.is_none() {
-            return Err("entry, grid, block and shared are for a kernel, and there is none".into());
+        let has_launch_options = entry.is_some() || !grid.is_empty() || !block.is_empty() || shared.is_some();
+        if has_launch_options && kernel.is_none() {
+            return Err("entry, grid, block and shared require a kernel".into());
         }
         let amounts = |texts: &[AmountText]| texts.iter().map(|AmountText(amount)| amount.clone()).collect::<Vec<_>>();
         match (command, library, kernel) {
@@ -205,16 +205,16 @@ impl ProgramEntry {
             (None, Some(library), None) => Ok(Program::Library { path: text(folder.join(library))? }),
             (None, None, Some(kernel)) => {
                 let Some(entry) = entry.clone() else {
-                    return Err(format!("entry is missing: which kernel of {kernel}?"));
+                    return Err(format!("missing entry: select a kernel of {kernel}"));
                 };
                 if grid.is_empty() || block.is_empty() {
-                    return Err(format!("grid or block is missing: how is {entry} launched?"));
+                    return Err(format!("missing grid or block: set the launch configuration of {entry}"));
                 }
                 let shared = shared.as_ref().map(|AmountText(amount)| amount.clone());
                 let path = text(folder.join(kernel))?;
                 Ok(Program::Kernel(KernelSource { path, entry, grid: amounts(grid), block: amounts(block), shared }))
             }
-            _ => Err("one of command, library and kernel is needed, and no two of them".into()),
+            _ => Err("expected exactly one of command, library and kernel".into()),
         }
     }
 }

@@ -1,16 +1,16 @@
-//! Files with `mode: training`: each layer is measured by its passes.
+//! Files with `mode: training`: each layer is measured pass by pass.
 
-use super::file::{File, Granularity, Optimizer, Scaling};
+use super::file::{File, OperandScaling, Optimizer, ScalingGranularity};
 use crate::entries::Entry;
 use calorimeter_recipes::training::Operand;
 use calorimeter_recipes::{Recipe, RecipeError, TrainingRecipe};
 use calorimeter_zoo::operators::trained_linear::TrainedLinear;
 use calorimeter_zoo::{Operator, Subject, Suite};
 
-/// The passes of the model that an entry names, each an entry of its own.
+/// Splits an entry into one entry per pass of its model.
 pub fn passes(entry: Entry, optimizer: Optimizer) -> Result<Vec<Entry>, String> {
     if let Some(sparsity) = entry.sparsities.first() {
-        return Err(format!("mode: training: {sparsity}: what is trained is not pruned"));
+        return Err(format!("mode: training: {sparsity}: training does not support sparsity"));
     }
     let model = entry.subject.to_string();
     let pass = |pass: &TrainedLinear| {
@@ -21,14 +21,14 @@ pub fn passes(entry: Entry, optimizer: Optimizer) -> Result<Vec<Entry>, String> 
         Ok(entry)
     };
     use TrainedLinear::{Adamw, AdamwStep, Backward, Forward, ForwardBackward, Sgd, SgdStep};
-    let [alone, step] = match optimizer {
+    let [update, step] = match optimizer {
         Optimizer::Adamw => [Adamw, AdamwStep],
         Optimizer::Sgd => [Sgd, SgdStep],
     };
-    [Forward, Backward, ForwardBackward, alone, step].iter().map(pass).collect()
+    [Forward, Backward, ForwardBackward, update, step].iter().map(pass).collect()
 }
 
-/// A pass of a model; the error says which models have any.
+/// Operator for a training pass of a model; the error lists the models with passes.
 fn trained(pass: TrainedLinear, model: &str) -> Result<Subject, String> {
     let all = Operator::all().into_iter().filter(|operator| operator.suite() == Suite::Training);
     let all: Vec<Operator> = all.collect();
@@ -36,19 +36,18 @@ fn trained(pass: TrainedLinear, model: &str) -> Result<Subject, String> {
     found.map(|operator| Subject::Operator(*operator)).ok_or_else(|| {
         let of_any = TrainedLinear::Forward.of_model("");
         let models: Vec<&str> = all.iter().filter_map(|operator| operator.name().strip_suffix(&*of_any)).collect();
-        format!("mode: training: there are no passes of {model}; there are those of {}", models.join(", "))
+        format!("mode: training: {model} cannot be trained; available: {}", models.join(", "))
     })
 }
 
-/// The recipes of a file, each with fast sums where they are asked for, and with the operands left as they are that are not
-/// scaled.
+/// Recipes of a file, with fast accumulation and unscaled operands as its keys request.
 pub fn recipes(file: &File) -> Result<Vec<Recipe>, String> {
     let scalings = [
         (Operand::Input, file.scaling_type_input),
         (Operand::Weight, file.scaling_type_weight),
         (Operand::GradOutput, file.scaling_type_grad_output),
     ];
-    let disabled = scalings.into_iter().filter(|(_, scaling)| *scaling == Some(Scaling::Disabled));
+    let disabled = scalings.into_iter().filter(|(_, scaling)| *scaling == Some(OperandScaling::Disabled));
     let disabled: Vec<Operand> = disabled.map(|(operand, _)| operand).collect();
     let fast = file.use_fast_accum == Some(true);
     let partly = |recipe: &Recipe| match recipe.training() {
@@ -57,27 +56,30 @@ pub fn recipes(file: &File) -> Result<Vec<Recipe>, String> {
             let partly = disabled.iter().try_fold(training, |training, operand| training.without(*operand));
             let partly = partly.ok_or_else(|| {
                 format!(
-                    "scaling_type_input, _weight and _grad_output: disabled: nothing of {recipe} is left; take baseline"
+                    "scaling_type_input, _weight and _grad_output: all disabled, which leaves nothing of {recipe}; use baseline"
                 )
             })?;
             partly.to_string().parse().map_err(|error: RecipeError| error.to_string())
         }
-        // What does not train says so in its records.
+        // Recipes without training support are recorded as such.
         _ => Ok(*recipe),
     };
     file.recipes.iter().map(partly).collect()
 }
 
-/// What the keys of training come to; the error says what contradicts the recipes.
+/// Notes on the training keys; fails if they contradict the recipes.
 pub fn notes(file: &File) -> Result<Vec<String>, String> {
-    // A recipe that names rows has them whatever this key says, as in torchao.
-    let whole =
+    // As in torchao, rowwise recipes ignore this key.
+    let is_tensorwise =
         |recipe: &&Recipe| matches!(recipe.training(), Ok(Some(recipe)) if recipe == TrainingRecipe::TENSORWISE);
-    if let (Some(Granularity::Rowwise), Some(recipe)) = (file.scaling_granularity, file.recipes.iter().find(whole)) {
+    if let (Some(ScalingGranularity::Rowwise), Some(recipe)) =
+        (file.scaling_granularity, file.recipes.iter().find(is_tensorwise))
+    {
         return Err(format!(
-            "scaling_granularity: {recipe} has one scale for a tensor; take float8dq-row among the recipes, or write tensorwise"
+            "scaling_granularity: {recipe} has one scale per tensor; use the recipe float8dq-row, or tensorwise"
         ));
     }
-    let repeated = file.repeat_n.map(|_| "repeat_n has no effect: passes are repeated until their interval is narrow");
+    let repeated =
+        file.repeat_n.map(|_| "repeat_n has no effect: passes are repeated until the requested precision is reached");
     Ok(repeated.into_iter().map(str::to_owned).collect())
 }

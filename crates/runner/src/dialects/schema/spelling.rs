@@ -1,7 +1,7 @@
-//! Patterns of names as regular expressions.
+//! Regular expressions for patterns of names.
 
-/// The expression for what a pattern of names stands for: `{a|b}` is one of these, `[a|b]` one of these or nothing,
-/// `{0.01..0.99}` a share in hundredths, and `{group}`, or any other word, a whole number from 1.
+/// Converts a pattern of names to a regular expression: `{a|b}` is an alternative, `[a|b]` an optional one,
+/// `{0.01..0.99}` a fraction in hundredths, and `{group}` or any other word an integer from 1.
 pub fn pattern(spelling: &str) -> String {
     let mut expression = String::from("^");
     let mut rest = spelling;
@@ -23,7 +23,7 @@ pub fn pattern(spelling: &str) -> String {
     expression + "$"
 }
 
-/// Editors refuse an escaped hyphen.
+/// Editors reject an escaped hyphen.
 fn literal(text: &str) -> String {
     regex::escape(text).replace("\\-", "-")
 }

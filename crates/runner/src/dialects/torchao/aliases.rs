@@ -1,6 +1,6 @@
-//! Keys by the names that torchao's files of some age give them; serde keeps these to itself.
+//! Alternative names of keys in torchao files. serde does not expose its aliases.
 
-/// Our key, and theirs.
+/// Our key, and its alternative name.
 pub const ALIASES: [(&str, &str); 10] = [
     ("mode", "benchmark_mode"),
     ("recipes", "quantization_config_recipe_names"),

@@ -1,4 +1,4 @@
-//! What torchao's files call the keys and recipes of ours.
+//! Names of keys and recipes in torchao files.
 
 mod aliases;
 mod recipes;

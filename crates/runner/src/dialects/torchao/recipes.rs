@@ -1,6 +1,6 @@
-//! Recipes by the names of torchao's accuracy tables, which are read and not listed.
+//! Recipe names of torchao's accuracy tables, accepted but not listed.
 
-/// Their names.
+/// Accepted names.
 pub const RECIPES: [&str; 4] =
     ["int8_rowwise", "int8_rowwise_weight_only", "float8_rowwise", "int4_groupwise_hqq_weight_only"];
 

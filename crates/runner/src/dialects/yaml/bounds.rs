@@ -1,44 +1,44 @@
-//! How large a configuration file may be, found out before anything is made of it: reading takes far more memory than its
-//! text, time that grows with the square of how deep it is nested, and whatever its aliases stand for.
+//! Limits of configuration files, checked before parsing. The parser needs far more memory than the text, time
+//! quadratic in the nesting depth, and as much space as its aliases expand to.
 
 use super::events::{Event, Events};
 use std::collections::HashMap;
 
-/// The longest text, in bytes; with every alias written out it is no longer either.
+/// Maximum size of a file in bytes, also with all aliases expanded.
 pub const MOST_BYTES: u64 = 4 << 20;
-/// Our own files are nested eight deep.
+/// Maximum nesting depth; our own files use eight levels.
 const MOST_DEEP: usize = 64;
-/// Keys are compared with each other.
+/// Maximum keys of a map; the parser compares them pairwise.
 const MOST_KEYS: u64 = 1000;
-/// So are directives, of which no file here has one.
+/// Maximum directives; the parser compares them pairwise.
 const MOST_DIRECTIVES: usize = 16;
 
-/// A list or a map that has not ended.
+/// List or map that has not ended.
 struct Open {
     anchor: Option<Vec<u8>>,
-    /// The length of everything before.
+    /// Length of the text before it.
     before: u64,
-    /// What it holds so far, of a map.
+    /// Number of keys and values so far, for maps.
     held: Option<u64>,
 }
 
-/// Whether a text is within bounds, or what is out of them and what to do. What is no YAML is left to its reader.
+/// Checks the limits; the error names the exceeded one and a remedy. Syntax errors are left to the parser.
 pub fn check(text: &str) -> Result<(), String> {
     if text.len() as u64 > MOST_BYTES {
-        return Err(format!("it is longer than {} MiB, the most that is read; list shapes in a CSV", MOST_BYTES >> 20));
+        return Err(format!("file larger than {} MiB; list shapes in a CSV file", MOST_BYTES >> 20));
     }
     if text.lines().filter(|line| line.starts_with('%')).count() > MOST_DIRECTIVES {
-        return Err(format!("more than {MOST_DIRECTIVES} lines begin with %; leave them out"));
+        return Err(format!("more than {MOST_DIRECTIVES} directives (lines that start with %); remove them"));
     }
     let (mut open, mut length) = (Vec::<Open>::new(), 0u64);
-    // What stands at each anchor, as long as it is with its own aliases written out.
+    // Length of each anchored value with its own aliases expanded.
     let mut anchored: HashMap<Vec<u8>, u64> = HashMap::new();
     for event in Events::of(text).into_iter().flatten() {
         let begins = !matches!(event, Event::End | Event::Between);
         if let Some(Open { held: Some(held), .. }) = open.last_mut().filter(|_| begins) {
             *held += 1;
             if *held > 2 * MOST_KEYS {
-                return Err(format!("a map has more than {MOST_KEYS} keys; make it shorter"));
+                return Err(format!("map with more than {MOST_KEYS} keys; split it"));
             }
         }
         let before = length;
@@ -59,14 +59,14 @@ pub fn check(text: &str) -> Result<(), String> {
             }
             Event::Between => {}
         }
-        // What separates one from the next.
+        // Separator between values.
         length = length.saturating_add(begins.into());
         if open.len() > MOST_DEEP {
-            return Err(format!("lists and maps are nested more than {MOST_DEEP} deep; is a bracket never closed?"));
+            return Err(format!("lists and maps nested deeper than {MOST_DEEP}; check for unclosed brackets"));
         }
         if length > MOST_BYTES {
-            let most = MOST_BYTES >> 20;
-            return Err(format!("with its aliases written out it is longer than {most} MiB; use fewer of them"));
+            let max = MOST_BYTES >> 20;
+            return Err(format!("file larger than {max} MiB with aliases expanded; use fewer aliases"));
         }
     }
     Ok(())
@@ -83,17 +83,17 @@ mod tests {
             format!("a0: &a0 [1234567]\n{}", pairs.collect::<String>())
         };
         let keys = |count: usize| (0..count).map(|key| format!("k{key}: 1\n")).collect::<String>();
-        for (text, says) in [
-            (format!("a: {}", "[".repeat(100_000)), "lists and maps are nested more than 64 deep"),
-            ("{a: ".repeat(65), "lists and maps are nested more than 64 deep"),
-            ("- ".repeat(65), "lists and maps are nested more than 64 deep"),
-            (doubled(30), "with its aliases written out it is longer than 4 MiB"),
-            (keys(1001), "a map has more than 1000 keys"),
-            ("%TAG !a! b\n".repeat(17), "more than 16 lines begin with %"),
-            ("[1,".repeat(2 << 20), "it is longer than 4 MiB"),
+        for (text, message) in [
+            (format!("a: {}", "[".repeat(100_000)), "lists and maps nested deeper than 64"),
+            ("{a: ".repeat(65), "lists and maps nested deeper than 64"),
+            ("- ".repeat(65), "lists and maps nested deeper than 64"),
+            (doubled(30), "file larger than 4 MiB with aliases expanded"),
+            (keys(1001), "map with more than 1000 keys"),
+            ("%TAG !a! b\n".repeat(17), "more than 16 directives"),
+            ("[1,".repeat(2 << 20), "file larger than 4 MiB"),
         ] {
             let error = check(&text).unwrap_err();
-            assert!(error.starts_with(says), "{error}");
+            assert!(error.starts_with(message), "{error}");
         }
         let text = "[1]".repeat(100_000);
         for fine in [&format!("a: {}1{}", "[".repeat(63), "]".repeat(63)), &doubled(15), &keys(1000), "a: [", &text] {

@@ -1,27 +1,27 @@
-//! What libyaml finds in a text, one thing after the other: serde's reader takes a whole document before it gives any.
+//! Events of libyaml, one at a time. serde's reader loads a whole document before it returns any.
 
 use std::ffi::CStr;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
-/// One thing in a text.
+/// Parsing event.
 pub enum Event {
-    /// A list begins.
+    /// Start of a list.
     List { anchor: Option<Vec<u8>> },
-    /// A map begins.
+    /// Start of a map.
     Map { anchor: Option<Vec<u8>> },
-    /// The innermost list or map ends.
+    /// End of the innermost list or map.
     End,
-    /// A value of so many bytes.
+    /// Scalar with its length in bytes.
     Scalar { anchor: Option<Vec<u8>>, bytes: u64 },
-    /// What the anchor stands at, once more.
+    /// Reference to an anchor.
     Alias(Vec<u8>),
-    /// The beginning or end of a document.
+    /// Start or end of a document.
     Between,
 }
 
-/// The things in a text up to its end, or to the first mistake, which is left to serde's reader.
+/// Events up to the end of a text, or to the first syntax error, which serde's reader reports.
 pub struct Events<'a> {
     parser: NonNull<unsafe_libyaml::yaml_parser_t>,
     text: PhantomData<&'a str>,
@@ -31,8 +31,8 @@ impl<'a> Events<'a> {
     pub fn of(text: &'a str) -> Option<Self> {
         let parser = NonNull::from(Box::leak(Box::new(MaybeUninit::<unsafe_libyaml::yaml_parser_t>::uninit()))).cast();
         let events = Self { parser, text: PhantomData };
-        // SAFETY: the parser points to itself, so it stays where it was allocated; it reads the text, which outlives it. If
-        // it cannot be initialized it is as if it were zeroed, which may be deleted.
+        // SAFETY: the parser contains pointers to itself, so its allocation never moves. It reads `text`, which
+        // outlives it. If initialization fails, the parser is zeroed, and deleting it is allowed.
         unsafe {
             let parser = events.parser.as_ptr();
             if unsafe_libyaml::yaml_parser_initialize(parser).fail {
@@ -50,8 +50,8 @@ impl Iterator for Events<'_> {
 
     fn next(&mut self) -> Option<Event> {
         let mut event = MaybeUninit::<unsafe_libyaml::yaml_event_t>::uninit();
-        // SAFETY: the parser is initialized. It fills in the event, zeroed where it finds none; of its data that part is
-        // read which its kind says is there, and it is deleted once.
+        // SAFETY: the parser is initialized. It writes the event, or zeros it on failure. Only the union member that
+        // the event's type selects is read, and the event is deleted once.
         unsafe {
             let event = event.as_mut_ptr();
             if unsafe_libyaml::yaml_parser_parse(self.parser.as_ptr(), event).fail {
@@ -79,16 +79,19 @@ impl Iterator for Events<'_> {
     }
 }
 
+/// Copies the name of an anchor.
+///
 /// # Safety
-/// The pointer is null, or to bytes that end with a zero.
+///
+/// `anchor` is null, or points to a zero-terminated string.
 unsafe fn name(anchor: *const u8) -> Option<Vec<u8>> {
-    // SAFETY: the caller has seen to it.
+    // SAFETY: guaranteed by the caller.
     (!anchor.is_null()).then(|| unsafe { CStr::from_ptr(anchor.cast()) }.to_bytes().to_vec())
 }
 
 impl Drop for Events<'_> {
     fn drop(&mut self) {
-        // SAFETY: made by `of`, deleted once; the memory is of a box of this type.
+        // SAFETY: created by `new`, deleted once; the memory was allocated as a box of this type.
         unsafe {
             unsafe_libyaml::yaml_parser_delete(self.parser.as_ptr());
             drop(Box::from_raw(self.parser.cast::<MaybeUninit<unsafe_libyaml::yaml_parser_t>>().as_ptr()));

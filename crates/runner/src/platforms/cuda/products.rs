@@ -1,4 +1,4 @@
-//! Products that no model of ours asks for: of f32 rounded to TF32, which some backends do unasked, and of e4m3 codes.
+//! Matmuls that only probes use: f32 rounded to TF32, which some backends do by default, and e4m3.
 
 use calorimeter_kernels::Dtype;
 use calorimeter_kernels::native::{
@@ -9,7 +9,7 @@ use calorimeter_timing::{Failure, Work};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A product of two different matrices.
+/// Matmul of two different matrices.
 pub struct Product {
     machine: Arc<Machine>,
     plan: Plan,
@@ -24,18 +24,18 @@ enum Plan {
 }
 
 impl Product {
-    /// Of f32 numbers.
+    /// Creates a matmul of f32 matrices in TF32.
     pub fn tf32(machine: &Arc<Machine>, form: Shape) -> Result<Self, NativeError> {
-        // Data of every magnitude's mantissa: zeros would let the clock rise.
+        // Pseudo-random mantissas: zeros would reduce power and raise the clock.
         let number = |i| (scrambled(i) as f32 / 16_777_216.0 - 0.5).to_le_bytes();
         let plan = Plan::Tf32(Linear::with_tf32(machine, sizes(form))?);
         Self::of(machine, plan, form, number, Dtype::F32)
     }
 
-    /// Of codes, summed as fast as the device can.
+    /// Creates a matmul of e4m3 matrices with fast accumulation.
     pub fn e4m3(machine: &Arc<Machine>, form: Shape) -> Result<Self, NativeError> {
         let output = Dtype::Bf16;
-        // Of either sign, between 2⁻⁴ and 2.
+        // Values of both signs between 2⁻⁴ and 2.
         let code = |i| [(scrambled(i) >> 16 & 0x80) as u8 | (0x18 + (scrambled(i) >> 8) % 0x28) as u8];
         let plan = Float8Linear::new(machine, sizes(form), Float8Output::Plain(output), Float8Sums::Fast)?;
         Self::of(machine, Plan::E4m3(plan), form, code, output)
@@ -50,7 +50,7 @@ impl Product {
     ) -> Result<Self, NativeError> {
         let [m, k, n] = form.dims();
         let numbers = |range: Range<usize>| range.flat_map(&number).collect::<Vec<u8>>();
-        // The second matrix goes on where the first ends.
+        // The second matrix continues the sequence of the first.
         let (x, w) = (machine.upload(&numbers(0..m * k))?, machine.upload(&numbers(m * k..m * k + n * k))?);
         Ok(Self { machine: machine.clone(), plan, x, w, y: machine.allocate(m * n * output.width())? })
     }
@@ -61,7 +61,7 @@ fn sizes(form: Shape) -> LinearShape {
     LinearShape { m, k, n }
 }
 
-/// 24 bits.
+/// Multiplicative hash with 24 bits.
 fn scrambled(i: usize) -> u32 {
     (i as u32).wrapping_mul(2_654_435_761) >> 8
 }

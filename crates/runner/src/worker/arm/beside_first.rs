@@ -1,4 +1,5 @@
-//! Outputs of programs that are not ours: there is no reference, so each is compared with what the first program left.
+//! Checks for the outputs of foreign programs. There is no reference, so that each is compared with the output of the
+//! first program.
 
 use crate::worker::operands::Operands;
 use calorimeter_case::Record;
@@ -6,17 +7,17 @@ use calorimeter_zoo::Output;
 use calorimeter_zoo::foreign::ForeignProblem;
 use calorimeter_zoo::gate::Mismatch;
 
-/// Said of a process.
-const EXIT_STATUS: &str = "its output was not judged: of a command only the exit status is known";
-/// Said where no buffer is written.
-const NOTHING_WRITTEN: &str = "its output was not judged: none of its arguments is written";
-/// Said of one program alone.
-const ALONE: &str = "its output was not judged: there is no other program to compare it with";
-/// Said of the first of several.
-const FIRST: &str = "its output was not judged: those of the others are compared with it";
+/// Warning for a command.
+const EXIT_STATUS: &str = "output not checked: a command reports only its exit status";
+/// Warning for a program that writes no buffer.
+const NOTHING_WRITTEN: &str = "output not checked: none of its arguments is written";
+/// Warning for a single program.
+const ALONE: &str = "output not checked: a single program cannot be compared";
+/// Warning for the first of several programs.
+const FIRST: &str = "output not checked: the other programs are compared with it";
 
-/// Compares outputs with the first program's, or remembers them as that; answers the relative error. In any case every
-/// number must have been written, and be finite.
+/// Compares outputs with those of the first program, or stores them if this is the first; returns the relative error.
+/// Every element must have been written and be finite.
 pub fn judge(
     problem: &ForeignProblem,
     outputs: &[Output],
@@ -32,7 +33,7 @@ pub fn judge(
     if first == Some(record.case.implementation) {
         warn_once(record, if problem.foreign.subjects.len() == 1 { ALONE } else { FIRST });
         let own = problem.references(outputs);
-        // Its later outputs must be its first ones.
+        // Later outputs of the first program must equal its first outputs.
         let known = operands.first.as_deref().unwrap_or(&own);
         let judged = problem.judge(outputs, known)?;
         operands.first.get_or_insert(own);
@@ -42,7 +43,7 @@ pub fn judge(
         Some(references) => Ok(problem.judge(outputs, references)?.rel_l2),
         None => {
             let name = first.map(|first| first.to_string()).unwrap_or_default();
-            warn_once(record, &format!("its output was not judged: {name} left none to compare it with"));
+            warn_once(record, &format!("output not checked: {name} has no output to compare with"));
             Ok(problem.judge(outputs, &problem.references(outputs))?.rel_l2)
         }
     }

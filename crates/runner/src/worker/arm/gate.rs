@@ -1,4 +1,4 @@
-//! Whether what was computed is right, and how far it is from the unquantized model.
+//! Gate: compares outputs with references, and measures the accuracy relative to the unquantized model.
 
 use super::beside_first;
 use super::open::open;
@@ -18,33 +18,34 @@ use calorimeter_zoo::{Output, Reference, Seen, Task, Workload, ZooError, gate};
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-/// Runs a case on the gate's data in a workload of its own, which is closed again; answers the record so far.
-pub fn try_out(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Record, Box<Record>> {
+/// Checks a case on the gate inputs in a separate workload, which is closed afterwards; returns the record so far.
+pub fn try_out(assigned: &AssignedCase, group: &mut Scene<'_>) -> Result<Record, Box<Record>> {
     let case = &assigned.case;
-    // Of others, what is right is known of the data alone that the first program computed with; what has passed was right on the
-    // gate's data in this very process.
-    if matches!(scene.operands.task, Task::Foreign(_)) || scene.operands.passed.contains(&case.id) {
+    // Foreign programs have references only for the timed inputs. A case that passed before was already checked on the
+    // gate inputs in this process.
+    if matches!(group.operands.task, Task::Foreign(_)) || group.operands.passed.contains(&case.id) {
         return Ok(Record::new(case.clone(), Status::Ok));
     }
-    let mut opened = open(assigned, Content::Gate, scene)?;
+    let mut opened = open(assigned, Content::Gate, group)?;
     let mut record = Record::new(case.clone(), Status::Ok);
-    let left = prime(assigned, &mut opened, &mut record, Content::Gate, scene).map_err(|error| refused(case, error))?;
+    let output =
+        prime(assigned, &mut opened, &mut record, Content::Gate, group).map_err(|error| refused(case, error))?;
     let OpenWorkload { workload, treatment, .. } = opened;
-    scene.listener.touch(&case.id, Stage::Judge);
+    group.listener.touch(&case.id, Stage::Judge);
     let judged = Judging { workload: &*workload, treatment: &treatment, content: Content::Gate, whose: String::new() };
-    judged.compare(&left, &mut record, scene.operands).map_err(|error| refused(case, error))?;
+    judged.compare(&output, &mut record, group.operands).map_err(|error| refused(case, error))?;
     Ok(record)
 }
 
-/// Compares the outputs of the first pass with their references and fills in what follows from that.
-pub fn judge(open: &OpenWorkload, left: &Left, record: &mut Record, scene: &mut Scene<'_>) -> Result<(), ZooError> {
+/// Compares the outputs of the first pass with their references; fills in status, accuracy and weight size.
+pub fn judge(open: &OpenWorkload, output: &Left, record: &mut Record, group: &mut Scene<'_>) -> Result<(), ZooError> {
     let OpenWorkload { workload, treatment, .. } = open;
-    scene.listener.touch(&record.case.id, Stage::Judge);
-    let operands = &mut *scene.operands;
+    group.listener.touch(&record.case.id, Stage::Judge);
+    let operands = &mut *group.operands;
     let judging = Judging { workload: &**workload, treatment, content: Content::Timed, whose: String::new() };
-    let kernel_rel_l2 = judging.compare(left, record, operands)?;
+    let kernel_rel_l2 = judging.compare(output, record, operands)?;
     if let Some(yardstick) = operands.yardstick(&record.case)?
-        && let Some(sampled) = sampled(left, yardstick)
+        && let Some(sampled) = sampled(output, yardstick)
     {
         let scheme = gate::accuracy(&sampled, &yardstick.values);
         record.accuracy = Some(Box::new(Accuracy {
@@ -62,7 +63,7 @@ pub fn judge(open: &OpenWorkload, left: &Left, record: &mut Record, scene: &mut 
         baseline_weight_bytes,
         quantise_ns: workload.quantizing().map(|time| time.as_nanos() as u64),
     };
-    let timed = scene.assignment.timing.is_some();
+    let timed = group.assignment.timing.is_some();
     let semi_structured = treatment.sparsity == Some(Sparsity::SemiStructured);
     if record.is_ok() && timed && semi_structured && !workload.skips_zeros() {
         record.warn(TWO_OF_FOUR);
@@ -70,36 +71,37 @@ pub fn judge(open: &OpenWorkload, left: &Left, record: &mut Record, scene: &mut 
     Ok(())
 }
 
-/// The first output's numbers where a reference was computed, if they are all there: a program of others may leave less.
-fn sampled<'a>(left: &'a Left, reference: &Reference) -> Option<Cow<'a, [f64]>> {
-    match left {
+/// Elements of the first output at the reference's sample positions. `None` if some are missing, because a foreign
+/// program may write less.
+fn sampled<'a>(output: &'a Left, reference: &Reference) -> Option<Cow<'a, [f64]>> {
+    match output {
         Left::Whole(outputs) => {
             let output = outputs.first()?;
             let whole = output.values.len() == output.rows * output.cols;
             let holds = whole && reference.sample.is_within([output.rows, output.cols]);
             holds.then(|| output.sampled(&reference.sample).into())
         }
-        Left::Seen(seen) => {
-            let Seen { sampled, .. } = seen.first()?;
+        Left::Seen(digests) => {
+            let Seen { sampled, .. } = digests.first()?;
             (sampled.len() == reference.values.len()).then(|| sampled.into())
         }
     }
 }
 
-/// Passes on other buffer sets are compared before anything is timed for so long, and one at least.
+/// Time limit for checking other buffer sets before the measurement; at least one is checked.
 const BEFORE: Duration = Duration::from_millis(250);
 
-/// Compares the outputs of other buffer sets than the first, whose were found right. Those that there is no time for are
-/// compared after the last window, when each of them holds what a timed pass has left: they are answered.
+/// Compares the outputs of the buffer sets other than the first, whose outputs passed. Returns the sets that exceeded
+/// the time limit; they are checked after the last window, when each holds the output of a timed pass.
 pub fn judge_sets(
     open: &mut OpenWorkload,
-    left: Left,
+    output: Left,
     record: &mut Record,
-    scene: &mut Scene<'_>,
+    group: &mut Scene<'_>,
 ) -> Result<Unjudged, ZooError> {
     let OpenWorkload { workload, setup, .. } = open;
-    let operands = &mut *scene.operands;
-    let mut unjudged = Unjudged::others(setup.sets, left);
+    let operands = &mut *group.operands;
+    let mut unjudged = Unjudged::others(setup.sets, output);
     let mut sets = Sets { workload: &mut **workload, record, operands, unjudged: &mut unjudged };
     let start = Instant::now();
     for passes in 1..setup.sets {
@@ -114,18 +116,18 @@ pub fn judge_sets(
     Ok(unjudged)
 }
 
-/// Compares the outputs that the last passes have left, where they were not before, and that of one more pass of each
-/// measured case, on a buffer set that nobody chose.
-pub fn judge_again(arms: &mut [Arm], scene: &mut Scene<'_>) -> Result<(), Poisoned> {
-    if platforms::of(scene.operands.device).is_scripted() {
+/// Checks after the measurement: the last outputs of sets that are still pending, and one more pass of each case on a
+/// pseudo-random set.
+pub fn judge_again(arms: &mut [Arm], group: &mut Scene<'_>) -> Result<(), Poisoned> {
+    if platforms::of(group.operands.device).is_scripted() {
         return Ok(());
     }
     for Arm { job, record, unjudged, .. } in arms.iter_mut().filter(|arm| arm.record.is_ok()) {
         let (id, mut unjudged) = (record.case.id.clone(), std::mem::take(unjudged));
         let workload = job.0.as_mut();
-        scene.listener.touch(&id, Stage::Judge);
+        group.listener.touch(&id, Stage::Judge);
         let judged = guarded(&id, || -> Result<(), ZooError> {
-            let mut sets = Sets { workload, record, operands: &mut *scene.operands, unjudged: &mut unjudged };
+            let mut sets = Sets { workload, record, operands: &mut *group.operands, unjudged: &mut unjudged };
             sets.kept()?;
             sets.rest()?;
             if sets.record.is_ok() { sets.any() } else { Ok(()) }
@@ -142,7 +144,7 @@ pub fn judge_again(arms: &mut [Arm], scene: &mut Scene<'_>) -> Result<(), Poison
     Ok(())
 }
 
-/// The buffer sets of a case, of which the outputs of some are known to be right.
+/// Checks of a case's buffer sets.
 struct Sets<'a> {
     workload: &'a mut dyn Workload,
     record: &'a mut Record,
@@ -150,12 +152,12 @@ struct Sets<'a> {
     unjudged: &'a mut Unjudged,
 }
 
-/// What is said of an output that a timed pass has left, and of one of another pass.
+/// Labels of outputs in error messages: output by a timed pass, or by an additional one.
 const LEFT: &str = "of the last pass on";
 const AGAIN: &str = "after the last window, of";
 
 impl Sets<'_> {
-    /// What the last pass on each set has left, where it was not compared before.
+    /// Checks the output of the last pass on each pending set.
     fn kept(&mut self) -> Result<(), ZooError> {
         for set in std::mem::take(&mut self.unjudged.sets) {
             if self.workload.is_like_first(set)? == Some(true) {
@@ -169,7 +171,7 @@ impl Sets<'_> {
         Ok(())
     }
 
-    /// Sets that no pass has reached, or whose outputs are gone: one more round through all of them.
+    /// Checks sets that no pass reached, or whose outputs were overwritten, in one more round through all sets.
     fn rest(&mut self) -> Result<(), ZooError> {
         for _ in 0..self.count() {
             if self.unjudged.sets.is_empty() || !self.record.is_ok() {
@@ -184,16 +186,16 @@ impl Sets<'_> {
         Ok(())
     }
 
-    /// A set that nobody chose: what the last pass on it has left, and then one pass more.
+    /// Checks a pseudo-random set: its last output, and then one more pass.
     fn any(&mut self) -> Result<(), ZooError> {
-        // The digits of a measured time are as good as drawn.
-        let chance = self.record.time.windows.last().map_or(0, |window| window.nanos) % self.count();
-        if self.workload.is_like_first(chance as u32)? != Some(true)
-            && let Some(outputs) = self.workload.kept(chance as u32)?
+        // The digits of a measured time serve as random numbers.
+        let set = self.record.time.windows.last().map_or(0, |window| window.nanos) % self.count();
+        if self.workload.is_like_first(set as u32)? != Some(true)
+            && let Some(outputs) = self.workload.kept(set as u32)?
         {
-            self.compare(LEFT, chance as u32, outputs)?;
+            self.compare(LEFT, set as u32, outputs)?;
         }
-        for _ in 0..chance {
+        for _ in 0..set {
             self.workload.launch()?;
         }
         self.next(AGAIN)
@@ -203,7 +205,7 @@ impl Sets<'_> {
         self.record.execution.rotation.as_ref().map_or(1, |rotation| u64::from(rotation.sets).max(1))
     }
 
-    /// One pass on the next set. Its outputs are read where they have not the bits of those that are right.
+    /// Runs one pass on the next set. Its outputs are downloaded only if they differ bitwise from the reference set.
     fn next(&mut self, when: &str) -> Result<(), ZooError> {
         let set = self.workload.next_set();
         self.unjudged.sets.retain(|&other| other != set);
@@ -215,8 +217,8 @@ impl Sets<'_> {
         self.compare(when, set, outputs)
     }
 
-    /// Outputs that have the bits of those that are right are right. Others are compared with their references, and
-    /// everywhere with those that are right, if they are known. What was refused stays so.
+    /// Accepts outputs that equal the reference set bit for bit. Others are compared with the references and, if
+    /// available, element by element with the reference set. A failed record keeps its reason.
     fn compare(&mut self, when: &str, set: u32, outputs: Vec<Output>) -> Result<(), ZooError> {
         if !self.record.is_ok() {
             return Ok(());
@@ -229,11 +231,12 @@ impl Sets<'_> {
             return Ok(());
         }
         let outputs = operands.task.as_of_first_set(outputs, set);
-        let (treatment, whose) = (operands.treatment(&self.record.case)?, format!(" {when} buffer set {set}"));
-        let judging = Judging { workload: &*self.workload, treatment: &treatment, content: Content::Timed, whose };
-        let left = Left::Whole(outputs);
-        if judging.compare(&left, self.record, operands)?.is_some()
-            && let Left::Whole(outputs) = &left
+        let (treatment, label) = (operands.treatment(&self.record.case)?, format!(" {when} buffer set {set}"));
+        let judging =
+            Judging { workload: &*self.workload, treatment: &treatment, content: Content::Timed, whose: label };
+        let output = Left::Whole(outputs);
+        if judging.compare(&output, self.record, operands)?.is_some()
+            && let Left::Whole(outputs) = &output
             && !right.is_empty()
         {
             judging.compare_beside(outputs, right, self.record, operands);
@@ -242,7 +245,7 @@ impl Sets<'_> {
     }
 }
 
-/// Whose outputs are compared.
+/// Comparison of outputs with references, with a label for messages.
 struct Judging<'a> {
     workload: &'a dyn Workload,
     treatment: &'a Treatment,
@@ -251,17 +254,17 @@ struct Judging<'a> {
 }
 
 impl Judging<'_> {
-    /// Compares outputs with their references and writes down what is wrong; answers the relative error of what is not.
-    fn compare(&self, left: &Left, record: &mut Record, operands: &mut Operands) -> Result<Option<f64>, ZooError> {
+    /// Compares outputs with their references and records a mismatch; returns the relative error if they pass.
+    fn compare(&self, output: &Left, record: &mut Record, operands: &mut Operands) -> Result<Option<f64>, ZooError> {
         let (tf32, task) = (self.workload.may_use_tf32(), operands.task.clone());
-        if let (Task::Foreign(problem), Left::Whole(outputs)) = (&task, left) {
+        if let (Task::Foreign(problem), Left::Whole(outputs)) = (&task, output) {
             let judged = beside_first::judge(problem, outputs, self.workload.is_a_process(), record, operands);
             return Ok(judged.map_err(|mismatch| self.refuse(mismatch, record)).ok());
         }
         let references = operands.references(self.content, self.treatment)?;
-        let judged = match left {
+        let judged = match output {
             Left::Whole(outputs) => task.judge(self.treatment, outputs, references, tf32),
-            Left::Seen(seen) => task.judge(self.treatment, seen, references, tf32),
+            Left::Seen(digests) => task.judge(self.treatment, digests, references, tf32),
         };
         match judged {
             Ok(judged) => {
@@ -277,7 +280,7 @@ impl Judging<'_> {
         }
     }
 
-    /// Compares outputs with those of another set that are right, and writes down what is wrong.
+    /// Compares all elements with the outputs of another set, which passed, and records a mismatch.
     fn compare_beside(&self, outputs: &[Output], right: &[Output], record: &mut Record, operands: &Operands) {
         if let Err(mismatch) = operands.task.judge_beside(self.treatment, outputs, right, record.execution.tf32) {
             self.refuse(mismatch, record);
@@ -292,10 +295,10 @@ impl Judging<'_> {
     }
 }
 
-/// Said where f32 was asked for and tensor cores computed something coarser.
+/// Warning if f32 was requested and tensor cores computed with TF32.
 const TF32: &str =
     "f32 operands were rounded to TF32 (10-bit mantissas) for tensor cores: not comparable with full f32";
 
-/// Said where half of a weight is zero and all of it is multiplied; block sparsity leaves its zero blocks out.
+/// Warning if a 2:4 sparse weight is multiplied dense. Block sparsity is exempt, because it skips its zero blocks.
 const TWO_OF_FOUR: &str = "semi-sparse: the pruned weight is stored compressed and multiplied dense, \
      because its kernel does not use sparse tensor cores; the time is not that of sparsity";

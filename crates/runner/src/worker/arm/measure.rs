@@ -1,4 +1,4 @@
-//! Cases timed together, and what is told of their times.
+//! Interleaved measurement of cases, and the conversion of its results to records.
 
 use super::ranges::Range;
 use super::roofline;
@@ -16,27 +16,27 @@ use calorimeter_timing::{
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Launches over which the device's own counters are read, outside any window.
+/// Launches over which hardware counters are read, outside any window.
 const COUNTED: u32 = 3;
 
-/// Measures what is ready, together, and fills its records.
-pub fn measure(arms: &mut [Arm], options: &Options, scene: &mut Scene<'_>) -> Result<(), Poisoned> {
+/// Measures the arms interleaved, fills their records and compares them with the peaks.
+pub fn measure(arms: &mut [Arm], options: &Options, group: &mut Scene<'_>) -> Result<(), Poisoned> {
     let Some(first) = arms.first().map(|arm| arm.record.case.id.clone()) else { return Ok(()) };
-    scene.listener.touch(&first, Stage::Peaks);
-    let peaks = roofline::peaks(arms, &first, scene)?;
-    time(arms, options, scene)?;
-    roofline::hold(arms, peaks, scene)
+    group.listener.touch(&first, Stage::Peaks);
+    let peaks = roofline::peaks(arms, &first, group)?;
+    time(arms, options, group)?;
+    roofline::hold(arms, peaks, group)
 }
 
-/// The same without peaks.
-pub fn time(arms: &mut [Arm], options: &Options, scene: &mut Scene<'_>) -> Result<(), Poisoned> {
+/// Measures the arms without peaks.
+pub fn time(arms: &mut [Arm], options: &Options, group: &mut Scene<'_>) -> Result<(), Poisoned> {
     let cases: Vec<CaseId> = arms.iter().map(|arm| arm.record.case.id.clone()).collect();
     if cases.is_empty() {
         return Ok(());
     }
-    let (outcome, telemetry) = timed(arms, &cases, options, scene)?;
+    let (outcome, telemetry) = timed(arms, &cases, options, group)?;
     let clocks: Vec<Option<String>> = arms.iter().map(|arm| arm.record.execution.stopwatch.clone()).collect();
-    let platform = platforms::of(scene.operands.device);
+    let platform = platforms::of(group.operands.device);
     for (arm, outcome) in arms.iter_mut().zip(outcome) {
         let baseline = arm.assigned.against.as_ref().and_then(|id| cases.iter().position(|case| case == id));
         fill(arm, outcome, options.margin, telemetry.as_ref());
@@ -45,28 +45,28 @@ pub fn time(arms: &mut [Arm], options: &Options, scene: &mut Scene<'_>) -> Resul
         }
         arm.record.outcome.warnings.extend(arm.stopwatch.remark());
         count(arm, platform);
-        if let (Some(_), Some(Some(theirs)), Some(ours)) =
+        if let (Some(_), Some(Some(of_baseline)), Some(own)) =
             (&arm.record.speedup, baseline.map(|at| &clocks[at]), &arm.record.execution.stopwatch)
-            && theirs != ours
+            && of_baseline != own
         {
-            let warning = format!("the speed-up compares two clocks: {ours} here, {theirs} for the baseline");
+            let warning = format!("the speed-up compares two clocks: {own}, and {of_baseline} for the baseline");
             arm.record.warn(warning);
         }
     }
     Ok(())
 }
 
-/// No clock here is coarser: what looks like a longer step are long launches that differ.
+/// Maximum plausible resolution of a clock; larger values result from long launches of varying duration.
 const COARSEST_NS: u64 = 10_000;
 
 type Outcome = Vec<Result<Measurement, TimingError>>;
 
-/// The rounds themselves.
+/// Runs the measurement rounds.
 fn timed(
     arms: &mut [Arm],
     cases: &[CaseId],
     options: &Options,
-    scene: &mut Scene<'_>,
+    group: &mut Scene<'_>,
 ) -> Result<(Outcome, Option<Telemetry>), Poisoned> {
     let mut timed: Vec<timing::Arm<'_>> = Vec::with_capacity(arms.len());
     for arm in arms.iter_mut() {
@@ -79,10 +79,10 @@ fn timed(
             None => one,
         });
     }
-    let silence = scene.context.silence;
-    // A probe is short: no lead of its own load, which they would ask for.
-    let sensors = scene.context.sensors.as_mut().filter(|_| !scene.assignment.is_probe).map(Sensors::begin);
-    let listener = &mut *scene.listener;
+    let silence = group.context.silence;
+    // A probe is short: with sensors, it would start with a warm-up under its own load.
+    let sensors = group.context.sensors.as_mut().filter(|_| !group.assignment.is_probe).map(Sensors::begin);
+    let listener = &mut *group.listener;
     let range = Range::new(cases.to_vec());
     let mut watcher = Watcher { cases, silence, sensors, range, listener, last: 0, poison: None };
     let outcome = catch_unwind(AssertUnwindSafe(|| timing::measure(&mut timed, options, &mut watcher)));
@@ -96,9 +96,9 @@ fn timed(
     Ok((outcome, telemetry))
 }
 
-/// Reads the device's own counters over a few more launches.
+/// Reads the hardware counters over additional launches.
 fn count(arm: &mut Arm, platform: &dyn Platform) {
-    // They count what this process does.
+    // The counters cover only this process.
     if arm.job.0.is_a_process() {
         return;
     }
@@ -125,7 +125,7 @@ fn fill(arm: &mut Arm, outcome: Result<Measurement, TimingError>, margin: f64, t
     record.time.in_turns_ns = measured.in_turns.map(estimate).map(Box::new);
     state(record, &measured);
     record.time.converged = Some(measured.converged);
-    // While a launch is enqueued nothing of it is computed.
+    // Enqueuing a launch computes nothing, so that rates are undefined.
     if record.case.regime.clock() != Clock::Enqueuing {
         record.rates.tflops = record.case.flops.and_then(|flops| finite(flops as f64 / median / 1e3));
         record.rates.gbps = record.case.bytes.and_then(|bytes| finite(bytes as f64 / median));
@@ -134,7 +134,7 @@ fn fill(arm: &mut Arm, outcome: Result<Measurement, TimingError>, margin: f64, t
         record
             .outcome
             .warnings
-            .push("the speed-up wanders more slowly than could be measured: its interval may be too narrow".into());
+            .push("the speed-up drifts too slowly to be measured: its interval may be too narrow".into());
     }
     record.speedup = measured.comparison.zip(against).map(|(comparison, vs)| Speedup {
         vs,
@@ -174,12 +174,12 @@ fn fill(arm: &mut Arm, outcome: Result<Measurement, TimingError>, margin: f64, t
         record.outcome.warnings.push("the times still moved when the warm-up had to end".into());
     }
     if measured.spoilt > 0 {
-        let warning = format!("throttled: in {} rounds the device was held back by heat or power", measured.spoilt);
+        let warning = format!("throttled: power or temperature limited the device in {} rounds", measured.spoilt);
         record.outcome.warnings.push(warning);
     }
     if measured.discarded > 0 {
         let warning =
-            format!("{} windows were thrown away: kernels were compiled or tuned inside them", measured.discarded);
+            format!("{} windows were discarded: kernels were compiled or tuned during them", measured.discarded);
         record.outcome.warnings.push(warning);
     }
 }
@@ -188,7 +188,7 @@ fn estimate(time: timing::Estimate) -> Estimate {
     Estimate { median: time.median, lo: time.lo, hi: time.hi }
 }
 
-/// The windows, and at which clock they were taken.
+/// Fills in the windows with their clocks, gaps and throttling.
 fn state(record: &mut Record, measured: &Measurement) {
     let states = measured.states.iter().copied().map(Some).chain(std::iter::repeat(None));
     let window = |(window, state): (&timing::Window, Option<State>)| Window {
@@ -208,11 +208,11 @@ fn state(record: &mut Record, measured: &Measurement) {
     record.time.held_back = (!measured.states.is_empty()).then(|| held as f64 / measured.states.len() as f64);
 }
 
-/// A device that is busy for a smaller share of the time waits for the host.
+/// Minimum share of busy time; below it, the device waits for the host.
 const BUSY: f64 = 0.8;
 
-/// Whether the host, not the device, sets the pace of launches that follow one another. The slope of the host's clock is the
-/// longer of the two times and cannot be shorter than enqueuing takes.
+/// True if the host limits the rate of launches. The slope of a wall clock is the maximum of device and enqueue time,
+/// so that it cannot be shorter than the latter.
 fn launch_bound(overhead: Overhead, nanos: f64, enqueue: f64) -> bool {
     match overhead {
         Overhead::Inside => enqueue >= 0.8 * nanos,
@@ -220,7 +220,7 @@ fn launch_bound(overhead: Overhead, nanos: f64, enqueue: f64) -> bool {
     }
 }
 
-/// Passes on what the measurement does, and notices a poisoned process between two windows.
+/// Reports progress of the measurement and detects a poisoned process between windows.
 struct Watcher<'a> {
     cases: &'a [CaseId],
     silence: &'static Silence,

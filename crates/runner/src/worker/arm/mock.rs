@@ -1,4 +1,4 @@
-//! The scripted device: nothing is computed, and time comes from rules.
+//! Arms of the mock device: nothing is computed; times follow the rules.
 
 use super::state::{Arm, Job, Unjudged, refused};
 use crate::mock::{MockWorkload, Rule};
@@ -9,25 +9,25 @@ use calorimeter_case::{Record, Status};
 use calorimeter_timing::Stopwatch;
 use calorimeter_zoo::{Workload, ZooError};
 
-pub fn prepare(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Arm, Box<Record>> {
+pub fn prepare(assigned: &AssignedCase, group: &mut Scene<'_>) -> Result<Arm, Box<Record>> {
     let case = &assigned.case;
-    scene.listener.touch(&case.id, Stage::Open);
-    let arm = arm(assigned, scene).map_err(|error| refused(case, error))?;
-    if scene.assignment.timing.is_some() && arm.record.is_ok() { Ok(arm) } else { Err(Box::new(arm.record)) }
+    group.listener.touch(&case.id, Stage::Open);
+    let arm = arm(assigned, group).map_err(|error| refused(case, error))?;
+    if group.assignment.timing.is_some() && arm.record.is_ok() { Ok(arm) } else { Err(Box::new(arm.record)) }
 }
 
-fn arm(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Arm, ZooError> {
-    let (id, assignment) = (&assigned.case.id, scene.assignment);
+fn arm(assigned: &AssignedCase, group: &mut Scene<'_>) -> Result<Arm, ZooError> {
+    let (id, assignment) = (&assigned.case.id, group.assignment);
     let mut rule = Rule::of(&assignment.mock, id)?;
     if assignment.in_company {
         rule.nanos *= rule.in_company;
     }
-    let stopwatch = scene.operands.mock.beside(rule.script(id));
+    let stopwatch = group.operands.mock.beside(rule.script(id));
     let mut workload = MockWorkload::new(rule);
-    scene.listener.touch(id, Stage::Tune);
+    group.listener.touch(id, Stage::Tune);
     let output = workload.output()?;
     let mut record = Record::new(assigned.case.clone(), Status::Ok);
-    record.execution.autotune_level = scene.level(assigned.case.implementation);
+    record.execution.autotune_level = group.level(assigned.case.implementation);
     record.execution.stopwatch = assignment.timing.as_ref().map(|_| stopwatch.name().to_owned());
     if output.values[0].is_nan() {
         record.outcome.status = Status::Mismatch;

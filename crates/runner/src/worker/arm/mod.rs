@@ -1,4 +1,4 @@
-//! One way to compute a group's workload, on its way to a time: open, prime, gate, clock, and measured with the others.
+//! Life of a case in a worker: open, prime, gate, clock, interleaved measurement.
 
 mod beside_first;
 mod clock;
@@ -30,33 +30,33 @@ use calorimeter_zoo::backends::tuned_as;
 use state::refused;
 use tuning::Decisions;
 
-/// Brings a case to where it can be timed. What cannot be, or is not to be, is answered with its record.
-pub fn prepare(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Arm, Box<Record>> {
+/// Prepares a case for timing. Returns its record as an error if it failed or is not to be timed.
+pub fn prepare(assigned: &AssignedCase, group: &mut Scene<'_>) -> Result<Arm, Box<Record>> {
     let case = &assigned.case;
-    if platforms::of(scene.operands.device).is_scripted() {
-        return mock::prepare(assigned, scene);
+    if platforms::of(group.operands.device).is_scripted() {
+        return mock::prepare(assigned, group);
     }
-    if scene.assignment.is_probe {
-        return probe::prepare(assigned, scene);
+    if group.assignment.is_probe {
+        return probe::prepare(assigned, group);
     }
-    let decisions = scene.context.tuning.clone().map(Decisions::before);
-    let mut record = gate::try_out(assigned, scene)?;
-    let mut open = open::open(assigned, Content::Timed, scene)?;
-    let left =
-        prime::prime(assigned, &mut open, &mut record, Content::Timed, scene).map_err(|error| refused(case, error))?;
-    gate::judge(&open, &left, &mut record, scene).map_err(|error| refused(case, error))?;
-    if scene.assignment.timing.is_none() || !record.is_ok() {
+    let decisions = group.context.tuning.clone().map(Decisions::before);
+    let mut record = gate::try_out(assigned, group)?;
+    let mut open = open::open(assigned, Content::Timed, group)?;
+    let output =
+        prime::prime(assigned, &mut open, &mut record, Content::Timed, group).map_err(|error| refused(case, error))?;
+    gate::judge(&open, &output, &mut record, group).map_err(|error| refused(case, error))?;
+    if group.assignment.timing.is_none() || !record.is_ok() {
         return Err(Box::new(record));
     }
-    let unjudged = gate::judge_sets(&mut open, left, &mut record, scene).map_err(|error| refused(case, error))?;
+    let unjudged = gate::judge_sets(&mut open, output, &mut record, group).map_err(|error| refused(case, error))?;
     if !record.is_ok() {
         return Err(Box::new(record));
     }
     let decided = decisions.map(|decisions| {
-        let products = scene.operands.task.products().into_iter().map(|sides| sides.map(tuned_as));
+        let products = group.operands.task.products().into_iter().map(|sides| sides.map(tuned_as));
         decisions.after(case, &products.collect::<Vec<_>>(), case.implementation)
     });
     record.execution.autotune = decided.unwrap_or_default();
-    record.execution.autotune_level = scene.level(case.implementation);
-    clock::with_clock(assigned, open, record, unjudged, scene)
+    record.execution.autotune_level = group.level(case.implementation);
+    clock::with_clock(assigned, open, record, unjudged, group)
 }

@@ -1,10 +1,10 @@
-//! Ranges that NVIDIA's tools show: one for each stretch in which a case is launched.
+//! NVTX ranges for NVIDIA's profilers: one per stretch of launches of a case.
 
 use calorimeter_case::CaseId;
 #[cfg(feature = "cuda")]
 use calorimeter_timing::nvtx;
 
-/// The range of the case that is launched at this moment. Nothing but a look at a flag while no tool listens.
+/// NVTX range of the case that is currently launched. Without a profiler it costs one flag check.
 pub struct Range {
     ids: Vec<CaseId>,
     current: Option<usize>,
@@ -13,7 +13,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// No case yet.
+    /// Creates a range without a current case.
     pub fn new(ids: Vec<CaseId>) -> Self {
         Self {
             ids,
@@ -23,7 +23,7 @@ impl Range {
         }
     }
 
-    /// This case from now on.
+    /// Switches to a case.
     pub fn enter(&mut self, case: usize) {
         if self.current == Some(case) {
             return;
@@ -31,7 +31,7 @@ impl Range {
         self.current = Some(case);
         #[cfg(feature = "cuda")]
         {
-            // Ranges are stacked: the one before ends first.
+            // NVTX ranges nest: the previous one must end first.
             self.open = None;
             self.open = self.ids.get(case).map(|id| nvtx::Range::start(id));
         }

@@ -1,8 +1,8 @@
-//! A device's sensors while its cases are measured.
+//! Sensors of a device during the measurement of its cases.
 
 use crate::clock_notes;
+use crate::log_line::log_line;
 use crate::platforms;
-use crate::tell::tell;
 use crate::worker::protocol::DeviceFacts;
 use calorimeter_case::record::{Telemetry, TelemetrySample};
 use calorimeter_timing::telemetry::{Sample, Sampler, Source, Throttle, now};
@@ -10,23 +10,23 @@ use calorimeter_timing::{Phase, State};
 use calorimeter_zoo::Device;
 use std::time::Duration;
 
-/// The sensors of a worker's device, looked at in the background.
+/// Sensors of the worker's device, sampled in the background.
 pub struct Sensors {
     sampler: Option<Sampler>,
     policy: String,
-    /// Power when they began to look.
+    /// Power at the first sample.
     idle_power_w: Option<f64>,
 }
 
-/// Often enough to see a throttled round, seldom enough not to be seen in one.
+/// Sample period: short enough to detect a throttled round, long enough not to disturb it.
 const PERIOD: Duration = Duration::from_millis(100);
-/// What was seen longer ago says little of the end of a round: looking takes NVML about a millisecond.
+/// Maximum age of a sample at the end of a round. A new NVML sample takes about a millisecond.
 const FRESH: Duration = Duration::from_millis(20);
-/// More samples than this say no more.
+/// Maximum number of samples in a record.
 const MOST_SAMPLES: usize = 64;
 
 impl Sensors {
-    /// Begins to look. A device that should have sensors and has none says on standard error why.
+    /// Starts sampling. If sensors are unavailable, the reason is printed to standard error.
     pub fn of(device: Device, facts: &DeviceFacts) -> Self {
         let platform = platforms::of(device);
         match platform.sensors(device, facts) {
@@ -35,7 +35,7 @@ impl Sensors {
                 let policy = clock_notes::policy(Some(source.policy()), facts.locked_clock);
                 match Self::looking(source, PERIOD) {
                     Ok(sensors) => Self { policy, ..sensors },
-                    Err(error) => Self::none(&format!("no thread can be had that looks at the sensors: {error}")),
+                    Err(error) => Self::none(&format!("cannot start the sensor thread: {error}")),
                 }
             }
             Err(why) => Self::none(&why),
@@ -43,7 +43,7 @@ impl Sensors {
     }
 
     fn none(why: &str) -> Self {
-        tell!("no telemetry: {why}");
+        log_line!("no telemetry: {why}");
         Self { sampler: None, policy: String::new(), idle_power_w: None }
     }
 
@@ -54,52 +54,52 @@ impl Sensors {
         Ok(Self { sampler: Some(sampler), policy, idle_power_w })
     }
 
-    /// How clocks and power are set.
+    /// Clock and power settings.
     pub fn policy(&self) -> String {
         self.policy.clone()
     }
 
-    /// Watches one measurement.
+    /// Starts the observation of one measurement.
     pub fn begin(&mut self) -> Watch<'_> {
-        let begun = now();
+        let start = now();
         let (sampler, idle_power_w) = (self.sampler.as_ref(), self.idle_power_w);
         Watch {
             sampler,
             idle_power_w,
-            begun,
-            unseen: begun,
-            unstated: begun,
-            ended: begun,
+            begun: start,
+            unseen: start,
+            unstated: start,
+            ended: start,
             rounds: Vec::new(),
             energy: true,
         }
     }
 }
 
-/// The sensors during one measurement.
+/// Sensors during one measurement.
 pub struct Watch<'a> {
     sampler: Option<&'a Sampler>,
     idle_power_w: Option<f64>,
     begun: Duration,
-    /// Samples from this moment on have not been asked whether the device was held back.
+    /// Start of the samples that were not yet checked for throttling.
     unseen: Duration,
-    /// Samples from this moment on belong to no window yet.
+    /// Start of the samples that were not yet assigned to a window.
     unstated: Duration,
-    /// When the last round ended, kept or not.
+    /// End of the last round, accepted or discarded.
     ended: Duration,
-    /// When each round that was kept ended.
+    /// Ends of the accepted rounds.
     rounds: Vec<Duration>,
-    /// Whether the device counts its energy, as far as is known.
+    /// False once the device has no energy counter.
     energy: bool,
 }
 
 impl Watch<'_> {
-    /// The round that has ended is kept.
+    /// Accepts the round that has ended.
     pub fn round(&mut self) {
         self.rounds.push(self.ended);
     }
 
-    /// A round has ended: whether the device was held back since this was last asked.
+    /// Ends a round; returns true if the device was throttled since the previous call.
     pub fn spoilt(&mut self) -> bool {
         self.ended = now();
         let Some(sampler) = self.sampler else { return false };
@@ -107,15 +107,16 @@ impl Watch<'_> {
             sampler.sample();
         }
         let samples = sampler.since(self.unseen);
-        // Not the present: what the background is reading meanwhile is stamped when it is stored.
+        // The time of the last sample, not the current time: a concurrent background sample is stamped when it is
+        // stored.
         if let Some(last) = samples.last() {
             self.unseen = last.at + Duration::from_nanos(1);
         }
         samples.iter().flat_map(|sample| &sample.throttle).any(|throttle| throttle.spoils())
     }
 
-    /// The clock at the end of a window, and what held it back in it. Looking leaves the device idle for a moment: where an
-    /// arm is to show the pace that it keeps up alone, the background's last look must do.
+    /// Returns the clock at the end of a window, and whether the device was throttled in it. A new sample leaves the
+    /// device idle briefly, so that isolated measurements use the last background sample.
     pub fn state(&mut self, phase: Phase) -> Option<State> {
         let sampler = self.sampler?;
         if phase == Phase::Measure && now().saturating_sub(sampler.latest().at) > FRESH {
@@ -128,18 +129,18 @@ impl Watch<'_> {
         Some(State { clock_mhz: latest.clock_mhz, held_back })
     }
 
-    /// Energy used so far.
+    /// Energy used so far in joules.
     pub fn joules(&mut self) -> Option<f64> {
         let joules = self.energy.then(|| self.sampler?.joules()).flatten();
-        // One that has no counter is not asked again.
+        // A device without a counter is not queried again.
         self.energy = joules.is_some();
         joules
     }
 
-    /// What was seen, each sample with the round after which it was taken.
+    /// Returns the samples, each with its round number.
     pub fn end(self) -> Option<Telemetry> {
         let sampler = self.sampler?;
-        let told = |sample: &Sample| TelemetrySample {
+        let convert = |sample: &Sample| TelemetrySample {
             round: self.rounds.partition_point(|&ended| ended <= sample.at) as u32,
             clock_mhz: sample.clock_mhz,
             memory_clock_mhz: sample.memory_clock_mhz,
@@ -147,22 +148,22 @@ impl Watch<'_> {
             temperature_c: sample.temperature_c,
             throttle: sample.throttle.iter().map(ToString::to_string).collect(),
         };
-        let samples = thinned(&sampler.since(self.begun)).iter().map(told).collect();
+        let samples = thinned(&sampler.since(self.begun)).iter().map(convert).collect();
         let (source, idle_power_w) = (sampler.name().into(), self.idle_power_w);
         Some(Telemetry { source, samples, idle_power_w, ..Telemetry::default() })
     }
 }
 
-/// Some of the samples, evenly, each with what held the device back until the next.
+/// Selects samples evenly; each includes the throttle reasons up to the next one.
 fn thinned(samples: &[Sample]) -> Vec<Sample> {
     let step = samples.len().div_ceil(MOST_SAMPLES).max(1);
-    let kept = samples.chunks(step).map(|together| {
-        let mut throttle: Vec<Throttle> = together.iter().flat_map(|sample| &sample.throttle).copied().collect();
+    let thinned = samples.chunks(step).map(|chunk| {
+        let mut throttle: Vec<Throttle> = chunk.iter().flat_map(|sample| &sample.throttle).copied().collect();
         throttle.sort_unstable();
         throttle.dedup();
-        Sample { throttle, ..together[0].clone() }
+        Sample { throttle, ..chunk[0].clone() }
     });
-    kept.collect()
+    thinned.collect()
 }
 
 #[cfg(test)]
@@ -172,7 +173,7 @@ mod tests {
 
     const NEVER: Duration = Duration::from_secs(3600);
 
-    /// Is too hot in one of its samples.
+    /// Source that reports thermal throttling in one sample.
     struct Hot {
         taken: u32,
         hot: u32,
@@ -214,9 +215,10 @@ mod tests {
         }
         assert_eq!(spoilt, [false, true, false]);
         let telemetry = watch.end().unwrap();
-        assert_eq!(telemetry.idle_power_w, Some(70.0), "the first look of all");
-        let seen: Vec<_> = telemetry.samples.iter().map(|sample| (sample.round, sample.clock_mhz.unwrap())).collect();
-        assert_eq!(seen, [(1, 2), (2, 3), (3, 4)]);
+        assert_eq!(telemetry.idle_power_w, Some(70.0), "the first sample");
+        let samples: Vec<_> =
+            telemetry.samples.iter().map(|sample| (sample.round, sample.clock_mhz.unwrap())).collect();
+        assert_eq!(samples, [(1, 2), (2, 3), (3, 4)]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What is known of a case on its way to a time.
+//! State of a case between assignment and measurement.
 
 use crate::peaks::ProductKind;
 use crate::worker::protocol::AssignedCase;
@@ -7,35 +7,35 @@ use calorimeter_recipes::Treatment;
 use calorimeter_timing::{Failure, Stopwatch, Work};
 use calorimeter_zoo::{Output, Seen, Setup, Workload, ZooError};
 
-/// A case that is ready to be timed.
+/// Case that is ready to be timed.
 pub struct Arm {
-    /// What is launched.
+    /// Workload to launch.
     pub job: Job,
-    /// What its times are read from.
+    /// Stopwatch of its times.
     pub stopwatch: Box<dyn Stopwatch>,
-    /// What is known of it so far.
+    /// Record so far.
     pub record: Record,
-    /// What was asked for: the case, what it is compared with, and what another worker saw of its kernels.
+    /// Assignment: the case, its baseline, and kernels traced by another worker.
     pub assigned: AssignedCase,
-    /// The kinds of number that its products may be computed in.
+    /// GEMM kinds in which its matmuls may be computed.
     pub kinds: Vec<ProductKind>,
-    /// The share of the operations that is done: blocks of zeros are left out.
+    /// Share of the operations that are executed; block sparsity skips zero blocks.
     pub share: f64,
-    /// What the gate has not compared yet.
+    /// Outputs that the gate has not compared yet.
     pub unjudged: Unjudged,
 }
 
-/// A workload as the timing crate takes it.
+/// Adapter of a workload for the timing crate.
 pub struct Job(pub Box<dyn Workload>);
 
 impl Job {
-    /// Gives back what the workload holds; it cannot be launched any more.
+    /// Frees the workload; later launches fail.
     pub fn close(&mut self) {
         self.0 = Box::new(Closed);
     }
 }
 
-/// What is left of a workload that was closed.
+/// Replacement of a workload that was closed.
 struct Closed;
 
 impl Workload for Closed {
@@ -66,26 +66,26 @@ impl Work for Job {
     }
 }
 
-/// What was compared with a time that cannot be was not compared.
+/// Removes speed-ups whose baseline was refused.
 pub fn drop_comparisons_with_refused(arms: &mut [Arm]) {
     let refused: Vec<CaseId> =
         arms.iter().filter(|arm| !arm.record.is_ok()).map(|arm| arm.record.case.id.clone()).collect();
     for Arm { record, .. } in arms {
         if record.speedup.as_ref().is_some_and(|speedup| refused.contains(&speedup.vs)) {
             record.speedup = None;
-            record.warn("it has no speed-up: the time of its baseline was refused");
+            record.warn("no speed-up: the time of the baseline was refused");
         }
     }
 }
 
-/// A case's workload, open, with how it was opened.
+/// Open workload of a case and its setup.
 pub struct OpenWorkload {
     pub workload: Box<dyn Workload>,
     pub setup: Setup,
     pub treatment: Treatment,
 }
 
-/// A case that is probed, and its workload between one time and the next.
+/// Case of the interference probe; its workload stays open between measurements.
 pub struct Probed {
     pub case: CaseId,
     pub setup: Setup,
@@ -94,30 +94,30 @@ pub struct Probed {
 }
 
 impl Probed {
-    /// Leaves it open.
+    /// Stores the open workload.
     pub fn keep(&mut self, Job(workload): Job) {
         self.workload = Some(workload);
     }
 }
 
-/// What a case's first pass left: all of it, or what was seen of it where it stays.
+/// Output of the first pass: downloaded, or reduced to a digest on the device.
 pub enum Left {
     Whole(Vec<Output>),
     Seen(Vec<Seen>),
 }
 
-/// Buffer sets whose outputs are still to be compared, with those of the first, which are right.
+/// Buffer sets that are not checked yet, and the outputs to compare them with.
 #[derive(Default)]
 pub struct Unjudged {
     pub sets: Vec<u32>,
-    /// Where they were read.
+    /// Outputs of the first set, which passed; `None` until they are downloaded.
     pub right: Option<Vec<Output>>,
 }
 
 impl Unjudged {
-    /// All sets but the first, which left what is right.
-    pub fn others(sets: u32, left: Left) -> Self {
-        let right = match left {
+    /// All sets except the first, whose outputs passed.
+    pub fn others(sets: u32, output: Left) -> Self {
+        let right = match output {
             Left::Whole(outputs) => Some(outputs),
             Left::Seen(_) => None,
         };
@@ -125,7 +125,7 @@ impl Unjudged {
     }
 }
 
-/// The record of a case that could not be brought so far.
+/// Record of a case that failed before it could be timed.
 pub fn refused(case: &Case, error: ZooError) -> Box<Record> {
     let (status, reason) = match error {
         ZooError::Unsupported(why) => (Status::Unsupported, why),

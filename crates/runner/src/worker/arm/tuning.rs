@@ -1,4 +1,4 @@
-//! What the autotuner decided, read from the files in which it keeps its decisions.
+//! Decisions of the autotuner, read from its cache files.
 
 use crate::cache;
 use calorimeter_case::Case;
@@ -9,27 +9,27 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// The decisions behind a case, in words: each with the candidate that was fastest.
+/// Autotune decisions of a case as text, each with the fastest candidate.
 ///
-/// Those for its matrix products are found by their sizes. Others are known from when they were made: what was new after
-/// the case had been primed, in this run or an earlier one, is kept under its name.
+/// Decisions for matmuls are found by size. Others are attributed by time: entries that appear while a case is primed
+/// are stored under its name and reused in later runs.
 pub struct Decisions {
     folder: PathBuf,
-    /// Where each file ended before.
+    /// Length of each file before priming.
     ends: HashMap<PathBuf, u64>,
 }
 
-/// Decisions by case, beside the tuner's own files.
+/// Decisions by case; stored next to the tuner's own files.
 const KEPT: &str = "decisions.json";
 
 impl Decisions {
-    /// Remembers what is known before a case is primed.
+    /// Records the lengths of the tuner's files before a case is primed.
     pub fn before(folder: PathBuf) -> Self {
         let end = |file: PathBuf| fs::metadata(&file).ok().map(|about| (file, about.len()));
         Self { ends: logs(&folder).filter_map(end).collect(), folder }
     }
 
-    /// What is known of the case after it was.
+    /// Returns the decisions of a case after it was primed.
     pub fn after(self, case: &Case, products: &[[u64; 3]], implementation: Implementation) -> Vec<String> {
         if matches!(implementation, Implementation::Native) {
             return Vec::new();
@@ -40,31 +40,31 @@ impl Decisions {
             each_line(&file, known, |line| new.extend(decision(line, &subject(&file))));
         }
         let path = self.folder.join(KEPT);
-        let mut kept: BTreeMap<String, Vec<String>> = cache::read(&path).ok().flatten().unwrap_or_default();
+        let mut by_case: BTreeMap<String, Vec<String>> = cache::read(&path).ok().flatten().unwrap_or_default();
         let Case { workload, recipe, element, shape, .. } = case;
         let name = format!("{workload}/{recipe}/{implementation}/{element}/{shape}");
         if !new.is_empty() {
-            let known = kept.entry(name.clone()).or_default();
+            let known = by_case.entry(name.clone()).or_default();
             known.extend(new);
             known.sort();
             known.dedup();
-            cache::keep(&path, &kept);
+            cache::keep(&path, &by_case);
         }
-        let mut decisions = kept.remove(&name).unwrap_or_default();
+        let mut decisions = by_case.remove(&name).unwrap_or_default();
         decisions.extend(self.of_products(products, implementation));
         decisions.sort();
         decisions.dedup();
         decisions
     }
 
-    /// The decisions for products of so many rows, output columns and depth.
+    /// Returns the decisions for matmuls of the given m, n and k.
     fn of_products(&self, products: &[[u64; 3]], implementation: Implementation) -> Vec<String> {
         let kind = match implementation {
             Implementation::Eager => "kernel-matmul",
             Implementation::Fused => "matmul",
             Implementation::Cube | Implementation::Native | Implementation::Other(_) => return Vec::new(),
         };
-        // A line is long and most are about other products: what cannot be about these is not parsed.
+        // Lines are long and most concern other sizes: a substring search avoids parsing them.
         let hints: Vec<String> = products.iter().map(|[m, _, _]| format!("\"m\":{m},")).collect();
         let mut decisions = Vec::new();
         if hints.is_empty() {
@@ -82,15 +82,15 @@ impl Decisions {
     }
 }
 
-/// The tuner's files below a folder.
+/// The tuner's log files below a folder.
 fn logs(folder: &Path) -> impl Iterator<Item = PathBuf> {
     files(folder).into_iter().filter(|file| file.extension().is_some_and(|end| end == "log"))
 }
 
-/// The most that is read of such a file: the tuner puts what it decided last at its end.
+/// Maximum number of bytes read from the end of a file; the tuner appends recent decisions.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// The lines of a file from a position on, one at a time. One that cannot be read says nothing.
+/// Calls `take` for each line from a position on. Unreadable lines and files are skipped.
 fn each_line(file: &Path, from: u64, mut take: impl FnMut(&str)) {
     let opened = || {
         let mut file = File::open(file)?;
@@ -106,7 +106,7 @@ fn each_line(file: &Path, from: u64, mut take: impl FnMut(&str)) {
     }
 }
 
-/// What such a file is about, from its name.
+/// Operation that a log file is about, from its name.
 fn subject(file: &Path) -> String {
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     name.trim_end_matches(".json.log").trim_start_matches("burn_cubecl").trim_start_matches(['-', '_']).to_owned()
@@ -118,13 +118,13 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// The definition of a product, which fused operations wrap.
+/// Definition of a matmul; keys of fused operations wrap it.
 fn product(key: &Value) -> Option<&Value> {
     let key = if key["matmul_key"].is_object() { &key["matmul_key"] } else { key };
     key.get("definition").filter(|definition| definition["m"].is_u64())
 }
 
-/// Rows, output columns and depth of the product that a line is about.
+/// Sizes m, n and k of the matmul that a line is about.
 fn sides(line: &str) -> Option<[u64; 3]> {
     let entry: Value = serde_json::from_str(line).ok()?;
     let definition = product(&entry["key"]["key"])?;
@@ -132,7 +132,7 @@ fn sides(line: &str) -> Option<[u64; 3]> {
     Some([m?, n?, k?])
 }
 
-/// One line of such a file in words.
+/// Converts one line of a log to text.
 fn decision(line: &str, subject: &str) -> Option<String> {
     let entry: Value = serde_json::from_str(line).ok()?;
     let value = &entry["value"];
@@ -156,7 +156,7 @@ fn decision(line: &str, subject: &str) -> Option<String> {
     Some(format!("{problem}: {}", outcome["name"].as_str()?))
 }
 
-/// The numbers of a key with their names.
+/// Collects the numbers of a key with their names.
 fn flatten(key: &Value, name: &str, numbers: &mut Vec<String>) {
     match key {
         Value::Number(number) => numbers.push(format!("{name}{number}")),

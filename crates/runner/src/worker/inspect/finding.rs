@@ -1,39 +1,39 @@
-//! What inspections find, and the one place where it becomes a part of a record.
+//! Results of inspections, and their conversion to parts of a record.
 
 use calorimeter_case::record::{Footprint, FusionState, LaunchTimes, Profile};
 use calorimeter_case::{CaseId, Record};
 
-/// What an inspection says of a case.
+/// Result of an inspection for one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
-    /// Which.
+    /// Id of the case.
     pub case: CaseId,
-    /// What was found, if anything was.
+    /// Facet, if one was found.
     pub facet: Option<Facet>,
-    /// What a reader should know.
+    /// Warnings for the reader of the record.
     pub warnings: Vec<String>,
 }
 
-/// What one inspection adds to records; no other adds the same.
+/// Facet that one inspection adds to a record; each inspection has its own.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Facet {
-    /// Times of single launches.
+    /// Nanoseconds of single launches.
     Launches(Vec<u64>),
-    /// Their percentiles.
+    /// Percentiles of single launches.
     Percentiles(LaunchTimes),
-    /// What a trace shows.
+    /// Trace with its kernel table.
     Trace(Profile),
-    /// What went to and from memory.
+    /// Bytes read from and written to memory.
     #[cfg(feature = "cuda")]
     Traffic(calorimeter_case::record::Traffic),
-    /// Whether it was fused.
+    /// Fused or not.
     Fusion(FusionState),
-    /// The memory that it takes.
+    /// Memory usage.
     Footprint(Footprint),
 }
 
 impl Finding {
-    /// Writes it into the record of its case.
+    /// Writes the finding into the record of its case.
     pub fn enter(self, record: &mut Record) {
         record.outcome.warnings.extend(self.warnings);
         match self.facet {

@@ -1,4 +1,4 @@
-//! Whether what should be fused was: fewer kernels ran than in the case that it is compared with.
+//! Fusion check: a fused case must run fewer kernels than its baseline.
 
 use super::finding::{Facet, Finding};
 use super::inspection::{Inspection, Subject};
@@ -10,7 +10,7 @@ use calorimeter_case::{Case, CaseId, Implementation};
 use calorimeter_timing::Failure;
 use std::collections::HashMap;
 
-/// Tells it where the kernels of both were counted, and where what should be unfused was not.
+/// Determines the fusion state where both kernel counts are known, and warns if the baseline is not unfused.
 pub struct Telling;
 
 impl Inspection for Telling {
@@ -24,14 +24,14 @@ impl Inspection for Telling {
         if let Some(own) = record.execution.kernel_launches.filter(|&own| own < steps as f64)
             && record.case.implementation == Implementation::Eager
         {
-            let remark = format!("{own} kernels ran where {steps} steps should each be one: this side is not unfused");
+            let remark = format!("{own} kernels ran for {steps} steps: the eager case is not unfused");
             subject.remarks.push(remark);
         }
         Ok(None)
     }
 
     fn lacking(&self) -> &'static str {
-        "whether it is fused is not known"
+        "fusion state unknown"
     }
 
     fn compare(&self, arms: &[Arm], _: &Assignment) -> Vec<Finding> {

@@ -1,4 +1,4 @@
-//! What an inspection is.
+//! Trait of all inspections.
 
 use super::finding::{Facet, Finding};
 use crate::worker::arm::{Arm, Job};
@@ -8,48 +8,48 @@ use crate::worker::scene::Scene;
 use calorimeter_case::{Case, Record};
 use calorimeter_timing::{Failure, Stopwatch};
 
-/// A look at measured cases, which finds one facet of each one's record. None sees what another found, so that their order
-/// does not matter.
+/// Inspection of measured cases, which produces one facet per record. Inspections are independent of each other, so
+/// that their order does not matter.
 pub trait Inspection {
-    /// Whether a case asks for it.
+    /// True if the case requests the inspection.
     fn wanted(&self, case: &Case, assignment: &Assignment) -> bool;
 
-    /// What is shown meanwhile.
+    /// Stage that progress shows meanwhile.
     fn stage(&self) -> Stage {
         Stage::Profile
     }
 
-    /// Whether it opens cases anew, and no other workload may be open meanwhile.
+    /// True if the inspection opens cases again and requires that all other workloads are closed.
     fn alone(&self) -> bool {
         false
     }
 
-    /// Looks at a case.
-    fn look(&mut self, subject: &mut Subject<'_>, scene: &mut Scene<'_>) -> Result<Option<Facet>, Failure>;
+    /// Inspects a case.
+    fn look(&mut self, subject: &mut Subject<'_>, group: &mut Scene<'_>) -> Result<Option<Facet>, Failure>;
 
-    /// Gives back what it holds of a device, before other cases are timed.
+    /// Releases device resources before other cases are timed.
     fn pause(&mut self) {}
 
-    /// What a case lacks that could not be looked at: the beginning of a warning.
+    /// Beginning of the warning if the inspection of a case fails.
     fn lacking(&self) -> &'static str;
 
-    /// What follows for cases that are compared with each other, once all were looked at.
+    /// Findings from comparing cases with each other, after all were inspected.
     fn compare(&self, _: &[Arm], _: &Assignment) -> Vec<Finding> {
         Vec::new()
     }
 }
 
-/// A measured case as it is looked at: it is launched again, and what is known of it stands.
+/// Measured case under inspection. It is launched again; its record is read-only.
 pub struct Subject<'a> {
-    /// What is launched.
+    /// Workload to launch.
     pub job: &'a mut Job,
-    /// What its times are read from.
+    /// Stopwatch of its times.
     pub stopwatch: &'a mut dyn Stopwatch,
-    /// What is known of it.
+    /// Record of the measurement.
     pub record: &'a Record,
-    /// The kernels that another worker saw.
+    /// Kernels traced by another worker.
     pub kernels: Option<&'a SeenKernels>,
-    /// What a reader of what is found should know.
+    /// Remarks for the reader of the result.
     pub remarks: Vec<String>,
 }
 

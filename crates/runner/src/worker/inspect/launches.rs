@@ -1,5 +1,5 @@
-//! Single launches of the cases that another program's table is written for: in a window of many the slow ones are averaged
-//! away, and that table has their percentiles.
+//! Times of single launches for tables in the formats of other programs, which contain percentiles. Windows with many
+//! launches would average slow ones away.
 
 use super::finding::Facet;
 use super::inspection::{Inspection, Subject};
@@ -10,10 +10,10 @@ use crate::worker::scene::Scene;
 use calorimeter_case::Case;
 use calorimeter_timing::{Failure, Overhead, Stopwatch};
 
-/// What files of accelerator-microbenchmarks usually ask for; where they ask for more, it is the least number of windows.
+/// Default number of launches, as in accelerator-microbenchmarks; a larger minimum of windows overrides it.
 const USUAL: u32 = 100;
 
-/// Times launches one by one.
+/// Inspection that times single launches.
 pub struct SingleLaunches;
 
 impl Inspection for SingleLaunches {
@@ -25,10 +25,10 @@ impl Inspection for SingleLaunches {
         Stage::Measure
     }
 
-    fn look(&mut self, subject: &mut Subject<'_>, scene: &mut Scene<'_>) -> Result<Option<Facet>, Failure> {
-        let Some(timing) = &scene.assignment.timing else { return Ok(None) };
+    fn look(&mut self, subject: &mut Subject<'_>, group: &mut Scene<'_>) -> Result<Option<Facet>, Failure> {
+        let Some(timing) = &group.assignment.timing else { return Ok(None) };
         let count = timing.min_windows.max(USUAL);
-        let times = one_by_one(subject, count, timing, scene.context.silence, scene.listener)?;
+        let times = one_by_one(subject, count, timing, group.context.silence, group.listener)?;
         subject.remarks.extend(remark(subject.stopwatch));
         Ok(Some(Facet::Launches(times)))
     }
@@ -38,14 +38,14 @@ impl Inspection for SingleLaunches {
     }
 }
 
-/// What such a time means where it is not that of one launch alone.
+/// Explains a time that does not belong to a single launch.
 fn remark(stopwatch: &dyn Stopwatch) -> Option<String> {
     let (name, unit) = (stopwatch.name(), stopwatch.unit());
     if unit > 1 {
-        return Some(format!("iterations_ns are means of {unit} launches each: {name} times no fewer"));
+        return Some(format!("iterations_ns are means of {unit} launches each: {name} cannot time fewer"));
     }
     let waits = stopwatch.overhead() == Overhead::Inside;
-    waits.then(|| format!("iterations_ns hold the fixed cost of a window, which {name} takes off time_ns"))
+    waits.then(|| format!("iterations_ns include the fixed overhead of a window, which {name} subtracts from time_ns"))
 }
 
 #[cfg(test)]
@@ -70,10 +70,10 @@ mod tests {
     #[test]
     fn what_is_not_the_time_of_one_launch_alone_is_said() {
         let waits = remark(scripted(1000.0, 500.0).as_ref()).unwrap();
-        assert!(waits.contains("the fixed cost of a window, which mock takes off time_ns"), "{waits}");
+        assert!(waits.contains("the fixed overhead of a window, which mock subtracts from time_ns"), "{waits}");
         let eights = Eights(MockClock::new(Script { nanos: 1000.0, ..Script::default() }));
         let together = remark(&eights).unwrap();
-        assert_eq!(together, "iterations_ns are means of 8 launches each: eights times no fewer");
+        assert_eq!(together, "iterations_ns are means of 8 launches each: eights cannot time fewer");
         assert_eq!(remark(scripted(1000.0, 0.0).as_ref()), None);
     }
 }

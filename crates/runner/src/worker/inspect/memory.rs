@@ -1,5 +1,5 @@
-//! The memory of each measured case that asks for it: the case is opened anew, alone, and runs a few passes while
-//! everything that tells of memory is listened to.
+//! Memory inspection: the case is opened again without other workloads and runs a few passes, while all available
+//! sources of memory events are recorded.
 
 use super::finding::{Facet, Finding};
 use super::inspection::{Inspection, Subject};
@@ -19,27 +19,27 @@ use calorimeter_zoo::{Operand, Setup, Task, Workload, ZooError};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Passes that are followed one by one.
+/// Passes with a mark each.
 const PASSES: [&str; 3] = ["pass 1", "pass 2", "pass 3"];
-/// A pool is only asked now and then: passes go on until one is caught at its peak, for no longer than this.
+/// Time limit for catching the peak. The pool is only polled, so that passes repeat until a sample reaches the ceiling.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// The same where the peak is one figure among others, of hundreds of cases.
+/// Time limit if only the peak is requested, possibly for hundreds of cases.
 const LITTLE_PATIENCE: Duration = Duration::from_millis(50);
-/// Where snapshots and pages lie in the run's folder.
+/// Directory of snapshots and pages in the run's folder.
 const FOLDER: &str = "memory_profiler";
-/// The moments of the two snapshots.
+/// Marks of the two snapshots.
 const BEFORE: &str = "before inference";
 const AFTER: &str = "after inference";
-/// The end of the pass whose parts are told apart.
+/// Mark at the end of the pass that is divided into phases.
 const END: &str = "end";
 
-/// Follows the cases that ask for it.
+/// Inspection of memory usage.
 #[derive(Default)]
 pub struct Following {
     followed: Vec<Followed>,
 }
 
-/// A case that was followed; what it saves is known when all were.
+/// Inspected case. Its saving is computed after all cases were inspected.
 struct Followed {
     case: CaseId,
     timeline: Timeline,
@@ -56,21 +56,21 @@ impl Inspection for Following {
         true
     }
 
-    fn look(&mut self, subject: &mut Subject<'_>, scene: &mut Scene<'_>) -> Result<Option<Facet>, Failure> {
+    fn look(&mut self, subject: &mut Subject<'_>, group: &mut Scene<'_>) -> Result<Option<Facet>, Failure> {
         let record = subject.record;
-        if platforms::of(scene.operands.device).is_scripted() {
+        if platforms::of(group.operands.device).is_scripted() {
             return Err("the mock device has none".into());
         }
-        let timeline = timeline(record, scene)?;
-        let parts = if record.case.memory_profiler { parts(record, scene) } else { Ok(None) };
-        let untold = |why: Failure| subject.remarks.push(format!("its memory page does not show its phases: {why}"));
-        let parts = parts.map_err(untold).ok().flatten();
+        let timeline = timeline(record, group)?;
+        let parts = if record.case.memory_profiler { parts(record, group) } else { Ok(None) };
+        let no_phases = |why: Failure| subject.remarks.push(format!("the memory page does not show phases: {why}"));
+        let parts = parts.map_err(no_phases).ok().flatten();
         let peaks = timeline.peaks();
         let memory = Memory {
             peak_allocated: peaks.allocated,
             peak_active: peaks.active,
             peak_reserved: peaks.reserved,
-            peak_above_inputs: above_inputs(&scene.operands.task, record, &timeline),
+            peak_above_inputs: above_inputs(&group.operands.task, record, &timeline),
             bound: bound(peaks.bound),
             peak_at_most: timeline.ceiling.filter(|_| peaks.bound == Bound::AtLeast),
             ..Memory::default()
@@ -87,10 +87,10 @@ impl Inspection for Following {
         let Some(folder) = assignment.folder.as_deref() else { return Vec::new() };
         let finding = |Arm { record, assigned, .. }: &Arm| {
             let Followed { case, timeline: own, parts, memory } = self.of(&record.case.id)?;
-            // Figures of two sources are not the same quantity.
-            let told_by = |timeline: &Timeline| (timeline.source, timeline.pools.is_empty());
+            // Figures from different sources are not comparable.
+            let source = |timeline: &Timeline| (timeline.source, timeline.pools.is_empty());
             let baseline = assigned.against.as_ref().and_then(|id| Some((id, &self.of(id)?.timeline)));
-            let baseline = baseline.filter(|(_, other)| told_by(other) == told_by(own));
+            let baseline = baseline.filter(|(_, other)| source(other) == source(own));
             let saving = baseline.and_then(|(_, other)| saving(other, own));
             let memory = Memory {
                 saving: saving.map(|(ratio, _)| ratio),
@@ -103,12 +103,11 @@ impl Inspection for Following {
             };
             let mut warnings = Vec::new();
             let memory_profile = record.case.memory_profiler.then(|| {
-                let beside = baseline.map(|(id, other)| (label(id), other));
-                let beside: Vec<_> = beside.into_iter().chain([(label(case), own)]).collect();
+                let profiles = baseline.map(|(id, other)| (label(id), other));
+                let profiles: Vec<_> = profiles.into_iter().chain([(label(case), own)]).collect();
                 let parts = parts.as_ref().map(|parts| (format!("{}, phase by phase", label(case)), parts));
-                let written = write(folder, case, &beside, parts).map(|()| format!("{FOLDER}/{}", file_name(case)));
-                let failed =
-                    |error: Failure| warnings.push(format!("its memory profile could not be written: {error}"));
+                let written = write(folder, case, &profiles, parts).map(|()| format!("{}/{}", FOLDER, file_name(case)));
+                let failed = |error: Failure| warnings.push(format!("cannot write the memory profile: {error}"));
                 written.map_err(failed).ok()
             });
             let footprint = Footprint {
@@ -128,33 +127,32 @@ impl Following {
     }
 }
 
-/// How many times less memory a case takes at its peak than its baseline; the least that it may be, where a peak is not
-/// known but bounded.
+/// Ratio of the baseline's peak memory to that of the case; a lower bound if a peak is only bounded.
 fn saving(baseline: &Timeline, own: &Timeline) -> Option<(f64, Bound)> {
-    let (theirs, ours) = (baseline.peaks(), own.peaks());
-    let most = match ours.bound {
-        Bound::Exact => in_use(&ours)?,
+    let (baseline_peaks, peaks) = (baseline.peaks(), own.peaks());
+    let max = match peaks.bound {
+        Bound::Exact => in_use(&peaks)?,
         Bound::AtLeast => own.ceiling?,
         Bound::Unknown => return None,
     };
-    let bound = match (theirs.bound, ours.bound) {
+    let bound = match (baseline_peaks.bound, peaks.bound) {
         (Bound::Unknown, _) => return None,
         (Bound::Exact, Bound::Exact) => Bound::Exact,
         _ => Bound::AtLeast,
     };
-    let ratio = in_use(&theirs)? as f64 / most as f64;
+    let ratio = in_use(&baseline_peaks)? as f64 / max as f64;
     Some((ratio, bound)).filter(|(ratio, _)| ratio.is_finite() && *ratio > 0.0)
 }
 
-/// The peak of what tensors use; who has no pool takes just that of the device.
+/// Peak of memory used by tensors; the peak of the device if there is no pool.
 fn in_use(peaks: &Peaks) -> Option<u64> {
     peaks.allocated.or(peaks.active).or(peaks.reserved)
 }
 
-/// The peak of what tensors use beyond the inputs and weights.
+/// Peak of memory used by tensors, excluding inputs and weights.
 fn above_inputs(task: &Task, record: &Record, timeline: &Timeline) -> Option<u64> {
     let inputs = match record.case.implementation {
-        // It takes its outputs when it is opened: they are there before the first pass.
+        // Native workloads allocate their outputs when they are opened, before the first pass.
         Implementation::Native => input_bytes(task, record)?,
         _ => {
             let before = timeline.marks.iter().find(|mark| mark.name == BEFORE)?;
@@ -164,7 +162,7 @@ fn above_inputs(task: &Task, record: &Record, timeline: &Timeline) -> Option<u64
     in_use(&timeline.peaks())?.checked_sub(inputs)
 }
 
-/// Bytes of the inputs and weights as a task declares them; `None` where they need not lie on the device.
+/// Bytes of inputs and weights as declared by the task; `None` if they need not be on the device.
 fn input_bytes(task: &Task, record: &Record) -> Option<u64> {
     match task {
         Task::Model(problem) => {
@@ -177,11 +175,11 @@ fn input_bytes(task: &Task, record: &Record) -> Option<u64> {
     }
 }
 
-/// What is done with a workload that was opened: passes that mark their moments, and go on for as long as they are told to.
+/// Passes of an open workload. They set marks and repeat while the last argument returns true.
 type Runs<'a> =
     dyn FnMut(&mut dyn Workload, &mut dyn FnMut(&'static str), &dyn Fn() -> bool) -> Result<(), ZooError> + 'a;
 
-/// One pass, which does not overlap with the outputs of another.
+/// Runs one pass whose outputs do not overlap in time with those of another.
 fn pass(workload: &mut dyn Workload) -> Result<(), ZooError> {
     workload.forget();
     workload.settle()?;
@@ -189,10 +187,10 @@ fn pass(workload: &mut dyn Workload) -> Result<(), ZooError> {
     workload.settle()
 }
 
-/// The memory of passes, as they are when they are timed.
-fn timeline(record: &Record, scene: &mut Scene<'_>) -> Result<Timeline, Failure> {
+/// Records the memory of passes as they are timed.
+fn timeline(record: &Record, group: &mut Scene<'_>) -> Result<Timeline, Failure> {
     let patience = if record.case.memory_profiler { PATIENCE } else { LITTLE_PATIENCE };
-    follow(record, scene, patience, &mut |workload, mark, again| {
+    follow(record, group, patience, &mut |workload, mark, again| {
         mark(BEFORE);
         for name in PASSES {
             pass(workload)?;
@@ -206,16 +204,16 @@ fn timeline(record: &Record, scene: &mut Scene<'_>) -> Result<Timeline, Failure>
     })
 }
 
-/// The memory of a pass whose parts wait for each other, which may take more or less than one whose parts do not; `None` of a
-/// pass that is one part.
-fn parts(record: &Record, scene: &mut Scene<'_>) -> Result<Option<Timeline>, Failure> {
-    let count = scene.operands.task.parts().len();
+/// Records the memory of a pass that synchronizes between phases, which may change its peak. `None` if the task has a
+/// single phase.
+fn parts(record: &Record, group: &mut Scene<'_>) -> Result<Option<Timeline>, Failure> {
+    let count = group.operands.task.parts().len();
     if count < 2 {
         return Ok(None);
     }
-    // Memory that is taken before anything listens is in no timeline.
+    // Allocated before the recording starts, so that it does not appear in the timeline.
     let (mut parts, mut ended) = (Vec::<Part>::with_capacity(count), Instant::now());
-    let mut timeline = follow(record, scene, Duration::ZERO, &mut |workload, mark, _| {
+    let mut timeline = follow(record, group, Duration::ZERO, &mut |workload, mark, _| {
         pass(workload)?;
         parts.clear();
         parts = heard(std::mem::take(&mut parts), || pass(workload))?;
@@ -224,25 +222,25 @@ fn parts(record: &Record, scene: &mut Scene<'_>) -> Result<Option<Timeline>, Fai
         Ok(())
     })?;
     let end_ns = timeline.marks.last().map_or(timeline.end_ns, |end| end.at_ns);
-    let begun = |part: &Part| end_ns.saturating_sub((ended - part.began).as_nanos() as u64);
-    let parts = parts.iter().map(|part| Mark { at_ns: begun(part), name: part.name.into() });
+    let start_ns = |part: &Part| end_ns.saturating_sub((ended - part.began).as_nanos() as u64);
+    let parts = parts.iter().map(|part| Mark { at_ns: start_ns(part), name: part.name.into() });
     timeline.marks.splice(0..0, parts);
     Ok(Some(timeline))
 }
 
-/// Opens the case, runs it and drops it.
+/// Opens the case, runs its passes and drops it.
 fn follow(
     record: &Record,
-    scene: &mut Scene<'_>,
+    group: &mut Scene<'_>,
     patience: Duration,
     runs: &mut Runs<'_>,
 ) -> Result<Timeline, Failure> {
-    let (task, device) = (scene.operands.task.clone(), scene.operands.device);
-    let treatment = scene.operands.treatment(&record.case)?;
+    let (task, device) = (group.operands.task.clone(), group.operands.device);
+    let treatment = group.operands.treatment(&record.case)?;
     let setup = Setup { implementation: record.case.implementation, device, sets: 1 };
-    // Made before anything listens: they belong to nobody's case.
-    let inputs = scene.operands.inputs();
-    let machines = &mut scene.context.machines;
+    // Computed before the recording starts, because inputs are shared by all cases.
+    let inputs = group.operands.inputs();
+    let machines = &mut group.context.machines;
     let mut run = |mark: &mut dyn FnMut(&'static str), again: &dyn Fn() -> bool| -> Result<(), ZooError> {
         let mut workload = task.open(inputs, &treatment, setup, machines)?;
         workload.settle()?;
@@ -251,22 +249,22 @@ fn follow(
     platforms::of(device).follow(setup, patience, &mut run)
 }
 
-/// Writes the snapshots and the page of a case; the baseline, if there is one, comes first, and a pass part by part last.
+/// Writes the snapshots and the page of a case: the baseline first, if any, and the pass divided into phases last.
 fn write(
     folder: &Path,
     id: &str,
-    beside: &[(String, &Timeline)],
+    timelines: &[(String, &Timeline)],
     parts: Option<(String, &Timeline)>,
 ) -> Result<(), Failure> {
     let folder = folder.join(FOLDER).join(file_name(id));
-    let Some((_, own)) = beside.last() else { return Ok(()) };
+    let Some((_, own)) = timelines.last() else { return Ok(()) };
     for (name, file) in [(BEFORE, "snapshot_before.json"), (AFTER, "snapshot_after.json")] {
         if let Some(mark) = own.marks.iter().find(|mark| mark.name == name) {
             let snapshot = serde_json::to_vec_pretty(&own.snapshot(mark.at_ns))?;
             atomic::write(&folder.join(file), &snapshot).map_err(|error| error.with_causes())?;
         }
     }
-    let profiles: Vec<Profile> = beside
+    let profiles: Vec<Profile> = timelines
         .iter()
         .enumerate()
         .map(|(index, (label, timeline))| profile(label, timeline, (index > 0).then_some(0)))

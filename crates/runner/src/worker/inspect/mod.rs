@@ -1,4 +1,4 @@
-//! What is looked at after a case was timed, outside of any window. An inspection is a file and its line in [`inspections`].
+//! Inspections of measured cases, outside of any window. Each is one file and one line in [`inspections`].
 
 mod finding;
 mod fusion;
@@ -16,10 +16,10 @@ use super::scene::Scene;
 use finding::Finding;
 use inspection::{Inspection, Subject};
 
-/// Inspections with their places, in the order of which records have what was said; they may be made in any.
+/// Inspections with their index, which determines the order of warnings in records; they may run in any order.
 pub type Inspections = Vec<(usize, Box<dyn Inspection>)>;
 
-/// Every inspection.
+/// Returns every inspection.
 pub fn inspections() -> Inspections {
     let inspections: Vec<Box<dyn Inspection>> = vec![
         Box::new(launches::SingleLaunches),
@@ -32,17 +32,16 @@ pub fn inspections() -> Inspections {
     inspections.into_iter().enumerate().collect()
 }
 
-/// Looks at what was measured, but for what was looked at in an earlier batch. A case that cannot be looked at says so in its
-/// warnings.
-pub fn inspect(inspections: &mut Inspections, arms: &mut [Arm], scene: &mut Scene<'_>) -> Result<(), Poisoned> {
-    let found = make(inspections, arms, scene)?;
+/// Inspects measured cases, except those that passed in an earlier batch. Failures become warnings.
+pub fn inspect(inspections: &mut Inspections, arms: &mut [Arm], group: &mut Scene<'_>) -> Result<(), Poisoned> {
+    let found = make(inspections, arms, group)?;
     enter(found, arms);
     Ok(())
 }
 
-/// Writes what was found into the records, in the order of places.
+/// Writes findings into the records, ordered by index.
 fn enter(mut found: Vec<(usize, Finding)>, arms: &mut [Arm]) {
-    found.sort_by_key(|(place, _)| *place);
+    found.sort_by_key(|(index, _)| *index);
     for (_, finding) in found {
         if let Some(arm) = arms.iter_mut().find(|arm| arm.record.case.id == finding.case) {
             finding.enter(&mut arm.record);
@@ -50,48 +49,48 @@ fn enter(mut found: Vec<(usize, Finding)>, arms: &mut [Arm]) {
     }
 }
 
-/// Makes inspections, and answers what each found; those that must be alone come last, when every workload is closed.
+/// Runs all inspections and returns their findings. Inspections that require closed workloads run last.
 fn make(
     inspections: &mut Inspections,
     arms: &mut [Arm],
-    scene: &mut Scene<'_>,
+    group: &mut Scene<'_>,
 ) -> Result<Vec<(usize, Finding)>, Poisoned> {
     let mut found = Vec::new();
-    for alone in [false, true] {
-        if alone {
+    for exclusive in [false, true] {
+        if exclusive {
             arms.iter_mut().for_each(|arm| arm.job.close());
         }
-        for (place, inspection) in inspections.iter_mut().filter(|(_, inspection)| inspection.alone() == alone) {
-            found.extend(look(inspection.as_mut(), arms, scene)?.into_iter().map(|finding| (*place, finding)));
+        for (index, inspection) in inspections.iter_mut().filter(|(_, inspection)| inspection.alone() == exclusive) {
+            found.extend(look(inspection.as_mut(), arms, group)?.into_iter().map(|finding| (*index, finding)));
             inspection.pause();
         }
     }
     Ok(found)
 }
 
-/// What one inspection finds.
-fn look(inspection: &mut dyn Inspection, arms: &mut [Arm], scene: &mut Scene<'_>) -> Result<Vec<Finding>, Poisoned> {
+/// Runs one inspection on all cases.
+fn look(inspection: &mut dyn Inspection, arms: &mut [Arm], group: &mut Scene<'_>) -> Result<Vec<Finding>, Poisoned> {
     let mut found = Vec::new();
     for arm in arms.iter_mut() {
-        if scene.listener.interrupted() {
+        if group.listener.interrupted() {
             return Ok(found);
         }
-        let passed = scene.operands.passed.contains(&arm.record.case.id);
-        if passed || !arm.record.is_ok() || !inspection.wanted(&arm.record.case, scene.assignment) {
+        let passed = group.operands.passed.contains(&arm.record.case.id);
+        if passed || !arm.record.is_ok() || !inspection.wanted(&arm.record.case, group.assignment) {
             continue;
         }
         let case = arm.record.case.id.clone();
-        scene.listener.touch(&case, inspection.stage());
+        group.listener.touch(&case, inspection.stage());
         let mut subject = Subject::from(arm);
-        let looked = guarded(&case, || inspection.look(&mut subject, scene))?;
+        let result = guarded(&case, || inspection.look(&mut subject, group))?;
         let (mut warnings, mut facet) = (subject.remarks, None);
-        match looked {
-            Ok(seen) => facet = seen,
+        match result {
+            Ok(found) => facet = found,
             Err(error) => warnings.push(format!("{}: {error}", inspection.lacking())),
         }
         found.push(Finding { case, facet, warnings });
     }
-    found.extend(inspection.compare(arms, scene.assignment));
+    found.extend(inspection.compare(arms, group.assignment));
     Ok(found)
 }
 
@@ -105,7 +104,7 @@ mod tests {
     use calorimeter_case::{Axes, Case, CaseId, Device, Export, FusionModel, Implementation, Record};
     use calorimeter_timing::Options;
 
-    /// A case that asks for everything, and one that it is compared with.
+    /// A case that requests every inspection, and its baseline.
     fn arms() -> Vec<Arm> {
         let case = |id: &str, implementation| Case {
             id: CaseId::from(id.to_owned()),
@@ -134,7 +133,7 @@ mod tests {
         vec![arm(case("unfused", Implementation::Eager), 1.0), fused]
     }
 
-    /// The records of arms after inspections, where some have passed in an earlier batch.
+    /// Records after inspections; `passed` are the cases that passed in an earlier batch.
     fn inspected(inspections: &mut Inspections, passed: &[&str]) -> Vec<Record> {
         let folder = tempfile::tempdir().unwrap();
         let timing = Some(Options { max_time: std::time::Duration::from_millis(50), ..Options::default() });
@@ -143,9 +142,9 @@ mod tests {
         let mut operands = Operands::of(&arms[0].record.case, None, assignment.seed).unwrap();
         operands.passed.extend(passed.iter().map(|id| CaseId::from(id.to_string())));
         let mut context = Context::new(None, None);
-        let mut scene =
+        let mut group =
             Scene { assignment: &assignment, operands: &mut operands, context: &mut context, listener: &mut Deaf };
-        inspect(inspections, &mut arms, &mut scene).unwrap_or_else(|_| panic!("it was poisoned"));
+        inspect(inspections, &mut arms, &mut group).unwrap_or_else(|_| panic!("the process was poisoned"));
         arms.into_iter().map(|arm| arm.record).collect()
     }
 
@@ -174,8 +173,8 @@ mod tests {
         assert!(!unfused.time.iterations_ns.is_empty() && fused.execution.fusion_state.is_some(), "{records:?}");
         assert!(unfused.profile.trace.is_some(), "{unfused:?}");
         let warnings = unfused.outcome.warnings.join("\n");
-        for said in ["iterations_ns", "percentiles", "not unfused", "its memory was not followed"] {
-            assert!(warnings.contains(said), "{said} in {warnings}");
+        for part in ["iterations_ns", "percentiles", "not unfused", "its memory was not followed"] {
+            assert!(warnings.contains(part), "{part} in {warnings}");
         }
     }
 }

@@ -1,22 +1,22 @@
-//! Launches timed one by one, through the buffer sets as in windows.
+//! Times of single launches, rotating through the buffer sets.
 
 use super::inspection::Subject;
 use crate::worker::event::Listener;
 use calorimeter_timing::{Failure, Options, Silence};
 use std::time::Duration;
 
-/// Windows before those that count.
+/// Windows before the first that counts.
 const WARM_UP: usize = 3;
-/// Fewer make no percentiles.
+/// Minimum number of launches for percentiles.
 const LEAST: usize = 10;
-/// After this long fewer will do: slow work is not to run into its timeout here.
+/// Time limit after which fewer launches suffice, so that slow cases do not time out.
 const LONG: Duration = Duration::from_secs(20);
-/// Where windows follow one another without a rest, so many of them last about this long.
+/// Target duration of a row of consecutive windows.
 const STRETCH: Duration = Duration::from_millis(100);
 
-/// The times of so many launches, or as many as fit into half of the case's time, each in a window of the least that the
-/// stopwatch times. Where opening a window lets the device rest, many are timed in a row, and the first of each row, which
-/// find it rested, do not count.
+/// Times `count` launches, or as many as fit into half of the case's time budget, each in the smallest window of the
+/// stopwatch. If opening a window leaves the device idle, many windows are timed in a row, and the first of each row
+/// are discarded.
 pub fn one_by_one(
     one: &mut Subject<'_>,
     count: u32,
@@ -24,23 +24,23 @@ pub fn one_by_one(
     silence: &Silence,
     listener: &dyn Listener,
 ) -> Result<Vec<u64>, Failure> {
-    let (unit, begun) = (one.stopwatch.unit(), one.stopwatch.now());
-    let said = one.stopwatch.remark();
+    let (unit, start) = (one.stopwatch.unit(), one.stopwatch.now());
+    let earlier_remark = one.stopwatch.remark();
     let rests = one.stopwatch.least_window() > Duration::ZERO;
-    let (mut lead, mut row, mut left) = (WARM_UP, 1, count as usize);
+    let (mut lead, mut row, mut remaining) = (WARM_UP, 1, count as usize);
     let mut times: Vec<u64> = Vec::new();
-    while left > 0 {
+    while remaining > 0 {
         let from = one.stopwatch.now();
-        let spent = from - begun;
+        let spent = from - start;
         let enough = times.len() >= LEAST && spent >= timing.max_time / 2;
         let too_long = !times.is_empty() && spent >= LONG;
         if enough || too_long || listener.interrupted() {
             break;
         }
-        row = left.min(row);
+        row = remaining.min(row);
         let before = silence.disturbances();
         let nanos = one.stopwatch.windows(one.job, &vec![unit; lead + row])?;
-        left -= row;
+        remaining -= row;
         if silence.disturbances() == before {
             times.extend(nanos.iter().skip(lead).map(|nanos| nanos / u64::from(unit)));
         }
@@ -50,7 +50,7 @@ pub fn one_by_one(
             row *= 4;
         }
     }
-    let remark = one.stopwatch.remark().filter(|remark| said.as_ref() != Some(remark));
+    let remark = one.stopwatch.remark().filter(|remark| earlier_remark.as_ref() != Some(remark));
     one.remarks.extend(remark.map(|remark| format!("single launches included, {remark}")));
     Ok(times)
 }
@@ -70,7 +70,7 @@ pub mod tests {
         fn hear(&mut self, _: Event) {}
     }
 
-    /// A clock that takes eight launches at once.
+    /// Clock that times eight launches at a time.
     pub struct Eights(pub MockClock);
 
     impl Stopwatch for Eights {
@@ -88,7 +88,7 @@ pub mod tests {
         }
     }
 
-    /// A clock that leaves the device idle before it is asked for windows, after which the first of them take longer.
+    /// Clock that leaves the device idle before each row of windows, so that the first of them take longer.
     struct Rests {
         clock: MockClock,
         rows: Vec<usize>,
@@ -110,7 +110,7 @@ pub mod tests {
                 nanos.push(self.clock.window(work, launches)?.resolve()? + if at < WARM_UP { 700 } else { 0 });
             }
             self.rows.push(launches.len());
-            // Each call adds a row to what the test is told.
+            // One row per call.
             assert!(self.rows.len() < 20, "a recording for every launch: {:?}", self.rows);
             Ok(nanos)
         }

@@ -1,4 +1,4 @@
-//! Percentiles of single launches, on request: in a window of many the slow ones are averaged away.
+//! Percentiles of single launches, on request: windows with many launches would average slow ones away.
 
 use super::finding::Facet;
 use super::inspection::{Inspection, Subject};
@@ -10,10 +10,10 @@ use calorimeter_case::Case;
 use calorimeter_case::record::LaunchTimes;
 use calorimeter_timing::{Failure, Overhead, Stopwatch, quantile};
 
-/// Ten of them lie above the 99th percentile.
+/// Number of launches; ten of them are above the 99th percentile.
 const LAUNCHES: u32 = 1000;
 
-/// Times launches one by one and keeps their percentiles.
+/// Inspection that computes the percentiles of single launches.
 pub struct Percentiles;
 
 impl Inspection for Percentiles {
@@ -25,36 +25,36 @@ impl Inspection for Percentiles {
         Stage::Measure
     }
 
-    fn look(&mut self, subject: &mut Subject<'_>, scene: &mut Scene<'_>) -> Result<Option<Facet>, Failure> {
-        let Some(timing) = &scene.assignment.timing else { return Ok(None) };
+    fn look(&mut self, subject: &mut Subject<'_>, group: &mut Scene<'_>) -> Result<Option<Facet>, Failure> {
+        let Some(timing) = &group.assignment.timing else { return Ok(None) };
         if let Some(why) = never_singly(subject.stopwatch) {
             return Err(why.into());
         }
-        let times = one_by_one(subject, LAUNCHES, timing, scene.context.silence, scene.listener)?;
+        let times = one_by_one(subject, LAUNCHES, timing, group.context.silence, group.listener)?;
         Ok(of(times).map(Facet::Percentiles))
     }
 
     fn lacking(&self) -> &'static str {
-        "it has no percentiles of single launches"
+        "no percentiles of single launches"
     }
 }
 
-/// Why a stopwatch has no time of one launch alone.
+/// Reason why a stopwatch cannot time a single launch.
 fn never_singly(stopwatch: &dyn Stopwatch) -> Option<String> {
     let (name, unit) = (stopwatch.name(), stopwatch.unit());
     if unit > 1 {
-        return Some(format!("{name} times {unit} launches at once"));
+        return Some(format!("{name} times {unit} launches per window"));
     }
     let waits = stopwatch.overhead() == Overhead::Inside;
     waits.then(|| {
         format!(
-            "a window of one launch holds the fixed cost of a window, which {name} takes off time_ns by comparing windows of \
-             several lengths; regime host-e2e times a launch together with the wait for it"
+            "a window of one launch includes the fixed overhead, which {name} subtracts from time_ns by comparing \
+             window lengths; regime host-e2e times a launch including its synchronization"
         )
     })
 }
 
-/// The percentiles that so many launches have.
+/// Percentiles that the number of launches supports.
 fn of(times: Vec<u64>) -> Option<LaunchTimes> {
     let mut sorted: Vec<f64> = times.into_iter().map(|nanos| nanos as f64).collect();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -85,6 +85,6 @@ mod tests {
         assert_eq!(never_singly(scripted(1000.0, 0.0).as_ref()), None);
         assert!(never_singly(scripted(1000.0, 500.0).as_ref()).unwrap().contains("host-e2e"));
         let eights = Eights(MockClock::new(Script::default()));
-        assert_eq!(never_singly(&eights).unwrap(), "eights times 8 launches at once");
+        assert_eq!(never_singly(&eights).unwrap(), "eights times 8 launches per window");
     }
 }

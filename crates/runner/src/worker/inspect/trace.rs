@@ -1,4 +1,4 @@
-//! A trace of each measured case that asks for one: a few more launches, with everything recorded that can be.
+//! Trace of a measured case: additional launches with everything recorded that the platform supports.
 
 use super::finding::Facet;
 use super::inspection::{Inspection, Subject};
@@ -16,12 +16,12 @@ use std::time::Instant;
 
 /// Launches in a trace.
 const LAUNCHES: u32 = 20;
-/// What lies between the launches and the one whose parts are told apart, where no clock of the device's places it.
+/// Gap in a trace between the launches and the pass divided into phases, if no device clock relates the two.
 const APART_NS: u64 = 10_000;
-/// Where traces lie in the run's folder.
+/// Directory of traces in the run's folder.
 const FOLDER: &str = "traces";
 
-/// Traces the cases that ask for it.
+/// Inspection that writes traces.
 pub struct Tracing;
 
 impl Inspection for Tracing {
@@ -29,9 +29,9 @@ impl Inspection for Tracing {
         case.profiler && assignment.folder.is_some()
     }
 
-    fn look(&mut self, subject: &mut Subject<'_>, scene: &mut Scene<'_>) -> Result<Option<Facet>, Failure> {
-        let Some(folder) = &scene.assignment.folder else { return Ok(None) };
-        let has_parts = scene.operands.task.parts().len() > 1;
+    fn look(&mut self, subject: &mut Subject<'_>, group: &mut Scene<'_>) -> Result<Option<Facet>, Failure> {
+        let Some(folder) = &group.assignment.folder else { return Ok(None) };
+        let has_parts = group.operands.task.parts().len() > 1;
         Ok(Some(Facet::Trace(write(subject, folder, has_parts)?)))
     }
 
@@ -42,23 +42,23 @@ impl Inspection for Tracing {
 
 fn write(one: &mut Subject<'_>, folder: &Path, has_parts: bool) -> Result<Profile, Failure> {
     let mut trace = Trace::new(&*one.record.case.id);
-    let recorded = kernels(one, &mut trace)?;
+    let recorded = record_kernels(one, &mut trace)?;
     if !recorded {
         launches(one, &mut trace)?;
     }
     let rows = match one.kernels {
-        Some(seen) => one_by_one(seen, &mut trace),
+        Some(traced) => one_by_one(traced, &mut trace),
         None => trace.kernel_table(),
     };
     if has_parts && recorded {
-        kernels_of_parts(one, &mut trace)?;
+        record_kernels_of_parts(one, &mut trace)?;
     } else if has_parts {
-        let (begun, behind) = (Instant::now(), trace.ends_ns() + APART_NS);
-        let parts = parts(one, || behind + begun.elapsed().as_nanos() as u64)?;
+        let (start, offset) = (Instant::now(), trace.ends_ns() + APART_NS);
+        let parts = parts(one, || offset + start.elapsed().as_nanos() as u64)?;
         parts.into_iter().for_each(|part| trace.span(part));
     }
-    let passes = one.kernels.map_or(LAUNCHES, |seen| seen.passes);
-    let relative = format!("{FOLDER}/{}.json", file_name(&one.record.case.id));
+    let passes = one.kernels.map_or(LAUNCHES, |traced| traced.passes);
+    let relative = format!("{}/{}.json", FOLDER, file_name(&one.record.case.id));
     std::fs::create_dir_all(folder.join(FOLDER))?;
     trace.save(&folder.join(&relative))?;
     let row = |row: KernelRow| KernelShare {
@@ -70,7 +70,7 @@ fn write(one: &mut Subject<'_>, folder: &Path, has_parts: bool) -> Result<Profil
     Ok(Profile { kernels: rows.into_iter().map(row).collect(), trace: Some(relative) })
 }
 
-/// Launches on the host and on the device, as far as the case's stopwatch sees them.
+/// Adds launches on the host and on the device, as far as the stopwatch reports them.
 fn launches(one: &mut Subject<'_>, trace: &mut Trace) -> Result<(), Failure> {
     let name = format!("{} {}", one.record.case.workload, one.record.case.recipe);
     for (index, LaunchSpan { host, device }) in one.stopwatch.spans(one.job, LAUNCHES)?.into_iter().enumerate() {
@@ -84,7 +84,7 @@ fn launches(one: &mut Subject<'_>, trace: &mut Trace) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The parts of one more launch, each of which waits for the one before it.
+/// Spans of the phases of one more launch, with synchronization between them.
 fn parts(one: &mut Subject<'_>, now: impl Fn() -> u64) -> Result<Vec<Span>, Failure> {
     let parts = heard(Vec::new(), || -> Result<(), Failure> {
         one.job.launch()?;
@@ -95,31 +95,31 @@ fn parts(one: &mut Subject<'_>, now: impl Fn() -> u64) -> Result<Vec<Span>, Fail
     let begins: Vec<u64> = begins.collect();
     let ends = begins.iter().copied().skip(1).chain([end_ns]);
     let times = begins.iter().zip(ends).map(|(&begin, end)| (begin, end - begin));
-    let track = Track::Host("phases of one more launch, each waited for".into());
+    let track = Track::Host("phases of one more launch, each synchronized".into());
     Ok(parts.iter().zip(times).map(|(part, times)| span(track.clone(), part.name.to_owned(), times, None)).collect())
 }
 
-/// The kernels that another worker saw, end to end: each was waited for, so their times are known and their places are not.
-fn one_by_one(seen: &SeenKernels, trace: &mut Trace) -> Vec<KernelRow> {
-    let mut alone = Trace::new("");
+/// Adds the kernels traced by another worker end to end: durations are known, start times are not.
+fn one_by_one(traced: &SeenKernels, trace: &mut Trace) -> Vec<KernelRow> {
+    let mut isolated = Trace::new("");
     let mut start_ns = 0;
-    for (name, nanos) in &seen.kernels {
-        let track = Track::Device("kernels one by one, without what is between them".into());
+    for (name, nanos) in &traced.kernels {
+        let track = Track::Device("kernels one by one, without gaps".into());
         let kernel = span(track, name.clone(), (start_ns, *nanos), None);
         start_ns += nanos;
         trace.span(kernel.clone());
-        alone.span(kernel);
+        isolated.span(kernel);
     }
-    alone.kernel_table()
+    isolated.kernel_table()
 }
 
 fn span(track: Track, name: String, (start_ns, nanos): (u64, u64), correlation: Option<u32>) -> Span {
     Span { track, name: name.into(), start_ns, nanos, correlation, args: vec![] }
 }
 
-/// Every kernel, copy and call into the driver, where there are such records; false where there are none.
+/// Records every kernel, copy and driver call; returns false if the platform has no such records.
 #[cfg(feature = "cuda")]
-fn kernels(one: &mut Subject<'_>, trace: &mut Trace) -> Result<bool, Failure> {
+fn record_kernels(one: &mut Subject<'_>, trace: &mut Trace) -> Result<bool, Failure> {
     use calorimeter_timing::cuda::Cupti;
     if one.record.case.device.kind() != calorimeter_case::DeviceKind::Cuda {
         return Ok(false);
@@ -127,7 +127,7 @@ fn kernels(one: &mut Subject<'_>, trace: &mut Trace) -> Result<bool, Failure> {
     let cupti = match Cupti::load() {
         Ok(cupti) => cupti,
         Err(why) => {
-            one.remarks.push(format!("its trace shows launches, not kernels: {why}"));
+            one.remarks.push(format!("the trace shows launches, not kernels: {why}"));
             return Ok(false);
         }
     };
@@ -148,36 +148,36 @@ fn kernels(one: &mut Subject<'_>, trace: &mut Trace) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// The parts of one more launch with everything that is recorded of it.
+/// Records the phases of one more launch with its kernels, copies and driver calls.
 #[cfg(feature = "cuda")]
-fn kernels_of_parts(one: &mut Subject<'_>, trace: &mut Trace) -> Result<(), Failure> {
+fn record_kernels_of_parts(one: &mut Subject<'_>, trace: &mut Trace) -> Result<(), Failure> {
     let cupti = calorimeter_timing::cuda::Cupti::load()?;
     recorded(cupti, trace, || parts(one, || cupti.now()))
 }
 
-/// Puts what something does on the device into a trace, with the spans that it answers.
+/// Adds the activity of `run` on the device to a trace, with the spans that it returns.
 #[cfg(feature = "cuda")]
 fn recorded(
     cupti: &calorimeter_timing::cuda::Cupti,
     trace: &mut Trace,
     run: impl FnOnce() -> Result<Vec<Span>, Failure>,
 ) -> Result<(), Failure> {
-    let (spans, seen) = cupti.record(calorimeter_timing::cuda::Kinds::ALL, run)?;
-    if seen.dropped > 0 {
-        return Err(format!("{} of its kernels were not recorded", seen.dropped).into());
+    let (spans, activity) = cupti.record(calorimeter_timing::cuda::Kinds::ALL, run)?;
+    if activity.dropped > 0 {
+        return Err(format!("{} kernels were not recorded", activity.dropped).into());
     }
     spans.into_iter().for_each(|span| trace.span(span));
-    for call in seen.calls {
+    for call in activity.calls {
         let track = Track::Host(format!("driver calls of thread {}", call.thread).into());
         let times = (call.start_ns, call.end_ns.saturating_sub(call.start_ns));
         trace.span(span(track, call.name.to_string(), times, Some(call.correlation)));
     }
-    for kernel in seen.kernels {
+    for kernel in activity.kernels {
         let track = Track::Device(format!("stream {}", kernel.stream).into());
         let times = (kernel.start_ns, kernel.end_ns.saturating_sub(kernel.start_ns));
         trace.span(span(track, kernel.name.to_string(), times, Some(kernel.correlation)));
     }
-    for copy in seen.copies {
+    for copy in activity.copies {
         let track = Track::Device(format!("stream {}", copy.stream).into());
         let times = (copy.start_ns, copy.end_ns.saturating_sub(copy.start_ns));
         let args = vec![("bytes".to_owned(), copy.bytes.to_string())];
@@ -187,11 +187,11 @@ fn recorded(
 }
 
 #[cfg(not(feature = "cuda"))]
-fn kernels(_: &mut Subject<'_>, _: &mut Trace) -> Result<bool, Failure> {
+fn record_kernels(_: &mut Subject<'_>, _: &mut Trace) -> Result<bool, Failure> {
     Ok(false)
 }
 
 #[cfg(not(feature = "cuda"))]
-fn kernels_of_parts(_: &mut Subject<'_>, _: &mut Trace) -> Result<(), Failure> {
+fn record_kernels_of_parts(_: &mut Subject<'_>, _: &mut Trace) -> Result<(), Failure> {
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The bytes that cases really move, by the hardware counters of their device's memory.
+//! Bytes that cases actually transfer, from hardware counters of the device's memory.
 
 use super::finding::Facet;
 use super::inspection::{Inspection, Subject};
@@ -7,8 +7,8 @@ use crate::worker::scene::Scene;
 use calorimeter_case::{Case, DeviceKind};
 use calorimeter_timing::Failure;
 
-/// Counts for the patterns of fusion, whose bytes are otherwise a model's, and for what is profiled. Devices other than
-/// CUDA's have no counters that a program may read.
+/// Inspection of memory traffic for fusion patterns, whose bytes are otherwise modeled, and for profiled cases. Only
+/// CUDA devices have counters that a program may read.
 #[derive(Default)]
 pub struct Counting {
     #[cfg(feature = "cuda")]
@@ -36,28 +36,28 @@ impl Inspection for Counting {
         Err("this build has no CUDA".into())
     }
 
-    /// What counts is not there while other cases are timed.
+    /// The counters are not active while other cases are timed.
     #[cfg(feature = "cuda")]
     fn pause(&mut self) {
         self.meter = None;
     }
 
     fn lacking(&self) -> &'static str {
-        "what its memory moves was not counted"
+        "memory traffic not counted"
     }
 }
 
-/// Whole turns through the buffer sets, the first of them uncounted: from then on each launch writes back what an earlier
-/// one left in the cache, and leaves as much there.
+/// Counts whole rotations through the buffer sets, after an uncounted one. In steady state each launch writes back what
+/// an earlier launch left in the cache, and leaves an equal amount there.
 #[cfg(feature = "cuda")]
 fn of_one_run(
     subject: &mut Subject<'_>,
     meter: &mut calorimeter_timing::cuda::TrafficMeter,
 ) -> Result<calorimeter_case::record::Traffic, Failure> {
     use calorimeter_timing::Work;
-    const LEAST: u32 = 8;
+    const MIN_LAUNCHES: u32 = 8;
     let sets = subject.record.execution.rotation.map_or(1, |rotation| rotation.sets.max(1));
-    let launches = sets * LEAST.div_ceil(sets);
+    let launches = sets * MIN_LAUNCHES.div_ceil(sets);
     let job = &mut *subject.job;
     let mut turns = || {
         (0..launches).try_for_each(|_| job.launch())?;

@@ -1,4 +1,4 @@
-//! Paths in JSON, whatever bytes they are of: text where they are text, else a list of their bytes.
+//! Paths in JSON: a string if they are UTF-8, otherwise a list of bytes.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ffi::OsString;
@@ -32,7 +32,7 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf
     Written::deserialize(deserializer).map(PathBuf::from)
 }
 
-/// Where there may be none.
+/// Serialization of optional paths.
 pub mod option {
     use super::{Deserialize, Deserializer, PathBuf, Serializer, Written};
 

@@ -1,0 +1,16 @@
+//! Messages on standard error. A closed pipe or a full disk is ignored.
+
+use crate::shown::shown;
+use std::fmt::Arguments;
+use std::io::Write;
+
+/// Writes a line to standard error. Unlike `eprintln!`, it does not panic if writing fails.
+macro_rules! log_line {
+    ($($arguments:tt)*) => { $crate::log_line::write_line(format_args!($($arguments)*)) };
+}
+pub(crate) use log_line;
+
+/// Writes a line to standard error, ignoring errors.
+pub fn write_line(arguments: Arguments<'_>) {
+    let _ = std::io::stderr().write_all(shown(&format!("{arguments}\n")).as_bytes());
+}

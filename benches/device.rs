@@ -3,10 +3,10 @@
 // Each benchmark is a separate program and uses a part of this module.
 #![allow(dead_code, reason = "each benchmark uses a part of this module")]
 
-use calorimeter_recipes::Variant;
+use calorimeter_recipes::RecipeVariant;
 use calorimeter_shapes::Axes;
 use calorimeter_timing::{DeviceTime, Failure, Stopwatch, WallClock, Work};
-use calorimeter_zoo::{Device, Implementation, Machines, Setup, Subject, Task, Workload};
+use calorimeter_zoo::{Device, Implementation, NativeDevices, Setup, Subject, Task, Workload};
 use criterion::Criterion;
 use criterion::measurement::{Measurement, WallTime};
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub fn device() -> Device {
 }
 
 /// Configures short measurements, so that all benchmarks together take less than ten minutes.
-pub fn quickly<M: Measurement + 'static>(criterion: Criterion<M>) -> Criterion<M> {
+pub fn with_short_times<M: Measurement + 'static>(criterion: Criterion<M>) -> Criterion<M> {
     criterion
         .warm_up_time(Duration::from_millis(300))
         .measurement_time(Duration::from_millis(1000))
@@ -27,13 +27,13 @@ pub fn quickly<M: Measurement + 'static>(criterion: Criterion<M>) -> Criterion<M
 }
 
 /// Criterion with device times.
-pub fn on_devices() -> Criterion<DeviceTime> {
-    quickly(Criterion::default().with_measurement(DeviceTime))
+pub fn device_criterion() -> Criterion<DeviceTime> {
+    with_short_times(Criterion::default().with_measurement(DeviceTime))
 }
 
 /// Criterion with wall-clock times.
-pub fn on_the_host() -> Criterion<WallTime> {
-    quickly(Criterion::default())
+pub fn host_criterion() -> Criterion<WallTime> {
+    with_short_times(Criterion::default())
 }
 
 /// Stopwatch for a device: launches on the CPU are synchronous; on other devices the slope method removes the cost of
@@ -43,15 +43,15 @@ pub fn clock(device: Device) -> Box<dyn Stopwatch> {
 }
 
 /// Adapter from a workload of the zoo to the timing crate.
-pub struct Job(Box<dyn Workload>);
+pub struct WorkloadAdapter(Box<dyn Workload>);
 
-impl Work for Job {
+impl Work for WorkloadAdapter {
     fn launch(&mut self) -> Result<(), Failure> {
         Ok(self.0.launch()?)
     }
 
-    fn settle(&mut self) -> Result<(), Failure> {
-        Ok(self.0.settle()?)
+    fn synchronize(&mut self) -> Result<(), Failure> {
+        Ok(self.0.synchronize()?)
     }
 }
 
@@ -64,17 +64,18 @@ pub fn task(name: &str, axes: &Axes, dtype: &str) -> Task {
 
 /// Opens a case with enough buffer sets that operands are not cached, or returns the reason why the device does not
 /// support it.
-pub fn opened(
+pub fn open_case(
     task: &Task,
-    variant: Variant,
+    variant: RecipeVariant,
     implementation: Implementation,
-    machines: &mut Machines,
-) -> Result<Job, String> {
+    machines: &mut NativeDevices,
+) -> Result<WorkloadAdapter, String> {
     let device = device();
     let config = task.support(variant, implementation, device).map_err(|error| error.to_string())?;
     let setup = Setup { implementation, device, sets: 4 };
-    let mut job = task.open(&task.inputs(), &config, setup, machines).map(Job).map_err(|error| error.to_string())?;
+    let mut job =
+        task.open(&task.inputs(), &config, setup, machines).map(WorkloadAdapter).map_err(|error| error.to_string())?;
     // Compilation and autotuning happen before timing.
-    job.launch().and_then(|()| job.settle()).map_err(|error| error.to_string())?;
+    job.launch().and_then(|()| job.synchronize()).map_err(|error| error.to_string())?;
     Ok(job)
 }

@@ -46,7 +46,7 @@ impl Work for Saxpy {
         Ok(())
     }
 
-    fn settle(&mut self) -> Result<(), Failure> {
+    fn synchronize(&mut self) -> Result<(), Failure> {
         block_on(self.client.sync()).map_err(|error| format!("{error:?}").into())
     }
 }
@@ -54,7 +54,7 @@ impl Work for Saxpy {
 fn device_clock(criterion: &mut Criterion<DeviceTime>) {
     let values: Vec<f32> = (0..FLOATS).map(value).collect();
     if WgpuRuntime::enumerate_all_devices(&AutoGraphicsApi::backend()).is_empty() {
-        return on_the_cpu(criterion, &values);
+        return bench_cpu(criterion, &values);
     }
     let client = WgpuRuntime::client(&WgpuDevice::default());
     let mut stopwatch: Box<dyn Stopwatch> = match Timestamps::new(client.clone()) {
@@ -74,7 +74,7 @@ fn device_clock(criterion: &mut Criterion<DeviceTime>) {
     group.finish();
 }
 
-fn on_the_cpu(criterion: &mut Criterion<DeviceTime>, values: &[f32]) {
+fn bench_cpu(criterion: &mut Criterion<DeviceTime>, values: &[f32]) {
     let mut sum = vec![0.0; values.len()];
     let mut work = Closure::new(|| sum.iter_mut().zip(values).for_each(|(sum, value)| *sum = 2.0 * value + value));
     criterion.bench_function("saxpy on the CPU by the wall clock", |bencher| {

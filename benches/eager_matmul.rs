@@ -6,17 +6,17 @@
 
 mod device;
 
-use calorimeter_recipes::{Dtype, Treatment};
+use calorimeter_recipes::{Dtype, QuantConfig};
 use calorimeter_shapes::Shape;
 use calorimeter_timing::{Options, compare};
-use calorimeter_zoo::{Device, Implementation, Machines, Problem, Setup, Tensors, Workload, open};
+use calorimeter_zoo::{Device, Implementation, NativeDevices, Problem, Setup, Tensors, Workload, open};
 use criterion::{Criterion, Throughput};
 use gemm::{Parallelism, gemm};
 use std::error::Error;
 use std::time::Duration;
 
 const SIDE: usize = 1024;
-const BAR: f64 = 0.10;
+const MAX_SLOWDOWN: f64 = 0.10;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let shape = Shape::new(SIDE as u64, SIDE as u64, SIDE as u64)?;
@@ -25,49 +25,49 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut eager = open(
         &problem,
         &tensors,
-        &Treatment::none(problem.dtype),
+        &QuantConfig::unquantized(problem.dtype),
         Setup { implementation: Implementation::Eager, device: Device::Cpu, sets: 1 },
-        &mut Machines::default(),
+        &mut NativeDevices::default(),
     )?;
-    assert_eq!(eager.output()?.values, product(&tensors, Vec::new()), "all arms compute equal outputs");
+    assert_eq!(eager.output()?.values, reference_gemm(&tensors, Vec::new()), "all arms compute equal outputs");
 
-    let mut criterion = device::on_the_host();
-    one_by_one(&mut criterion, &mut *eager, &tensors, problem.flops());
+    let mut criterion = device::host_criterion();
+    bench_isolated(&mut criterion, &mut *eager, &tensors, problem.flops());
     criterion.final_summary();
     if std::env::args().any(|argument| argument == "--bench") {
-        in_turns(&mut *eager, &tensors)?;
+        bench_interleaved(&mut *eager, &tensors)?;
     }
     Ok(())
 }
 
-fn one_by_one(criterion: &mut Criterion, eager: &mut dyn Workload, tensors: &Tensors, flops: u64) {
+fn bench_isolated(criterion: &mut Criterion, eager: &mut dyn Workload, tensors: &Tensors, flops: u64) {
     let mut group = criterion.benchmark_group("f32 1024x1024x1024");
     group.throughput(Throughput::Elements(flops));
     group.bench_function("eager", |bencher| bencher.iter(|| pass(eager)));
-    group.bench_function("gemm, new output", |bencher| bencher.iter(|| product(tensors, Vec::new())));
+    group.bench_function("gemm, new output", |bencher| bencher.iter(|| reference_gemm(tensors, Vec::new())));
     let mut output = Vec::new();
     group.bench_function("gemm, reused output", |bencher| {
-        bencher.iter(|| output = product(tensors, std::mem::take(&mut output)));
+        bencher.iter(|| output = reference_gemm(tensors, std::mem::take(&mut output)));
     });
     group.finish();
 }
 
 /// Interleaved measurement: on a shared machine, drift between two arms exceeds the limit.
-fn in_turns(eager: &mut dyn Workload, tensors: &Tensors) -> Result<(), Box<dyn Error>> {
-    let options = Options { margin: BAR, max_time: Duration::from_secs(3), ..Options::default() };
-    let compared = compare(|| product(tensors, Vec::new()), || pass(eager), &options)?;
+fn bench_interleaved(eager: &mut dyn Workload, tensors: &Tensors) -> Result<(), Box<dyn Error>> {
+    let options = Options { margin: MAX_SLOWDOWN, max_time: Duration::from_secs(3), ..Options::default() };
+    let compared = compare(|| reference_gemm(tensors, Vec::new()), || pass(eager), &options)?;
     println!("interleaved: gemm  {}", compared.baseline.time);
     println!("interleaved: eager {}", compared.candidate.time);
-    println!("interleaved: eager relative to gemm: {}, limit {} %", compared.comparison, BAR * 100.0);
+    println!("interleaved: eager relative to gemm: {}, limit {} %", compared.comparison, MAX_SLOWDOWN * 100.0);
     Ok(())
 }
 
 fn pass(eager: &mut dyn Workload) {
-    eager.launch().and_then(|()| eager.settle()).expect("a matmul in f32 runs on every CPU");
+    eager.launch().and_then(|()| eager.synchronize()).expect("a matmul in f32 runs on every CPU");
 }
 
 /// Multiplies the input by the transposed weight into the memory of `output`, if its capacity suffices.
-fn product(tensors: &Tensors, mut output: Vec<f32>) -> Vec<f32> {
+fn reference_gemm(tensors: &Tensors, mut output: Vec<f32>) -> Vec<f32> {
     let (input, weight) = (&tensors.input.values, tensors.weights[0].values());
     assert!(input.len() == SIDE * SIDE && weight.len() == SIDE * SIDE);
     output.clear();

@@ -2,7 +2,7 @@
 //!
 //! All arms do one addition. The result is the time per launch, including the overhead of the window.
 
-use calorimeter_runner::mock::{MockWorkload, Rule};
+use calorimeter_runner::mock::{MockRule, MockWorkload};
 use calorimeter_timing::{Closure, Failure, Stopwatch, WallClock, Work};
 use calorimeter_zoo::Workload;
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -13,15 +13,15 @@ use std::time::{Duration, Instant};
 const LAUNCHES: u32 = 10_000;
 
 /// Adapter between stopwatch and workload, as in a worker.
-struct Job(Box<dyn Workload>);
+struct MockAdapter(Box<dyn Workload>);
 
-impl Work for Job {
+impl Work for MockAdapter {
     fn launch(&mut self) -> Result<(), Failure> {
         Ok(self.0.launch()?)
     }
 
-    fn settle(&mut self) -> Result<(), Failure> {
-        Ok(self.0.settle()?)
+    fn synchronize(&mut self) -> Result<(), Failure> {
+        Ok(self.0.synchronize()?)
     }
 }
 
@@ -30,7 +30,7 @@ fn overhead(criterion: &mut Criterion) {
     let mut count = 0u64;
     group.bench_function("plain loop", |bencher| {
         bencher.iter_custom(|launches| {
-            per_launch(launches, || {
+            time_per_launch(launches, || {
                 for _ in 0..LAUNCHES {
                     count = black_box(count.wrapping_add(1));
                 }
@@ -42,11 +42,11 @@ fn overhead(criterion: &mut Criterion) {
         count
     });
     group.bench_function("closure in windows", |bencher| {
-        bencher.iter_custom(|launches| per_launch(launches, || window(&mut closure)));
+        bencher.iter_custom(|launches| time_per_launch(launches, || window(&mut closure)));
     });
-    let mut job = Job(Box::new(MockWorkload::new(Rule::default())));
+    let mut job = MockAdapter(Box::new(MockWorkload::new(MockRule::default())));
     group.bench_function("workload in windows", |bencher| {
-        bencher.iter_custom(|launches| per_launch(launches, || window(&mut job)));
+        bencher.iter_custom(|launches| time_per_launch(launches, || window(&mut job)));
     });
     group.finish();
 }
@@ -57,7 +57,7 @@ fn window(work: &mut dyn Work) {
 }
 
 /// Time of `launches` launches, scaled from whole windows.
-fn per_launch(launches: u64, mut window: impl FnMut()) -> Duration {
+fn time_per_launch(launches: u64, mut window: impl FnMut()) -> Duration {
     let windows = launches.div_ceil(u64::from(LAUNCHES));
     let start = Instant::now();
     for _ in 0..windows {

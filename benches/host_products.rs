@@ -3,7 +3,7 @@
 
 mod device;
 
-use calorimeter_kernels::host::{FloatProduct, Int4Rows, Int8Product, Int8Rows, Numbers, Weights};
+use calorimeter_kernels::host::{FloatGemm, FloatVec, HostGemmWeight, Int4Weight, Int8Gemm, Int8Weight};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 /// Rows and columns of the weight.
@@ -12,15 +12,18 @@ const SIDE: usize = 2048;
 const GROUP: usize = 128;
 
 fn products(criterion: &mut Criterion) {
-    let ones = |count| Numbers::F32(vec![1.0; count]);
+    let ones = |count| FloatVec::F32(vec![1.0; count]);
     let codes = |bits| vec![0x1234_5678; SIDE * SIDE * bits / 32];
     let groups = SIDE * SIDE / GROUP;
-    let int8 = Int8Rows { codes: codes(8), scales: ones(SIDE) };
-    let int4 = Int4Rows { codes: codes(4), scales: ones(groups), zeros: ones(groups), group: GROUP };
-    let weights =
-        [("f32", Weights::Floats(ones(SIDE * SIDE))), ("int8", Weights::Int8(int8)), ("int4", Weights::Int4(int4))];
-    let by_floats = weights.map(|(name, weights)| (name, FloatProduct::new(weights, SIDE, SIDE)));
-    let by_codes = Int8Product::new(&codes(8), ones(SIDE));
+    let int8 = Int8Weight { codes: codes(8), scales: ones(SIDE) };
+    let int4 = Int4Weight { codes: codes(4), scales: ones(groups), zeros: ones(groups), group: GROUP };
+    let weights = [
+        ("f32", HostGemmWeight::Floats(ones(SIDE * SIDE))),
+        ("int8", HostGemmWeight::Int8(int8)),
+        ("int4", HostGemmWeight::Int4(int4)),
+    ];
+    let by_floats = weights.map(|(name, weights)| (name, FloatGemm::new(weights, SIDE, SIDE)));
+    let by_codes = Int8Gemm::new(&codes(8), ones(SIDE));
 
     let mut group = criterion.benchmark_group(format!("GEMM with a weight of {SIDE} x {SIDE}"));
     for rows in [1, 64] {
@@ -40,7 +43,7 @@ fn products(criterion: &mut Criterion) {
 
 criterion_group! {
     name = benches;
-    config = device::on_the_host();
+    config = device::host_criterion();
     targets = products
 }
 criterion_main!(benches);

@@ -4,15 +4,16 @@
 mod device;
 
 use calorimeter_kernels::probes::{Probe, ProbeError, Probes};
-use calorimeter_runner::platforms::{self, Probed};
+use calorimeter_runner::platforms::{self, ProbeWork};
 use calorimeter_timing::{DeviceTime, bench_work};
-use calorimeter_zoo::Machines;
+use calorimeter_zoo::NativeDevices;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 fn kernels(criterion: &mut Criterion<DeviceTime>) {
     let device = device::device();
-    let mut machines = Machines::default();
-    let mut probes = platforms::of(device).probes(device, &mut machines).unwrap_or_else(|error| panic!("{error}"));
+    let mut machines = NativeDevices::default();
+    let mut probes =
+        platforms::for_device(device).probes(device, &mut machines).unwrap_or_else(|error| panic!("{error}"));
     let mut clock = device::clock(device);
     let mut group = criterion.benchmark_group(format!("kernels on {device}"));
     for mebibytes in [1, 64] {
@@ -20,7 +21,7 @@ fn kernels(criterion: &mut Criterion<DeviceTime>) {
         let copy: Make = |probes, bytes| probes.copy(bytes, 1);
         let read: Make = |probes, bytes| probes.read(bytes, 1);
         for (name, make) in [("copy", copy), ("read", read)] {
-            let mut probe = Probed(make(&mut *probes, mebibytes << 20).unwrap_or_else(|error| panic!("{error}")));
+            let mut probe = ProbeWork(make(&mut *probes, mebibytes << 20).unwrap_or_else(|error| panic!("{error}")));
             group.throughput(Throughput::BytesDecimal(probe.0.bytes()));
             group.bench_function(BenchmarkId::new(name, format!("{mebibytes} MiB")), |bencher| {
                 bench_work(bencher, &mut *clock, &mut probe);
@@ -28,14 +29,14 @@ fn kernels(criterion: &mut Criterion<DeviceTime>) {
         }
     }
     group.throughput(Throughput::Elements(10_000));
-    let mut spin = Probed(probes.spin(10_000).unwrap_or_else(|error| panic!("{error}")));
+    let mut spin = ProbeWork(probes.spin(10_000).unwrap_or_else(|error| panic!("{error}")));
     group.bench_function("chain of 10,000 steps", |bencher| bench_work(bencher, &mut *clock, &mut spin));
     group.finish();
 }
 
 criterion_group! {
     name = benches;
-    config = device::on_devices();
+    config = device::device_criterion();
     targets = kernels
 }
 criterion_main!(benches);

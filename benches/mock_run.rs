@@ -1,9 +1,9 @@
 //! Overhead of the runner: 1,000 cases of the mock device with scripted times, through a worker process, the journal
 //! and all result files; the limit is 5 s.
 
-use calorimeter_runner::dialects::Source;
-use calorimeter_runner::run::{Event, Listener, Place, Prepared, Request, RunError};
-use calorimeter_runner::worker::{Kept, Subprocess, serve_if_worker};
+use calorimeter_runner::dialects::ConfigSource;
+use calorimeter_runner::run::{Event, Listener, OutputDirs, PreparedRun, Request, RunError};
+use calorimeter_runner::worker::{Subprocess, WorkerCaches, serve_if_worker};
 use criterion::{BatchSize, Criterion, Throughput};
 use tempfile::TempDir;
 
@@ -20,11 +20,11 @@ models: [{shapes: [{name: sweep, min_power: 6, max_power: 10}]}]
 
 struct Silent;
 impl Listener for Silent {
-    fn hear(&mut self, _: Event) {}
+    fn on_event(&mut self, _: Event) {}
 }
 
 fn mock_run(criterion: &mut Criterion) -> Result<(), RunError> {
-    let source = Source { path: "inline.yml".into(), text: TEXT.into() };
+    let source = ConfigSource { path: "inline.yml".into(), text: TEXT.into() };
     let prepared = Request { sources: vec![source], ..Request::default() }.prepare()?;
     let mut group = criterion.benchmark_group("mock run");
     group.sample_size(10).throughput(Throughput::Elements(CASES));
@@ -36,10 +36,10 @@ fn mock_run(criterion: &mut Criterion) -> Result<(), RunError> {
     Ok(())
 }
 
-fn run(prepared: &Prepared, folder: &TempDir) {
-    let place = Place { dir: folder.path().to_owned(), output_dir: folder.path().to_owned() };
+fn run(prepared: &PreparedRun, folder: &TempDir) {
+    let place = OutputDirs { dir: folder.path().to_owned(), output_dir: folder.path().to_owned() };
     let outcome = prepared
-        .start(&place, &mut Subprocess::new(Kept::default()), &mut Silent)
+        .start(&place, &mut Subprocess::new(WorkerCaches::default()), &mut Silent)
         .expect("the mock device is always available");
     assert!(outcome.records.len() as u64 == CASES && outcome.errors.is_empty(), "{:?}", outcome.errors);
 }

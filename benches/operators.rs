@@ -2,9 +2,9 @@
 
 mod device;
 
-use calorimeter_recipes::Variant;
+use calorimeter_recipes::RecipeVariant;
 use calorimeter_timing::{DeviceTime, bench_work};
-use calorimeter_zoo::{Implementation, Machines};
+use calorimeter_zoo::{Implementation, NativeDevices};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 /// Operators with axes small enough for a CPU.
@@ -21,13 +21,13 @@ const OPERATORS: [(&str, &[(&str, u64)]); 8] = [
 
 fn operators(criterion: &mut Criterion<DeviceTime>) {
     let device = device::device();
-    let (mut machines, mut clock) = (Machines::default(), device::clock(device));
+    let (mut machines, mut clock) = (NativeDevices::default(), device::clock(device));
     for (name, axes) in OPERATORS {
         let task = device::task(name, &axes.iter().copied().collect(), "f32");
         let mut group = criterion.benchmark_group(format!("{name} on {device}"));
         group.throughput(Throughput::Elements(task.flops().expect("operators declare their flops")));
         for implementation in Implementation::ALL {
-            match device::opened(&task, Variant::BASELINE, implementation, &mut machines) {
+            match device::open_case(&task, RecipeVariant::BASELINE, implementation, &mut machines) {
                 Ok(mut job) => {
                     group.bench_function(BenchmarkId::from_parameter(implementation), |bencher| {
                         bench_work(bencher, &mut *clock, &mut job);
@@ -42,7 +42,7 @@ fn operators(criterion: &mut Criterion<DeviceTime>) {
 
 criterion_group! {
     name = benches;
-    config = device::on_devices();
+    config = device::device_criterion();
     targets = operators
 }
 criterion_main!(benches);

@@ -1,7 +1,7 @@
 //! Duration of `run --dry-run --format jsonl`, from the text of a file to the last line; the limits are 50 ms for 512
 //! shapes with 6 recipes, and 1 s for 100,000 cases.
 
-use calorimeter_runner::dialects::Source;
+use calorimeter_runner::dialects::ConfigSource;
 use calorimeter_runner::run::{Request, RunError};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -43,7 +43,7 @@ fn plan(criterion: &mut Criterion) {
 
 /// Serializes every case of the plan as a line of JSON and returns the number of lines.
 fn lines(text: &str) -> Result<u64, RunError> {
-    let source = Source { path: "inline.yml".into(), text: text.into() };
+    let source = ConfigSource { path: "inline.yml".into(), text: text.into() };
     let prepared = Request { sources: vec![source], ..Request::default() }.prepare()?;
     let (mut line, mut lines) = (Vec::new(), 0);
     for (case, supported) in prepared.plan().cases() {

@@ -33,7 +33,7 @@ BARE = CONVERSIONS | set(
     "shown sought spoken spoilt standing stored taken thought used wanted written".split()
 )
 SHOUTED = re.compile(r"\b(?:const|static)\s+((?:[A-Z0-9]+_)*(?:MOST|LEAST|FEWEST)(?:_[A-Z0-9]+)*)\b")
-IS_NO = re.compile(r"\b(?:is|are) no (?!longer\b|more\b)[a-z]")
+IS_NO = re.compile(r"(?<!there )\b(?:is|are) no (?!longer\b|more\b)[a-z]")
 TYPE = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?(?:struct|enum|trait|union|type)\s+([A-Z]\w*)")
 FUNCTION = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?(?:const\s+|async\s+|unsafe\s+|extern\s+\"C\"\s+)*fn\s+(\w+)")
 IMPL = re.compile(r"^(\s*)(?:unsafe\s+)?(impl|trait|pub trait|pub\(crate\) trait)\b(.*)")
@@ -111,7 +111,7 @@ def scan_text(report, name, lines, words, is_prose):
         if found := SHOUTED.search(line):
             report.add("shouted", f"{name}:{number}", found[1])
         comment = line if is_prose else " ".join(re.findall(r"//.*$", STRING.sub('""', line)))
-        messages = "" if is_prose else " ".join(STRING.findall(line))
+        messages = "" if is_prose or "alias =" in line else " ".join(STRING.findall(line))
         if IS_NO.search(messages):
             report.add("is no", f"{name}:{number}", line)
         if found := words.search(comment) or words.search(messages):

@@ -2,7 +2,7 @@
 """Write what ml_dtypes makes of a million f32 numbers in each of the small float formats.
 
 One file of one byte per code for each format goes into the directory given as argument. The
-numbers themselves are not written: `crates/recipes/tests/claims/casts.rs` makes the same ones.
+numbers themselves are not written: `crates/recipes/tests/arithmetic/casts.rs` makes the same ones.
 
     python3 -m venv casts-venv && casts-venv/bin/pip install ml_dtypes==0.6.0 numpy
     casts-venv/bin/python tools/float8_casts.py crates/recipes/tests/data/casts

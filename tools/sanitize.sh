@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # The tests of CUDA kernels under compute-sanitizer: memory, races and what was never written, a line for each tool and test.
 #
-#     cargo test -p calorimeter-kernels --features cuda --test native --no-run     # prints where the tests are
+#     cargo test -p calorimeter-kernels --features cuda --test cuda --no-run     # prints where the tests are
 #     tools/sanitize.sh target/debug/deps/native-… [SECONDS] [FILTER…]
 #
-# CubeCL's products are in the recipes' tests: with --test claims of -p calorimeter-recipes and the filter few_products.
+# CubeCL's products are in the recipes' tests: with --test arithmetic of -p calorimeter-recipes and the filter few_products.
 #
 # Eight run at a time, each for so many seconds (600). What measures, fills the memory or takes much of it is left out. On an H100
 # initcheck named the kernels that read a product of cuBLASLt, whose numbers were right: it seems not to see what that writes. On an

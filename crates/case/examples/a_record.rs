@@ -38,6 +38,6 @@ fn print_cells<F>(columns: &[Column<F>], facet: &F) {
 }
 
 #[test]
-fn it_runs() {
+fn example_runs() {
     main().unwrap();
 }

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_activation_is_read_by_its_name() {
+    fn activation_names_round_trip() {
         for activation in Activation::ALL {
             assert_eq!(activation.to_string().parse(), Ok(activation));
         }

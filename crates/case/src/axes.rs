@@ -14,27 +14,27 @@ pub struct Axes(Vec<(Name, u64)>);
 /// Error: two axes have one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct AxisGivenTwice {
+pub struct DuplicateAxis {
     /// Duplicate name.
     pub name: String,
 }
 
-impl fmt::Display for AxisGivenTwice {
+impl fmt::Display for DuplicateAxis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} is given twice: keep one", self.name)
     }
 }
 
-impl std::error::Error for AxisGivenTwice {}
+impl std::error::Error for DuplicateAxis {}
 
 impl Axes {
     /// Creates axes from pairs in the given order; a duplicate name is an error.
-    pub fn new<N: Into<Cow<'static, str>>>(pairs: impl IntoIterator<Item = (N, u64)>) -> Result<Self, AxisGivenTwice> {
+    pub fn new<N: Into<Cow<'static, str>>>(pairs: impl IntoIterator<Item = (N, u64)>) -> Result<Self, DuplicateAxis> {
         let mut axes = Self::default();
         for (name, value) in pairs {
             let name = name.into();
             if axes.get(&name).is_some() {
-                return Err(AxisGivenTwice { name: name.into_owned() });
+                return Err(DuplicateAxis { name: name.into_owned() });
             }
             axes.0.push((Name::from(name), value));
         }
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn axes_keep_their_order_in_json() {
+    fn json_preserves_axis_order() {
         let json = r#"{"sequence":2048,"batch":8}"#;
         let axes: Axes = serde_json::from_str(json).unwrap();
         assert_eq!(serde_json::to_string(&axes).unwrap(), json);

@@ -1,7 +1,7 @@
 //! Cases: one planned measurement each.
 
-use crate::record::{Column, Field, Read};
-use crate::{Axes, CaseId, Counts, Device, Dtype, Element, FusionModel, Implementation, Mode, Name, Regime};
+use crate::record::{CellReader, Column, Field};
+use crate::{Axes, CaseId, Device, Dtype, Element, FusionModel, Implementation, Mode, Name, PublishedCounts, Regime};
 use serde::{Deserialize, Serialize};
 
 /// Planned measurement: its identity and the facts known before it runs.
@@ -53,7 +53,7 @@ pub struct Case {
     /// FLOPs and bytes as counted by another benchmark that publishes results for this computation, if its counts
     /// differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub published: Option<Box<Counts>>,
+    pub published: Option<Box<PublishedCounts>>,
     /// Modeled savings of fusion, for fusion patterns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fusion: Option<Box<FusionModel>>,
@@ -93,7 +93,7 @@ impl Case {
     }
 
     /// Bytes of one buffer set: all memory of a foreign case, otherwise the minimum traffic. `None` if unknown.
-    pub fn set_bytes(&self) -> Option<u64> {
+    pub fn buffer_set_bytes(&self) -> Option<u64> {
         if self.mode.is_foreign() { self.memory_bytes } else { self.bytes }
     }
 
@@ -171,200 +171,200 @@ impl Case {
             field: "id",
             unit: "",
             doc: "`mode/workload/recipe[+sparsity]/implementation/device/dtype/shape[/regime]`, the regime if it is not `device-cold`; with `#2` if the plan has it twice",
-            read: Read::Text(|case| Some(&case.id)),
+            read: CellReader::Text(|case| Some(&case.id)),
         },
         Column {
             name: "mode",
             field: "mode",
             unit: "",
             doc: "`inference`; for operators the name of their suite; `foreign`",
-            read: Read::Text(|case| Some(case.mode.name())),
+            read: CellReader::Text(|case| Some(case.mode.name())),
         },
         Column {
             name: "name",
             field: "name",
             unit: "",
             doc: "name of the config entry",
-            read: Read::Text(|case| Some(case.name.as_str()).filter(|name| !name.is_empty())),
+            read: CellReader::Text(|case| Some(case.name.as_str()).filter(|name| !name.is_empty())),
         },
         Column {
             name: "workload",
             field: "workload",
             unit: "",
             doc: "model or operator",
-            read: Read::Text(|case| Some(case.workload.as_str())),
+            read: CellReader::Text(|case| Some(case.workload.as_str())),
         },
         Column {
             name: "recipe",
             field: "recipe",
             unit: "",
             doc: "`baseline`, `int8wo`, …",
-            read: Read::Text(|case| Some(case.recipe.as_str())),
+            read: CellReader::Text(|case| Some(case.recipe.as_str())),
         },
         Column {
             name: "sparsity",
             field: "sparsity",
             unit: "",
             doc: "`semi-sparse`, `block-0.9-64`",
-            read: Read::Text(|case| case.sparsity.map(Name::as_str)),
+            read: CellReader::Text(|case| case.sparsity.map(Name::as_str)),
         },
         Column {
             name: "implementation",
             field: "implementation",
             unit: "",
             doc: "`eager`, `fused`, `cube`, `native`, or the name of an [external program](foreign.md)",
-            read: Read::Text(|case| Some(case.implementation.name().as_str())),
+            read: CellReader::Text(|case| Some(case.implementation.name().as_str())),
         },
         Column {
             name: "device",
             field: "device",
             unit: "",
             doc: "with its index: `cuda:0`",
-            read: Read::Written(|case| Some(case.device.to_string())),
+            read: CellReader::Written(|case| Some(case.device.to_string())),
         },
         Column {
             name: "dtype",
             field: "dtype",
             unit: "",
             doc: "`f32`, `f16`, `bf16`; for some operators also `e4m3` and other input types",
-            read: Read::Written(|case| Some(case.element.to_string())),
+            read: CellReader::Written(|case| Some(case.element.to_string())),
         },
         Column {
             name: "output_dtype",
             field: "output_dtype",
             unit: "",
             doc: "dtype of the outputs, if it can be chosen",
-            read: Read::Written(|case| case.output.map(|output| output.to_string())),
+            read: CellReader::Written(|case| case.output.map(|output| output.to_string())),
         },
         Column {
             name: "shape_name",
             field: "shape_name",
             unit: "",
             doc: "name given by the shape generator",
-            read: Read::Text(|case| Some(&case.shape_name)),
+            read: CellReader::Text(|case| Some(&case.shape_name)),
         },
         Column {
             name: "m",
             field: "shape.m",
             unit: "",
             doc: "rows of the input, if the shape has this axis",
-            read: Read::Count(|case| case.shape.get("m")),
+            read: CellReader::Count(|case| case.shape.get("m")),
         },
         Column {
             name: "k",
             field: "shape.k",
             unit: "",
             doc: "input features",
-            read: Read::Count(|case| case.shape.get("k")),
+            read: CellReader::Count(|case| case.shape.get("k")),
         },
         Column {
             name: "n",
             field: "shape.n",
             unit: "",
             doc: "output features",
-            read: Read::Count(|case| case.shape.get("n")),
+            read: CellReader::Count(|case| case.shape.get("n")),
         },
         Column {
             name: "shape",
             field: "shape",
             unit: "",
             doc: "all axes by name; as a column `m1024-k512-n256`, in the record an object",
-            read: Read::Written(|case| Some(case.shape.to_string())),
+            read: CellReader::Written(|case| Some(case.shape.to_string())),
         },
         Column {
             name: "regime",
             field: "regime",
             unit: "",
             doc: "timing mode: see [Method](method.md#regimes)",
-            read: Read::Written(|case| Some(case.regime.to_string())),
+            read: CellReader::Written(|case| Some(case.regime.to_string())),
         },
         Column {
             name: "flops",
             field: "flops",
             unit: "operations",
             doc: "floating-point operations of one pass",
-            read: Read::Count(|case| case.flops),
+            read: CellReader::Count(|case| case.flops),
         },
         Column {
             name: "bytes",
             field: "bytes",
             unit: "bytes",
             doc: "minimum traffic of one pass; absent if the recipe does not exist in this dtype or without a sparsity",
-            read: Read::Count(|case| case.bytes),
+            read: CellReader::Count(|case| case.bytes),
         },
         Column {
             name: "published_flops",
             field: "published.flops",
             unit: "operations",
             doc: "operations as counted by another benchmark that publishes results for this computation, if its count differs",
-            read: Read::Count(|case| case.published.as_ref()?.flops),
+            read: CellReader::Count(|case| case.published.as_ref()?.flops),
         },
         Column {
             name: "published_bytes",
             field: "published.bytes",
             unit: "bytes",
             doc: "bytes as counted by another benchmark, if its count differs",
-            read: Read::Count(|case| case.published.as_ref()?.bytes),
+            read: CellReader::Count(|case| case.published.as_ref()?.bytes),
         },
         Column {
             name: "unfused_bytes",
             field: "fusion.unfused_bytes",
             unit: "bytes",
             doc: "minimum traffic of a fusion pattern with one kernel per operator",
-            read: Read::Count(|case| case.fusion.as_ref().map(|model| model.unfused_bytes)),
+            read: CellReader::Count(|case| case.fusion.as_ref().map(|model| model.unfused_bytes)),
         },
         Column {
             name: "fused_bytes",
             field: "fusion.fused_bytes",
             unit: "bytes",
             doc: "minimum traffic of a fusion pattern with a single kernel",
-            read: Read::Count(|case| case.fusion.as_ref().map(|model| model.fused_bytes)),
+            read: CellReader::Count(|case| case.fusion.as_ref().map(|model| model.fused_bytes)),
         },
         Column {
             name: "memory_bytes",
             field: "memory_bytes",
             unit: "bytes",
             doc: "estimated memory with one buffer set; absent if `bytes` is",
-            read: Read::Count(|case| case.memory_bytes),
+            read: CellReader::Count(|case| case.memory_bytes),
         },
         Column {
             name: "scaling",
             field: "scaling",
             unit: "",
             doc: "granularity of the scales, for layers trained in float8",
-            read: Read::Text(|case| case.scaling.map(Name::as_str)),
+            read: CellReader::Text(|case| case.scaling.map(Name::as_str)),
         },
     ];
 
     /// Columns for the requests of the config entry; they follow the traffic columns.
-    pub const REQUESTS: &'static [Column<Self>] = &[
+    pub const REQUEST_COLUMNS: &'static [Column<Self>] = &[
         Column {
             name: "implied",
             field: "implied",
             unit: "",
             doc: "a baseline added for comparison, not requested; in the record absent if false",
-            read: Read::Flag(|case| Some(case.implied)),
+            read: CellReader::Flag(|case| Some(case.implied)),
         },
         Column {
             name: "compile_mode",
             field: "compile_mode",
             unit: "",
             doc: "`torch.compile` mode in the config file",
-            read: Read::Text(|case| case.compile_mode.as_deref()),
+            read: CellReader::Text(|case| case.compile_mode.as_deref()),
         },
         Column {
             name: "profiler",
             field: "profiler",
             unit: "",
             doc: "a trace was requested; in the record absent if false",
-            read: Read::Flag(|case| Some(case.profiler)),
+            read: CellReader::Flag(|case| Some(case.profiler)),
         },
         Column {
             name: "memory_profiler",
             field: "memory_profiler",
             unit: "",
             doc: "a memory profile was requested; in the record absent if false",
-            read: Read::Flag(|case| Some(case.memory_profiler)),
+            read: CellReader::Flag(|case| Some(case.memory_profiler)),
         },
     ];
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Operations and bytes as another benchmark counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
+pub struct PublishedCounts {
     /// Floating-point operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flops: Option<u64>,

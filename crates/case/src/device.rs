@@ -52,7 +52,7 @@ pub enum DeviceKind {
 }
 
 /// Kinds registered by other crates.
-static OTHERS: Registry<()> = Registry::new("device kind");
+static REGISTERED: Registry<()> = Registry::new("device kind");
 
 /// Alternative names: wgpu's, for the graphics API that it uses on this platform, and PyTorch's for Metal.
 const ALIASES: [(&str, DeviceKind); 2] = [
@@ -61,25 +61,25 @@ const ALIASES: [(&str, DeviceKind); 2] = [
 ];
 
 /// Device selectors that name no kind; they cannot be registered.
-const WORDS: [&str; 2] = ["auto", "xpu"];
+const RESERVED_NAMES: [&str; 2] = ["auto", "xpu"];
 
 impl DeviceKind {
     /// Built-in kinds.
     pub const ALL: [Self; 5] = [Self::Cuda, Self::Vulkan, Self::Metal, Self::Cpu, Self::Mock];
 
     /// All kinds: built-in, then registered ones in order of registration.
-    pub fn known() -> Vec<Self> {
-        Self::ALL.into_iter().chain(OTHERS.names().into_iter().map(Self::Other)).collect()
+    pub fn all() -> Vec<Self> {
+        Self::ALL.into_iter().chain(REGISTERED.names().into_iter().map(Self::Other)).collect()
     }
 
     /// Registers a kind under a free name. A device of it is written as the name, a colon and its index.
     pub fn register(name: impl Into<Name>) -> Result<Self, NameTaken> {
         let name = name.into();
         let builtin = Self::ALL.iter().map(|kind| kind.name().as_str());
-        if builtin.chain(ALIASES.iter().map(|(alias, _)| *alias)).chain(WORDS).any(|taken| name == taken) {
+        if builtin.chain(ALIASES.iter().map(|(alias, _)| *alias)).chain(RESERVED_NAMES).any(|taken| name == taken) {
             return Err(NameTaken::new("device kind", name));
         }
-        OTHERS.add(name, &())?;
+        REGISTERED.add(name, &())?;
         Ok(Self::Other(name))
     }
 
@@ -108,7 +108,7 @@ impl DeviceKind {
     }
 
     /// True if a host may have several devices of this kind.
-    pub fn is_counted(self) -> bool {
+    pub fn has_index(self) -> bool {
         self != Self::Cpu
     }
 }
@@ -143,7 +143,11 @@ impl FromStr for Device {
     fn from_str(name: &str) -> Result<Self, UnknownName> {
         let unknown = || {
             let builtin = ["cuda", "vulkan", "metal", "wgpu", "cpu", "mock"];
-            UnknownName::new("device", name, builtin.into_iter().chain(OTHERS.names().into_iter().map(Name::as_str)))
+            UnknownName::new(
+                "device",
+                name,
+                builtin.into_iter().chain(REGISTERED.names().into_iter().map(Name::as_str)),
+            )
         };
         let (kind, index) = match name.split_once(':') {
             Some((kind, index)) => (kind, Some(index.parse::<u16>().map_err(|_| unknown())?)),
@@ -151,9 +155,9 @@ impl FromStr for Device {
         };
         // Almost all journal lines name a built-in kind; this path allocates no list for them.
         let builtin = DeviceKind::ALL.into_iter().find(|builtin| builtin.name() == kind);
-        let known = builtin.or_else(|| DeviceKind::known().into_iter().find(|known| known.name() == kind));
+        let known = builtin.or_else(|| DeviceKind::all().into_iter().find(|known| known.name() == kind));
         let alias = || ALIASES.iter().find(|(alias, _)| *alias == kind).map(|(_, kind)| *kind);
-        let kind = known.or_else(alias).filter(|kind| index.is_none() || kind.is_counted());
+        let kind = known.or_else(alias).filter(|kind| index.is_none() || kind.has_index());
         Ok(kind.ok_or_else(unknown)?.device(index.unwrap_or(0)))
     }
 }
@@ -162,7 +166,7 @@ crate::written_as_a_name!(
     Device,
     "Device",
     "a device such as cuda:0, vulkan:0, metal:0 or cpu",
-    DeviceKind::known().iter().map(ToString::to_string).collect()
+    DeviceKind::all().iter().map(ToString::to_string).collect()
 );
 
 #[cfg(test)]
@@ -170,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices_are_read_with_and_without_an_index() {
+    fn device_index_is_optional() {
         for (name, expected) in [
             ("cuda", Device::Cuda(0)),
             ("cuda:3", Device::Cuda(3)),
@@ -190,11 +194,11 @@ mod tests {
     }
 
     #[test]
-    fn a_registered_kind_is_read_back_and_told_from_ours() {
+    fn registered_device_kind_parses() {
         let npu = DeviceKind::register("npu").unwrap();
         assert_eq!(("npu".parse(), "npu:1".parse()), (Ok(npu.device(0)), Ok(npu.device(1))));
         assert_eq!((npu.device(1).kind(), npu.device(1).to_string()), (npu, "npu:1".into()));
-        assert_eq!(DeviceKind::known()[5..], [npu]);
+        assert_eq!(DeviceKind::all()[5..], [npu]);
         for taken in ["npu", "cuda", "mps", "auto"] {
             assert!(DeviceKind::register(taken).is_err(), "{taken}");
         }

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_spelling_parses_and_short_names_round_trip() {
+    fn all_spellings_parse_and_names_round_trip() {
         for (dtype, spellings) in SPELLINGS {
             assert!(spellings.iter().all(|s| s.parse() == Ok(dtype)));
             assert_eq!(dtype.to_string(), spellings[0]);

@@ -39,7 +39,7 @@ const SPELLINGS: [(Element, &[&str]); 9] = [
 
 impl Element {
     /// All types that can be requested by name, floats first.
-    pub fn known() -> impl Iterator<Item = Self> {
+    pub fn all() -> impl Iterator<Item = Self> {
         Dtype::ALL.into_iter().map(Self::Float).chain(SPELLINGS.iter().map(|(element, _)| *element))
     }
 
@@ -79,12 +79,12 @@ impl FromStr for Element {
             _ => name
                 .parse()
                 .map(Self::Float)
-                .map_err(|_| UnknownName::new("dtype", name, Dtype::spellings().chain(small()))),
+                .map_err(|_| UnknownName::new("dtype", name, Dtype::spellings().chain(small_type_spellings()))),
         }
     }
 }
 
-fn small() -> impl Iterator<Item = String> {
+fn small_type_spellings() -> impl Iterator<Item = String> {
     SPELLINGS.iter().flat_map(|(_, names)| names.iter().map(ToString::to_string))
 }
 
@@ -98,7 +98,7 @@ crate::written_as_a_name!(
     Element,
     "NumberType",
     "a dtype such as bf16, f32 or e4m3 (spellings such as float8_e4m3fn are accepted)",
-    Dtype::spellings().chain(small()).chain(["fp32".into(), "fp16".into()]).collect()
+    Dtype::spellings().chain(small_type_spellings()).chain(["fp32".into(), "fp16".into()]).collect()
 );
 
 #[cfg(test)]
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_spelling_parses_and_short_names_round_trip() {
+    fn all_spellings_parse_and_names_round_trip() {
         for (element, names) in SPELLINGS {
             assert!(names.iter().all(|name| name.parse() == Ok(element)));
             assert_eq!(element.to_string(), names[0]);

@@ -11,7 +11,7 @@ pub struct CaseId(Arc<str>);
 
 /// Components of a case id.
 #[derive(Clone, Copy, Debug)]
-pub struct Identity<'a> {
+pub struct CaseIdentity<'a> {
     /// Mode or suite.
     pub mode: Mode,
     /// Model or operator.
@@ -34,7 +34,7 @@ pub struct Identity<'a> {
     pub repeat: u32,
 }
 
-impl fmt::Display for Identity<'_> {
+impl fmt::Display for CaseIdentity<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { mode, workload, variant: (recipe, sparsity), implementation, device, element, .. } = self;
         write!(f, "{mode}/{workload}/{recipe}")?;
@@ -58,8 +58,8 @@ impl fmt::Display for Identity<'_> {
     }
 }
 
-impl From<Identity<'_>> for CaseId {
-    fn from(identity: Identity<'_>) -> Self {
+impl From<CaseIdentity<'_>> for CaseId {
+    fn from(identity: CaseIdentity<'_>) -> Self {
         identity.to_string().into()
     }
 }
@@ -106,9 +106,9 @@ mod tests {
     use crate::{Dtype, Suite};
 
     #[test]
-    fn an_id_says_what_differs_from_the_usual_and_nothing_else() {
+    fn id_omits_default_parts() {
         let axes = Axes::from([("m", 8), ("k", 64), ("n", 32)]);
-        let plain = Identity {
+        let plain = CaseIdentity {
             mode: Mode::Inference,
             workload: Name::new("linear"),
             variant: (Name::new("int8wo"), None),
@@ -121,7 +121,7 @@ mod tests {
             repeat: 0,
         };
         assert_eq!(&*CaseId::from(plain), "inference/linear/int8wo/fused/cuda:0/bf16/m8-k64-n32");
-        let special = Identity {
+        let special = CaseIdentity {
             mode: Mode::Operator(Suite::Gemm),
             workload: Name::new("gemm"),
             variant: (Name::new("baseline"), Some(Name::new("semi-sparse"))),

@@ -19,15 +19,15 @@ pub enum Implementation {
 }
 
 /// Implementations registered by other crates, each with a one-line description.
-static OTHERS: Registry<str> = Registry::new("implementation");
+static REGISTERED: Registry<str> = Registry::new("implementation");
 
 impl Implementation {
     /// Built-in implementations, in display order.
     pub const ALL: [Self; 4] = [Self::Eager, Self::Fused, Self::Cube, Self::Native];
 
     /// All implementations: built-in, then registered ones in order of registration.
-    pub fn known() -> Vec<Self> {
-        Self::ALL.into_iter().chain(OTHERS.names().into_iter().map(Self::Other)).collect()
+    pub fn all() -> Vec<Self> {
+        Self::ALL.into_iter().chain(REGISTERED.names().into_iter().map(Self::Other)).collect()
     }
 
     /// Registers an implementation under a free name, with a one-line description.
@@ -36,19 +36,19 @@ impl Implementation {
         if Self::ALL.iter().any(|builtin| builtin.name() == name) {
             return Err(NameTaken::new("implementation", name));
         }
-        OTHERS.add(name, about)?;
+        REGISTERED.add(name, about)?;
         Ok(Self::Other(name))
     }
 
     /// Implementation named in a record. An unknown name, written by a program with other registrations, becomes
     /// `Other`.
-    pub fn recorded(name: &str) -> Self {
+    pub fn from_record(name: &str) -> Self {
         name.parse().unwrap_or_else(|_| Self::Other(name.to_owned().into()))
     }
 
-    /// Deserializes an implementation with [`Implementation::recorded`].
+    /// Deserializes an implementation with [`Implementation::from_record`].
     pub fn read_recorded<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self::recorded(&<std::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(deserializer)?))
+        Ok(Self::from_record(&<std::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(deserializer)?))
     }
 
     /// Name of the implementation.
@@ -63,13 +63,13 @@ impl Implementation {
     }
 
     /// Description in one line.
-    pub fn about(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Self::Eager => "burn with one kernel per operation",
             Self::Fused => "burn with operations fused into fewer kernels, comparable to a compiled model",
             Self::Cube => "portable CubeCL kernels inside the burn model",
             Self::Native => "cuBLASLt and CUDA C++ kernels on a dedicated stream",
-            Self::Other(name) => OTHERS.find(name.as_str()).unwrap_or("registered by another crate"),
+            Self::Other(name) => REGISTERED.find(name.as_str()).unwrap_or("registered by another crate"),
         }
     }
 }
@@ -88,7 +88,7 @@ impl FromStr for Implementation {
         if let Some(builtin) = Self::ALL.into_iter().find(|builtin| builtin.name() == name) {
             return Ok(builtin);
         }
-        let known = Self::known();
+        let known = Self::all();
         let found = known.iter().find(|implementation| implementation.name().as_str() == name).copied();
         found.ok_or_else(|| UnknownName::new("implementation", name, known.iter().map(ToString::to_string)))
     }
@@ -98,7 +98,7 @@ crate::written_as_a_name!(
     Implementation,
     "Implementation",
     "implementation: eager, fused, cube or native",
-    Implementation::known().iter().map(ToString::to_string).collect()
+    Implementation::all().iter().map(ToString::to_string).collect()
 );
 
 #[cfg(test)]
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_may_name_one_that_is_not_known_here() {
+    fn record_accepts_unknown_implementation() {
         let case = serde_json::json!({
             "id": "x", "mode": "foreign", "workload": "add", "recipe": "baseline", "implementation": "old.so", "device": "cpu",
             "dtype": "u8", "shape_name": "", "shape": {}, "regime": "device-hot",
@@ -114,15 +114,15 @@ mod tests {
         let case: crate::Case = serde_json::from_value(case).unwrap();
         assert_eq!(case.implementation, Implementation::Other("old.so".into()));
         assert_eq!(serde_json::to_value(&case).unwrap()["implementation"], "old.so");
-        assert_eq!(Implementation::recorded("native"), Implementation::Native);
+        assert_eq!(Implementation::from_record("native"), Implementation::Native);
     }
 
     #[test]
-    fn a_registered_one_is_read_back_and_told_from_ours() {
+    fn registered_implementation_parses() {
         let other = Implementation::register("by_hand", "abacus").unwrap();
         assert_eq!("by_hand".parse(), Ok(other));
-        assert_eq!((other.to_string(), other.about()), ("by_hand".into(), "abacus"));
-        assert_eq!(Implementation::known()[4..], [other]);
+        assert_eq!((other.to_string(), other.description()), ("by_hand".into(), "abacus"));
+        assert_eq!(Implementation::all()[4..], [other]);
         for taken in ["by_hand", "fused"] {
             assert!(Implementation::register(taken, "").is_err(), "{taken}");
         }

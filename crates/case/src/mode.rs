@@ -72,11 +72,11 @@ pub enum Mode {
 
 impl Mode {
     fn all() -> impl Iterator<Item = Self> {
-        [Self::Inference].into_iter().chain(Suite::ALL.map(Self::of))
+        [Self::Inference].into_iter().chain(Suite::ALL.map(Self::for_suite))
     }
 
     /// Mode of the operators of a suite.
-    pub fn of(suite: Suite) -> Self {
+    pub fn for_suite(suite: Suite) -> Self {
         if suite == Suite::Training { Self::Training } else { Self::Operator(suite) }
     }
 

@@ -46,7 +46,7 @@ impl UnknownName {
     }
 
     /// Replaces the suggestion, for known names that are patterns.
-    pub fn suggesting(self, nearest: Option<String>) -> Self {
+    pub fn with_suggestion(self, nearest: Option<String>) -> Self {
         Self { nearest, ..self }
     }
 }
@@ -56,31 +56,31 @@ impl fmt::Display for UnknownName {
         let Self { what, name, nearest, known } = self;
         let shown = excerpt(name, 60);
         write!(f, "unknown {what} {shown:?}{}; known: ", hint(nearest.as_deref()))?;
-        if known.len() <= MOST_LISTED {
+        if known.len() <= MAX_LISTED {
             return write!(f, "{}", known.join(", "));
         }
-        let closest = closest(&shown, known);
+        let closest = most_similar(&shown, known);
         write!(f, "{} and {} more", closest.join(", "), known.len() - closest.len())
     }
 }
 
 /// Longer lists of known names are abbreviated.
-const MOST_LISTED: usize = 12;
+const MAX_LISTED: usize = 12;
 /// Names shown of an abbreviated list.
-const CLOSEST: usize = 5;
+const MAX_SIMILAR: usize = 5;
 
 /// Minimum Jaro-Winkler similarity of a listed name.
-const ALIKE: f64 = 0.7;
+const MIN_SIMILARITY: f64 = 0.7;
 
 /// Returns the known names most similar to `name`, best first; the first known names if none is similar.
-fn closest<'a>(name: &str, known: &'a [String]) -> Vec<&'a str> {
+fn most_similar<'a>(name: &str, known: &'a [String]) -> Vec<&'a str> {
     let name = name.to_lowercase();
     let similarities = known.iter().map(|known| (strsim::jaro_winkler(&name, known), known.as_str()));
-    let mut similar: Vec<(f64, &str)> = similarities.filter(|(similarity, _)| *similarity >= ALIKE).collect();
+    let mut similar: Vec<(f64, &str)> = similarities.filter(|(similarity, _)| *similarity >= MIN_SIMILARITY).collect();
     similar.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     match similar.as_slice() {
-        [] => known.iter().map(String::as_str).take(CLOSEST).collect(),
-        similar => similar.iter().map(|(_, known)| *known).take(CLOSEST).collect(),
+        [] => known.iter().map(String::as_str).take(MAX_SIMILAR).collect(),
+        similar => similar.iter().map(|(_, known)| *known).take(MAX_SIMILAR).collect(),
     }
 }
 
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_is_mended_and_a_stranger_is_not() {
+    fn typos_get_a_suggestion() {
         let known = ["custom", "llama", "pow2", "small_sweep", "sweep"];
         for (name, expected) in [
             ("pow3", Some("pow2")),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_known_names_those_that_are_most_alike_are_listed() {
+    fn long_lists_show_the_most_similar_names() {
         let known = ["add", "axpy", "conv2d_bn", "conv2d_bn_relu", "conv2d_relu", "dot", "gelu", "gemm", "gemv"];
         let more = ["layer_norm", "linear_bias", "linear_bias_relu", "rms_norm", "softmax"];
         let error = UnknownName::new("operator", "conv_relu", known.into_iter().chain(more)).to_string();
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_names_what_was_meant_and_what_is_known() {
+    fn error_lists_suggestion_and_known_names() {
         let error = UnknownName::new("device", "vulcan", ["cuda", "vulkan"]).to_string();
         assert_eq!(error, r#"unknown device "vulcan"; did you mean "vulkan"?; known: cuda, vulkan"#);
     }

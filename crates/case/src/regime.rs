@@ -22,7 +22,7 @@ macro_rules! regimes {
             }
 
             /// Description in one line.
-            pub const fn about(self) -> &'static str {
+            pub const fn description(self) -> &'static str {
                 match self { $(Self::$variant => $about,)* }
             }
 
@@ -69,7 +69,7 @@ pub enum Clock {
 
 impl Clock {
     /// True if the clock measures the time on the device.
-    pub const fn is_the_devices(self) -> bool {
+    pub const fn is_on_device(self) -> bool {
         matches!(self, Self::Device | Self::Graph)
     }
 }
@@ -105,17 +105,17 @@ fn expected() -> String {
 }
 
 /// Maximum number of buffer sets.
-const MOST_SETS: u64 = 512;
+const MAX_BUFFER_SETS: u64 = 512;
 
 /// Number of buffer sets after which no launch finds its operands in a cache of this size: enough for `times` the cache
 /// size, plus one, and at least two.
-pub fn sets_needed(cache_bytes: u64, touched_bytes: u64, times: u64) -> u64 {
+pub fn required_buffer_sets(cache_bytes: u64, touched_bytes: u64, times: u64) -> u64 {
     ((times * cache_bytes).div_ceil(touched_bytes.max(1)) + 1).max(2)
 }
 
 /// Required number of buffer sets, capped at the maximum.
 pub fn buffer_sets(cache_bytes: u64, touched_bytes: u64, times: u64) -> u32 {
-    sets_needed(cache_bytes, touched_bytes, times).min(MOST_SETS) as u32
+    required_buffer_sets(cache_bytes, touched_bytes, times).min(MAX_BUFFER_SETS) as u32
 }
 
 #[cfg(test)]
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_back() {
+    fn regime_names_round_trip() {
         for regime in Regime::ALL {
             assert_eq!(regime.to_string().parse(), Ok(regime));
             assert_eq!(serde_json::to_value(regime).unwrap(), regime.to_string());
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_exceed_the_cache_and_stay_within_bounds() {
+    fn buffer_sets_exceed_the_cache() {
         // A 4096 x 4096 weight of 4 bits with scales, 50 MB of cache: 17 sets hold 160 MB.
         assert_eq!(buffer_sets(50 << 20, 9_437_184, 3), 18);
         assert_eq!(buffer_sets(50 << 20, 400 << 20, 3), 2);

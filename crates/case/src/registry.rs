@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_given_once_and_order_is_kept() {
+    fn names_are_unique_and_ordered() {
         static THINGS: Registry<str> = Registry::new("thing");
         THINGS.add("second", "2").unwrap();
         THINGS.add(String::from("first"), "1").unwrap();

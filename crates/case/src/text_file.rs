@@ -15,13 +15,13 @@ pub fn read_text(path: &Path, max_bytes: u64) -> Result<String> {
     let mut bytes = Vec::new();
     File::open(path)?.take(max_bytes + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > max_bytes {
-        return Err(too_long(max_bytes, "such a file"));
+        return Err(too_large_error(max_bytes, "such a file"));
     }
     String::from_utf8(bytes).map_err(|_| Error::new(ErrorKind::InvalidData, "stream did not contain valid UTF-8"))
 }
 
 /// Error for input beyond the size limit.
-pub fn too_long(max_bytes: u64, what: &str) -> Error {
+pub fn too_large_error(max_bytes: u64, what: &str) -> Error {
     let limit = max_bytes >> 20;
     let message = format!("exceeds {limit} MiB, the size limit of {what}; shorten it");
     Error::new(ErrorKind::FileTooLarge, message)

@@ -23,7 +23,7 @@ impl Verdict {
     pub const ALL: [Self; 4] = [Self::Faster, Self::Slower, Self::Same, Self::Unclear];
 
     /// Returns the verdict on an interval, from its position relative to 1 and the margin.
-    pub fn of(lo: Option<f64>, hi: Option<f64>, margin: f64) -> Self {
+    pub fn from_interval(lo: Option<f64>, hi: Option<f64>, margin: f64) -> Self {
         let (Some(lo), Some(hi)) = (lo, hi) else { return Self::Unclear };
         if lo > 1.0 + margin {
             Self::Faster
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn verdicts_follow_the_interval_and_the_margin() {
+    fn verdict_depends_on_interval_and_margin() {
         for (lo, hi, expected) in [
             (1.03, 1.20, Verdict::Faster),
             (1.01, 1.20, Verdict::Unclear),
@@ -90,13 +90,13 @@ mod tests {
             (0.70, 0.97, Verdict::Slower),
             (0.90, 1.10, Verdict::Unclear),
         ] {
-            assert_eq!(Verdict::of(Some(lo), Some(hi), 0.02), expected, "{lo}..{hi}");
+            assert_eq!(Verdict::from_interval(Some(lo), Some(hi), 0.02), expected, "{lo}..{hi}");
         }
-        assert_eq!(Verdict::of(None, None, 0.02), Verdict::Unclear);
+        assert_eq!(Verdict::from_interval(None, None, 0.02), Verdict::Unclear);
     }
 
     #[test]
-    fn one_word_is_written_and_the_old_one_still_read() {
+    fn inconclusive_is_read_as_unclear() {
         for verdict in Verdict::ALL {
             let json = serde_json::to_string(&verdict).unwrap();
             assert_eq!(json, format!("\"{verdict}\""));

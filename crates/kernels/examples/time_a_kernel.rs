@@ -1,5 +1,5 @@
-//! A kernel of one's own in the hands of `calorimeter-timing`: does it pay to read four floats at once? A CubeCL kernel in two
-//! variants, timed by the device's own clock where it has one.
+//! Times a custom kernel with `calorimeter-timing`: does loading four floats at a time pay off? Two variants of a
+//! CubeCL kernel, timed by the device clock if there is one.
 //!
 //! `cargo run -p calorimeter-kernels --example time_a_kernel`
 
@@ -20,24 +20,24 @@ fn saxpy<N: Size>(factor: f32, x: &Array<Vector<f32, N>>, y: &Array<Vector<f32, 
 const FLOATS: usize = 1 << 22;
 const UNITS: u32 = 256;
 
-/// The kernel with its arguments.
+/// Kernel with its arguments.
 struct Saxpy {
     client: ComputeClient<WgpuRuntime>,
-    floats_at_once: usize,
+    vector_width: usize,
     x: Handle,
     y: Handle,
     sum: Handle,
 }
 
 impl Saxpy {
-    fn new(client: &ComputeClient<WgpuRuntime>, floats_at_once: usize) -> Self {
+    fn new(client: &ComputeClient<WgpuRuntime>, vector_width: usize) -> Self {
         let values: Vec<f32> = (0..FLOATS).map(|i| (i % 1000) as f32).collect();
         let values = || client.create_from_slice(f32::as_bytes(&values));
         let (x, y, sum) = (values(), values(), client.empty(size_of::<f32>() * FLOATS));
-        Self { client: client.clone(), floats_at_once, x, y, sum }
+        Self { client: client.clone(), vector_width, x, y, sum }
     }
 
-    fn answer(&mut self) -> Result<Vec<u8>, Failure> {
+    fn result(&mut self) -> Result<Vec<u8>, Failure> {
         self.launch()?;
         let bytes = self.client.read_one(self.sum.clone()).map_err(|error| format!("{error:?}"))?;
         Ok(bytes.to_vec())
@@ -46,41 +46,43 @@ impl Saxpy {
 
 impl Work for Saxpy {
     fn launch(&mut self) -> Result<(), Failure> {
-        // SAFETY: each of the three holds so many floats, which CubeCL counts one by one for vectors too.
+        // SAFETY: each buffer holds `FLOATS` floats; CubeCL counts elements, also for vectors.
         let array = |handle: &Handle| unsafe { ArrayArg::from_raw_parts(handle.clone(), FLOATS) };
         let (x, y, sum) = (array(&self.x), array(&self.y), array(&self.sum));
-        let cubes = CubeCount::Static((FLOATS / self.floats_at_once) as u32 / UNITS, 1, 1);
-        saxpy::launch(&self.client, cubes, CubeDim::new_1d(UNITS), self.floats_at_once, 2.0, x, y, sum);
+        let cubes = CubeCount::Static((FLOATS / self.vector_width) as u32 / UNITS, 1, 1);
+        saxpy::launch(&self.client, cubes, CubeDim::new_1d(UNITS), self.vector_width, 2.0, x, y, sum);
         Ok(())
     }
 
-    fn settle(&mut self) -> Result<(), Failure> {
+    fn synchronize(&mut self) -> Result<(), Failure> {
         block_on(self.client.sync()).map_err(|error| format!("{error:?}").into())
     }
 }
 
 fn main() -> Result<(), Failure> {
     if WgpuRuntime::enumerate_all_devices(&AutoGraphicsApi::backend()).is_empty() {
-        return Err("no graphics driver offers an adapter here".into());
+        return Err("no graphics adapter found".into());
     }
     let client = WgpuRuntime::client(&WgpuDevice::default());
     let (mut single, mut fourfold) = (Saxpy::new(&client, 1), Saxpy::new(&client, 4));
-    assert!(single.answer()? == fourfold.answer()?, "a fast wrong answer is worth nothing");
+    assert!(single.result()? == fourfold.result()?, "both variants must compute equal results");
     let (mut clock, mut other_clock) = (stopwatch(&client), stopwatch(&client));
     println!("on {}, by `{}`", WgpuRuntime::name(&client), clock.name());
     if clock.name() != "timestamps" {
-        println!("the adapter has no clock: the host's is read, and the slope over window lengths removes the waiting");
+        println!(
+            "the adapter has no timestamps: using the host clock, with the slope over window lengths to cancel the overhead"
+        );
     }
 
     let (single, fourfold) = (Arm::new(&mut single, &mut *clock), Arm::new(&mut fourfold, &mut *other_clock));
     let compared = compare_arms(single, fourfold, &Options::default())?;
     let bytes = (3 * size_of::<f32>() * FLOATS) as f64;
-    for (name, time) in [("one at once", compared.baseline.time), ("four at once", compared.candidate.time)] {
+    for (name, time) in [("scalar", compared.baseline.time), ("vector of 4", compared.candidate.time)] {
         println!("{name:12} {time}, {:6.1} GB/s", bytes / time.median);
     }
-    println!("four at once is {}", compared.comparison);
+    println!("vector of 4 is {}", compared.comparison);
     if !compared.converged() {
-        println!("this machine is too busy for the precision that was asked for");
+        println!("the requested precision was not reached: the machine is too busy");
     }
     Ok(())
 }

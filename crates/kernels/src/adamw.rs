@@ -1,16 +1,16 @@
-//! What every kernel of AdamW is told.
+//! AdamW settings shared by all backends.
 
-/// The settings of AdamW at one step.
+/// AdamW settings of one step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Adamw {
-    /// How far a weight goes.
+    /// Learning rate.
     pub learning_rate: f64,
-    /// What the mean of gradients and that of their squares keep of themselves.
+    /// Decay rates of the first and the second moment.
     pub betas: [f64; 2],
-    /// What makes means over the steps so far of them.
+    /// Bias-correction factors of the first and the second moment at this step.
     pub corrections: [f64; 2],
-    /// Added to the root of the second.
+    /// Constant added to the square root of the second moment.
     pub epsilon: f64,
-    /// The share that a weight loses of itself, for each unit of the learning rate.
+    /// Weight decay, multiplied by the learning rate.
     pub decay: f64,
 }

@@ -1,108 +1,109 @@
-//! Layers whose input is turned into codes as it comes.
+//! Linear layers with dynamic quantization: the input is quantized at run time.
 
 use crate::{Activation, Dtype};
 
-/// What inputs and weights are stored as. An input's scale is found so that its largest magnitude has the largest code, in
-/// steps that are each rounded to the input's type.
+/// Storage format of the quantized input and weight. The input's scale maps its amax to the largest quantized value;
+/// each step of the computation is rounded to the input's dtype.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum DynamicCodes {
-    /// Integers of a byte, an input's from -127 to 127; sums are exact. A weight's scales are of the layer's type.
+pub enum DynamicFormat {
+    /// int8; input values are clamped to ±127 and accumulators are exact. Weight scales have the layer's dtype.
     Int8,
-    /// e4m3, without NaN. A weight's scales are f32.
+    /// e4m3 without NaN. Weight scales are f32.
     E4m3,
-    /// A weight's of 4 bits around zero under inputs of a byte, from -128 to 127, found in f32. Scales are f32.
+    /// Symmetric int4 weight with int8 inputs from -128 to 127, quantized in f32. Scales are f32.
     Int4,
-    /// The same with inputs from -127 to 127, and the weight's codes in groups of [`DynamicCodes::GROUP`]: times the scale of its
-    /// group, of the layer's type, a code is rounded to an integer of a byte, of which the scales of rows are.
-    Int4InGroups,
+    /// int4 weight in groups of [`DynamicFormat::GROUP_SIZE`] values with int8 inputs from -127 to 127. A weight value times
+    /// its group scale (of the layer's dtype) is rounded to int8; row scales apply to that int8 value.
+    Int4Grouped,
 }
 
-impl DynamicCodes {
-    /// The longest rows whose sums 32 bits are sure to hold, where sums are integers of 127 times -128 at most.
-    pub const MOST_INT8: usize = i32::MAX as usize / (127 * 128);
+impl DynamicFormat {
+    /// Largest k for which an i32 accumulator cannot overflow: each term is at most 127 * 128 in magnitude.
+    pub const MAX_INT8_K: usize = i32::MAX as usize / (127 * 128);
 
-    /// Codes of a weight that share a scale, where those of a row are in groups.
-    pub const GROUP: usize = 128;
+    /// Weight values that share a scale in [`DynamicFormat::Int4Grouped`].
+    pub const GROUP_SIZE: usize = 128;
 
-    /// The longest rows whose sums are sure to be exact, where they are integers.
-    pub const fn longest_row(self) -> Option<usize> {
+    /// Largest k with exact accumulators; `None` for floating-point formats.
+    pub const fn max_exact_k(self) -> Option<usize> {
         match self {
-            Self::Int8 | Self::Int4InGroups => Some(Self::MOST_INT8),
-            // A product is sixteen times too large on its way.
+            Self::Int8 | Self::Int4Grouped => Some(Self::MAX_INT8_K),
+            // Products are scaled by 16 during accumulation.
             Self::Int4 => Some(i32::MAX as usize / (128 * 128)),
             Self::E4m3 => None,
         }
     }
 
-    /// Whether a weight's codes are half a byte.
-    pub const fn are_halves(self) -> bool {
-        matches!(self, Self::Int4 | Self::Int4InGroups)
+    /// True if weight values have 4 bits.
+    pub const fn is_int4(self) -> bool {
+        matches!(self, Self::Int4 | Self::Int4Grouped)
     }
 
-    /// The name that kernels have by it.
+    /// Name of the format in kernel names.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Int8 => "int8",
             Self::E4m3 => "e4m3",
             Self::Int4 => "int4",
-            Self::Int4InGroups => "int4_groups",
+            Self::Int4Grouped => "int4_groups",
         }
     }
 }
 
-/// Which numbers of an input, and of a weight, share a scale.
+/// Granularity of the scales of input and weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum SharedScale {
-    /// Those of a row.
+pub enum ScaleGranularity {
+    /// Scale per row.
     Row,
-    /// All.
+    /// Scale per tensor.
     Tensor,
 }
 
-/// How products of float8 codes are added up.
+/// Accumulation mode of float8 matrix multiplication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Float8Sums {
-    /// In the registers of the tensor cores, which on Hopper keep about 14 bits: what XLA asks for, and the fastest.
+pub enum Float8Accumulation {
+    /// Fast accumulation in the tensor-core registers, which have about 14 bits on Hopper. Fastest; XLA's default.
     Fast,
-    /// Moved to f32 every few steps.
+    /// Partial sums are promoted to f32 registers every few steps.
     Promoted,
 }
 
-/// What an input goes through before it is multiplied, rounded to its type.
+/// Operation that is fused before the quantization of the input. Its result is rounded to the input's dtype.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Prologue {
-    /// Nothing.
-    Nothing,
-    /// Each row a layer normalization without weights.
+    /// No prologue.
+    None,
+    /// Layer normalization of each row, without gain and bias.
     LayerNorm,
-    /// Each row a division by its root mean square.
+    /// Division of each row by its root mean square.
     RmsNorm,
-    /// Each number an activation.
+    /// Element-wise activation.
     Activation(Activation),
-    /// Attention among the 16 tokens of each sequence. Rows of x are q, k and v of a token side by side, each head by head.
+    /// Attention among the 16 tokens of each sequence. A row of x holds q, k and v of one token, each divided into
+    /// heads.
     ShortAttention {
-        /// Heads of a token.
+        /// Number of heads.
         heads: usize,
     },
 }
 
-/// A layer y = f(p(x) · wᵀ) + added, in which p(x) and w are multiplied as codes.
+/// Linear layer y = f(p(x) · wᵀ) + addend whose operands p(x) and w are quantized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct DynamicForm {
-    /// The type of x and y.
+pub struct DynamicLinearSpec {
+    /// Dtype of x and y.
     pub kind: Dtype,
-    /// What x and w are stored as.
-    pub codes: DynamicCodes,
-    /// Which of their numbers share a scale.
-    pub shared: SharedScale,
-    /// How products of e4m3 are added up; those of integers are exact.
-    pub sums: Float8Sums,
-    /// What x goes through first.
+    /// Storage format of the quantized operands.
+    pub format: DynamicFormat,
+    /// Granularity of the scales.
+    pub granularity: ScaleGranularity,
+    /// Accumulation mode for e4m3; integer accumulators are exact.
+    pub accumulation: Float8Accumulation,
+    /// Prologue p, applied to x before quantization.
     pub prologue: Prologue,
-    /// What follows the product.
+    /// Activation f of the epilogue.
     pub activation: Option<Activation>,
-    /// Whether a matrix like y is added at the end.
-    pub added: bool,
+    /// True if a matrix of the shape of y is added last.
+    pub has_addend: bool,
 }

@@ -1,87 +1,90 @@
-//! Weights in codes that kernels multiply without unpacking them first.
+//! Packed weights: quantized values that GEMM kernels dequantize on the fly.
 
 use crate::{Dtype, Element};
 
-/// What a weight's codes mean for its numbers besides their scale.
+/// Zero point of a packed weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum CodeZero {
-    /// Nothing: a number is a code times the scale.
-    Nothing,
-    /// (code - zero) times the scale; the zeros are of this type.
-    InSteps(Element),
-    /// (code - middle of the range) times the scale, plus the zero, which is of this type.
-    InUnits(Element),
+pub enum ZeroPoint {
+    /// No zero point: a weight is value * scale.
+    None,
+    /// Integer zero point: (value - zero) * scale. The element type is that of the stored zero points.
+    Integer(Element),
+    /// Floating-point zero point: (value - midpoint) * scale + zero. The element type is that of the stored zero
+    /// points.
+    Float(Element),
 }
 
-/// What the codes of a packed weight w[n, k] are. Those of a row lie densely in words, the first in the lowest bits, and are
-/// filled up to whole groups and to 32 codes.
+/// Storage format of a packed weight w[n, k]. The values of a row are packed densely into 32-bit words, lowest bits
+/// first. Rows are padded to whole groups and to a multiple of 32 values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct WeightCodes {
-    /// What a code stands for: an integer or a float of up to 8 bits. e4m3 is without NaN.
-    pub number: Element,
-    /// Numbers along k that share a scale, and a zero where there are any; without it a row shares one scale.
+pub struct PackedWeightFormat {
+    /// Element type of the quantized values: integer or float of up to 8 bits. e4m3 has no NaN.
+    pub element: Element,
+    /// Elements along k that share a scale and a zero point; `None` for one scale per row.
     pub group: Option<usize>,
-    /// The type of the scales. They lie row by row without gaps, as zeros do.
+    /// Element type of the scales. Scales and zero points are stored row by row without gaps.
     pub scale: Element,
-    /// What is taken off a code or added.
-    pub zero: CodeZero,
+    /// Zero point.
+    pub zero: ZeroPoint,
 }
 
-/// What is multiplied with the numbers of a weight.
+/// Format that the input is rounded to before multiplication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum InputNumbers {
-    /// The input as it is.
-    AsTheyAre,
-    /// The nearest numbers of e4m3 or e2m1 times a power of two for each 32 of a row, rounded up, so that none saturates.
+pub enum InputFormat {
+    /// Input is multiplied in its own dtype.
+    Unquantized,
+    /// OCP microscaling: nearest e4m3 or e2m1 values with one power-of-two scale per 32 elements of a row. The scale is
+    /// rounded up, so that no value saturates.
     Mx(Element),
-    /// The nearest numbers of e2m1 times an e4m3 scale for each 16 of a row. A scale of the whole input, and one of the
-    /// whole weight, multiply the sums.
+    /// NVFP4: nearest e2m1 values with one e4m3 scale per 16 elements of a row, and one scale each for the whole input
+    /// and the whole weight, which are applied to the accumulators.
     Nvfp4,
 }
 
-/// Types of a product with a packed weight.
+/// Dtypes and formats of a GEMM with a packed weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct PackedForm {
-    /// The type of x and y.
+pub struct PackedLinearSpec {
+    /// Dtype of x and y.
     pub kind: Dtype,
-    /// What the weight's codes are.
-    pub codes: WeightCodes,
-    /// What is multiplied with their numbers.
-    pub input: InputNumbers,
+    /// Storage format of the weight.
+    pub weight: PackedWeightFormat,
+    /// Format that the input is rounded to.
+    pub input: InputFormat,
 }
 
-impl WeightCodes {
-    /// Integers of a byte, times one scale for each row.
+impl PackedWeightFormat {
+    /// int8 with one scale per row.
     pub fn int8(scale: Dtype) -> Self {
-        Self { number: Element::Signed(8), group: None, scale: Element::Float(scale), zero: CodeZero::Nothing }
+        Self { element: Element::Signed(8), group: None, scale: Element::Float(scale), zero: ZeroPoint::None }
     }
 
-    /// e4m3, times one f32 scale for each row.
+    /// e4m3 with one f32 scale per row.
     pub fn e4m3() -> Self {
-        Self { number: Element::E4m3, ..Self::int8(Dtype::F32) }
+        Self { element: Element::E4m3, ..Self::int8(Dtype::F32) }
     }
 
-    /// 4 bits around the middle of their range, with zeros in units, scales and zeros of one type.
+    /// uint4 around the midpoint of its range, with floating-point zero points. Scales and zero points have the given
+    /// dtype.
     pub fn int4(group: usize, scale: Dtype) -> Self {
         let scale = Element::Float(scale);
-        Self { number: Element::Unsigned(4), group: Some(group), scale, zero: CodeZero::InUnits(scale) }
+        Self { element: Element::Unsigned(4), group: Some(group), scale, zero: ZeroPoint::Float(scale) }
     }
 
-    /// The codes of OCP microscaling.
-    pub fn mx(number: Element) -> Self {
-        Self { number, group: Some(32), scale: Element::E8m0, zero: CodeZero::Nothing }
+    /// OCP microscaling: one e8m0 scale per 32 elements.
+    pub fn mx(element: Element) -> Self {
+        Self { element, group: Some(32), scale: Element::E8m0, zero: ZeroPoint::None }
     }
 
-    /// Those of NVFP4.
+    /// NVFP4: e2m1 with one e4m3 scale per 16 elements.
     pub fn nvfp4() -> Self {
-        Self { number: Element::E2m1, group: Some(16), scale: Element::E4m3, zero: CodeZero::Nothing }
+        Self { element: Element::E2m1, group: Some(16), scale: Element::E4m3, zero: ZeroPoint::None }
     }
 }
 
-impl PackedForm {
-    /// A weight whose numbers are multiplied with an input as it is.
-    pub fn weight_only(kind: Dtype, codes: WeightCodes) -> Self {
-        Self { kind, codes, input: InputNumbers::AsTheyAre }
+impl PackedLinearSpec {
+    /// Weight-only quantization: the input keeps its dtype.
+    pub fn weight_only(kind: Dtype, weight: PackedWeightFormat) -> Self {
+        Self { kind, weight, input: InputFormat::Unquantized }
     }
 }

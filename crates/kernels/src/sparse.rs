@@ -1,53 +1,61 @@
-//! Weights of which two of every four numbers along k are kept.
+//! Weights with 2:4 sparsity along k.
 
-use crate::{Activation, Dtype, DynamicCodes, DynamicForm, Float8Sums, Prologue, SharedScale};
+use crate::{Activation, Dtype, DynamicFormat, DynamicLinearSpec, Float8Accumulation, Prologue, ScaleGranularity};
 
-/// What the kept numbers are.
+/// Storage format of the nonzero weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum KeptCodes {
-    /// Numbers of the layer's type.
-    Numbers,
-    /// 4 bits around zero, times a scale of the layer's type for each 128 numbers along k, kept or not.
+pub enum SparseWeightFormat {
+    /// Floats of the layer's dtype.
+    Float,
+    /// Symmetric int4 with one scale of the layer's dtype per 128 elements along k, zeros included.
     Int4,
-    /// Codes that are multiplied with those of the input, as a [`DynamicForm`] has them; one of half bytes has no product.
-    Dynamic(DynamicCodes, SharedScale),
+    /// Quantized values for a quantized input, as in [`DynamicLinearSpec`]; int4 is not supported.
+    Dynamic(DynamicFormat, ScaleGranularity),
 }
 
-/// A layer y = f(p(x) · wᵀ) + added with such a weight. Only codes that are multiplied with codes have something before and
-/// after the product.
+/// Linear layer y = f(p(x) · wᵀ) + addend with a 2:4 sparse weight. Prologue and epilogue are available only with a
+/// quantized input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SparseForm {
-    /// The type of x and y.
+pub struct SparseLinearSpec {
+    /// Dtype of x and y.
     pub kind: Dtype,
-    /// What the kept numbers are.
-    pub codes: KeptCodes,
-    /// What x goes through first.
+    /// Storage format of the nonzero weights.
+    pub weight: SparseWeightFormat,
+    /// Prologue p, applied to x before quantization.
     pub prologue: Prologue,
-    /// What follows the product.
+    /// Activation f of the epilogue.
     pub activation: Option<Activation>,
-    /// Whether a matrix like y is added at the end.
-    pub added: bool,
+    /// True if a matrix of the shape of y is added last.
+    pub has_addend: bool,
 }
 
-impl SparseForm {
-    /// The same layer with a dense weight, if its input is turned into codes.
-    pub fn dynamic(self) -> Option<DynamicForm> {
-        let Self { kind, codes, prologue, activation, added } = self;
+impl SparseLinearSpec {
+    /// Returns the dense layer with a quantized input; `None` if the input is not quantized.
+    pub fn dynamic(self) -> Option<DynamicLinearSpec> {
+        let Self { kind, weight: codes, prologue, activation, has_addend: added } = self;
         match codes {
-            KeptCodes::Dynamic(codes, shared) => {
-                let sums = Float8Sums::Promoted;
-                Some(DynamicForm { kind, codes, shared, sums, prologue, activation, added })
+            SparseWeightFormat::Dynamic(codes, shared) => {
+                let sums = Float8Accumulation::Promoted;
+                Some(DynamicLinearSpec {
+                    kind,
+                    format: codes,
+                    granularity: shared,
+                    accumulation: sums,
+                    prologue,
+                    activation,
+                    has_addend: added,
+                })
             }
-            KeptCodes::Numbers | KeptCodes::Int4 => None,
+            SparseWeightFormat::Float | SparseWeightFormat::Int4 => None,
         }
     }
 
-    /// Bits of a kept number.
+    /// Bits of a nonzero weight.
     pub const fn bits(self) -> usize {
-        match self.codes {
-            KeptCodes::Numbers => 8 * self.kind.width(),
-            KeptCodes::Int4 => 4,
-            KeptCodes::Dynamic(..) => 8,
+        match self.weight {
+            SparseWeightFormat::Float => 8 * self.kind.width(),
+            SparseWeightFormat::Int4 => 4,
+            SparseWeightFormat::Dynamic(..) => 8,
         }
     }
 }

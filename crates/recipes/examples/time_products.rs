@@ -16,32 +16,32 @@ type Device = burn_cuda::CudaDevice;
 /// Bytes that exceed every cache.
 const BEYOND_CACHES: u64 = 256 << 20;
 
-struct Layers {
+struct LayerCycle {
     layers: Vec<Box<dyn Linear<Cuda>>>,
     input: Tensor<Cuda, 2>,
     next: usize,
     device: Device,
 }
 
-impl Work for Layers {
+impl Work for LayerCycle {
     fn launch(&mut self) -> Result<(), Failure> {
         drop(self.layers[self.next].forward(self.input.clone()));
         self.next = (self.next + 1) % self.layers.len();
         Ok(())
     }
 
-    fn settle(&mut self) -> Result<(), Failure> {
+    fn synchronize(&mut self) -> Result<(), Failure> {
         Cuda::sync(&self.device).map_err(|error| Failure::from(format!("{error:?}")))
     }
 }
 
-fn numbers(count: usize, dtype: Dtype) -> Vec<f32> {
+fn random_values(count: usize, dtype: Dtype) -> Vec<f32> {
     let mix = |i: usize| (i as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (0..count).map(|i| dtype.round((mix(i) >> 40) as f32 / (1u32 << 23) as f32 - 1.0)).collect()
 }
 
 /// Maximum error over sampled outputs, in units of roundoff of the largest of them.
-fn error(output: Tensor<Cuda, 2>, input: &[f32], weight: &Weight, dtype: Dtype) -> f64 {
+fn max_error(output: Tensor<Cuda, 2>, input: &[f32], weight: &Weight, dtype: Dtype) -> f64 {
     let [m, n] = output.dims();
     let output = output.into_data().convert::<f32>().to_vec::<f32>().expect("the output was converted to f32");
     let places = (0..512).map(|i| (i * 7919 % m, i * 104_729 % n));
@@ -71,21 +71,21 @@ fn main() -> Result<(), Failure> {
     let dtype = Dtype::Bf16;
     let device = Device::new(0);
     let mut clock = KernelClock::new(Cupti::load()?);
-    let weight = Weight::new(n, k, numbers(n * k, dtype), dtype);
+    let weight = Weight::new(n, k, random_values(n * k, dtype), dtype);
     for name in recipes {
-        let config = name.parse::<Recipe>()?.treatment(dtype, None)?;
+        let config = name.parse::<Recipe>()?.quant_config(dtype, None)?;
         let prepared = config.prepare(&weight)?;
         let effective = config.effective_weight(&weight)?;
         let copies = BEYOND_CACHES.div_ceil(config.weight_bytes(n, k)).clamp(2, 64);
         let layers: Vec<_> =
-            (0..copies).map(|_| config.upload_for_product::<Cuda>(prepared.clone(), &device)).collect();
-        let mut work = Layers { layers, input: Tensor::zeros([1, 1], &device), next: 0, device: device.clone() };
+            (0..copies).map(|_| config.upload_with_kernels::<Cuda>(prepared.clone(), &device)).collect();
+        let mut work = LayerCycle { layers, input: Tensor::zeros([1, 1], &device), next: 0, device: device.clone() };
         for m in &rows {
             let m: usize = m.parse().expect("a number");
-            let x = numbers(m * k, dtype);
+            let x = random_values(m * k, dtype);
             let data = TensorData::new(x.clone(), [m, k]);
             work.input = Tensor::from_data(data, (&device, burn::tensor::DType::BF16));
-            let error = error(
+            let error = max_error(
                 work.layers[0].forward(work.input.clone()),
                 &config.effective_input(&x, k).unwrap_or(x),
                 &effective,

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 /// Error of an approximation relative to the exact signal.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
-pub struct Accuracy {
+pub struct ErrorMetrics {
     /// Signal to quantization noise ratio in dB; infinite if there is no noise.
     pub sqnr_db: f64,
     /// Relative L2 error.
@@ -16,18 +16,19 @@ pub struct Accuracy {
     pub cosine: f64,
 }
 
-impl Accuracy {
+impl ErrorMetrics {
     /// Compares an approximation with the signal element by element.
     ///
     /// # Panics
     /// If the lengths differ.
-    pub fn of<T: Copy + Into<f64> + Sync, U: Copy + Into<f64> + Sync>(signal: &[T], approximation: &[U]) -> Self {
+    pub fn compare<T: Copy + Into<f64> + Sync, U: Copy + Into<f64> + Sync>(signal: &[T], approximation: &[U]) -> Self {
         let (expected, found) = (signal.len(), approximation.len());
         assert_eq!(expected, found, "the signal has {expected} values, the approximation {found}");
-        let parts = signal.par_chunks(PART).zip(approximation.par_chunks(PART));
-        let parts: Vec<Sums> = parts.map(|(signal, other)| Sums::of(signal, other)).collect();
+        let parts = signal.par_chunks(CHUNK_LEN).zip(approximation.par_chunks(CHUNK_LEN));
+        let parts: Vec<ErrorSums> = parts.map(|(signal, other)| ErrorSums::accumulate(signal, other)).collect();
         // Sequential reduction, so that every run gives identical bits.
-        let Sums { noise, power, other_power, dot, max_abs } = parts.into_iter().fold(Sums::default(), Sums::and);
+        let ErrorSums { noise, power, other_power, dot, max_abs } =
+            parts.into_iter().fold(ErrorSums::default(), ErrorSums::merge);
         // Without noise the error is zero, even if the signal is zero too.
         let ratio = if noise == 0.0 { 0.0 } else { (noise / power).sqrt() };
         let cosine = if noise == 0.0 { 1.0 } else { dot / (power * other_power).sqrt() };
@@ -36,11 +37,11 @@ impl Accuracy {
 }
 
 /// Elements that one task reduces before the partial sums are merged.
-const PART: usize = 1 << 16;
+const CHUNK_LEN: usize = 1 << 16;
 
 /// Partial sums of the error metrics.
 #[derive(Default)]
-struct Sums {
+struct ErrorSums {
     noise: f64,
     power: f64,
     other_power: f64,
@@ -48,8 +49,8 @@ struct Sums {
     max_abs: f64,
 }
 
-impl Sums {
-    fn of<T: Copy + Into<f64>, U: Copy + Into<f64>>(signal: &[T], approximation: &[U]) -> Self {
+impl ErrorSums {
+    fn accumulate<T: Copy + Into<f64>, U: Copy + Into<f64>>(signal: &[T], approximation: &[U]) -> Self {
         let mut sums = Self::default();
         for (&expected, &got) in signal.iter().zip(approximation) {
             let (expected, got): (f64, f64) = (expected.into(), got.into());
@@ -63,7 +64,7 @@ impl Sums {
         sums
     }
 
-    fn and(self, other: Self) -> Self {
+    fn merge(self, other: Self) -> Self {
         Self {
             noise: self.noise + other.noise,
             power: self.power + other.power,
@@ -92,7 +93,7 @@ impl Sums {
 /// # Panics
 /// If the lengths differ.
 pub fn sqnr<T: Copy + Into<f64> + Sync, U: Copy + Into<f64> + Sync>(signal: &[T], approximation: &[U]) -> f64 {
-    Accuracy::of(signal, approximation).sqnr_db
+    ErrorMetrics::compare(signal, approximation).sqnr_db
 }
 
 #[cfg(test)]
@@ -100,9 +101,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_noise_is_infinitely_far_below_the_signal_even_where_there_is_none() {
+    fn exact_approximation_has_infinite_sqnr() {
         for signal in [[1.0, -2.0], [0.0, 0.0]] {
-            let accuracy = Accuracy::of(&signal, &signal);
+            let accuracy = ErrorMetrics::compare(&signal, &signal);
             assert_eq!((accuracy.sqnr_db, accuracy.rel_l2, accuracy.cosine), (f64::INFINITY, 0.0, 1.0));
         }
         assert_eq!(sqnr(&[0.0], &[1.0]), f64::NEG_INFINITY);
@@ -110,7 +111,7 @@ mod tests {
 
     #[test]
     #[should_panic = "the signal has 2 values, the approximation 1"]
-    fn what_is_missing_is_no_approximation() {
+    fn different_lengths_panic() {
         sqnr(&[1.0, 2.0], &[1.0]);
     }
 }

@@ -1,6 +1,6 @@
 //! Linear layer with a block-sparse weight: only the nonzero blocks are stored and multiplied.
 
-use crate::prune::kept_of;
+use crate::prune::retained_count;
 use crate::{Dtype, FloatType, Linear, Sparsity, Weight};
 use burn::tensor::{DType, Int, Tensor, TensorData, backend::Backend};
 
@@ -8,11 +8,11 @@ use burn::tensor::{DType, Int, Tensor, TensorData, backend::Backend};
 #[derive(Debug, Clone, PartialEq)]
 pub struct BlockSparse {
     /// Rows and columns of a block.
-    side: usize,
+    block_size: usize,
     /// Rows of blocks.
     rows: usize,
     /// Column indices of the nonzero blocks, for each row of blocks.
-    kept: Vec<u32>,
+    block_columns: Vec<u32>,
     /// Rows of the weight with the zero blocks removed.
     values: Vec<f32>,
     dtype: Dtype,
@@ -20,28 +20,28 @@ pub struct BlockSparse {
 
 impl BlockSparse {
     /// Extracts the nonzero blocks of a weight whose size [`Sparsity::check`] accepts.
-    pub fn new(weight: &Weight, sparsity: Sparsity, side: usize) -> Self {
-        let (mut kept, mut values) = (Vec::new(), Vec::new());
-        for rows in weight.values().chunks(side * weight.k()) {
-            let columns = sparsity.kept_blocks(rows, weight.k());
+    pub fn new(weight: &Weight, sparsity: Sparsity, block_size: usize) -> Self {
+        let (mut block_columns, mut values) = (Vec::new(), Vec::new());
+        for rows in weight.values().chunks(block_size * weight.k()) {
+            let columns = sparsity.retained_blocks(rows, weight.k());
             for row in rows.chunks(weight.k()) {
-                columns.iter().for_each(|column| values.extend_from_slice(&row[column * side..][..side]));
+                columns.iter().for_each(|column| values.extend_from_slice(&row[column * block_size..][..block_size]));
             }
-            kept.extend(columns.into_iter().map(|column| column as u32));
+            block_columns.extend(columns.into_iter().map(|column| column as u32));
         }
-        Self { side, rows: weight.n() / side, kept, values, dtype: weight.dtype() }
+        Self { block_size, rows: weight.n() / block_size, block_columns, values, dtype: weight.dtype() }
     }
 
     /// Bytes of the nonzero blocks and their column indices.
     pub fn bytes(n: usize, k: usize, percent: u8, side: u16, dtype: Dtype) -> u64 {
         let side = usize::from(side);
-        let kept = (n / side) * kept_of(k / side, percent);
+        let kept = (n / side) * retained_count(k / side, percent);
         kept as u64 * ((side * side) as u64 * dtype.bytes() + 4)
     }
 
     /// Rows and columns of a block.
-    pub fn side(&self) -> usize {
-        self.side
+    pub fn block_size(&self) -> usize {
+        self.block_size
     }
 
     /// Dtype of the values.
@@ -50,8 +50,8 @@ impl BlockSparse {
     }
 
     /// Column indices of the nonzero blocks in ascending order, for each row of blocks.
-    pub fn kept(&self) -> &[u32] {
-        &self.kept
+    pub fn block_columns(&self) -> &[u32] {
+        &self.block_columns
     }
 
     /// Rows of the weight with the zero blocks removed.
@@ -61,21 +61,21 @@ impl BlockSparse {
 
     /// Uploads the layer to a device.
     pub fn upload<B: Backend>(&self, device: &B::Device) -> Box<dyn Linear<B>> {
-        let places: Vec<i32> = self.kept.iter().map(|&column| column as i32).collect();
-        let shape = [self.rows, self.side, self.values.len() / (self.rows * self.side)];
+        let places: Vec<i32> = self.block_columns.iter().map(|&column| column as i32).collect();
+        let shape = [self.rows, self.block_size, self.values.len() / (self.rows * self.block_size)];
         Box::new(BlockSparseLinear {
-            side: self.side,
-            places: Tensor::from_data(TensorData::new(places, [self.kept.len()]), (device, DType::I32)),
+            block_size: self.block_size,
+            block_columns: Tensor::from_data(TensorData::new(places, [self.block_columns.len()]), (device, DType::I32)),
             values: Tensor::from_data(TensorData::new(self.values.clone(), shape), (device, self.dtype.burn())),
-            bytes: self.values.len() as u64 * self.dtype.bytes() + 4 * self.kept.len() as u64,
+            bytes: self.values.len() as u64 * self.dtype.bytes() + 4 * self.block_columns.len() as u64,
         })
     }
 }
 
 /// Nonzero blocks on a device.
 struct BlockSparseLinear<B: Backend> {
-    side: usize,
-    places: Tensor<B, 1, Int>,
+    block_size: usize,
+    block_columns: Tensor<B, 1, Int>,
     values: Tensor<B, 3>,
     bytes: u64,
 }
@@ -84,10 +84,10 @@ impl<B: Backend> Linear<B> for BlockSparseLinear<B> {
     fn forward(&self, input: Tensor<B, 2>) -> Tensor<B, 2> {
         let ([m, k], [rows, side, width]) = (input.dims(), self.values.dims());
         // Gathers the input columns of the nonzero blocks of each row of blocks, then runs one batched matmul.
-        let columns = input.reshape([m, k / side, side]).select(1, self.places.clone());
+        let columns = input.reshape([m, k / side, side]).select(1, self.block_columns.clone());
         let columns = columns.reshape([m, rows, width]).swap_dims(0, 1);
         let product = columns.matmul(self.values.clone().swap_dims(1, 2));
-        product.swap_dims(0, 1).reshape([m, rows * self.side])
+        product.swap_dims(0, 1).reshape([m, rows * self.block_size])
     }
 
     fn weight_bytes(&self) -> u64 {

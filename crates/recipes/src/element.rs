@@ -6,9 +6,9 @@ use calorimeter_case::{Dtype, Element};
 use half::{bf16, f16};
 
 /// Conversion between values and quantized values of an [`Element`] type.
-pub trait Codes: Copy {
+pub trait ElementCodec: Copy {
     /// Largest finite value.
-    fn largest(self) -> f32;
+    fn max_value(self) -> f32;
 
     /// Returns the value of a quantized value.
     fn decode(self, code: u32) -> f32;
@@ -17,8 +17,8 @@ pub trait Codes: Copy {
     fn encode(self, number: f32) -> u32;
 }
 
-impl Codes for Element {
-    fn largest(self) -> f32 {
+impl ElementCodec for Element {
+    fn max_value(self) -> f32 {
         match self {
             Self::Signed(bits) => ((1u32 << (bits - 1)) - 1) as f32,
             Self::Unsigned(bits) => ((1u32 << bits) - 1) as f32,
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_code_of_eight_bits_and_less_survives_the_way_there_and_back() {
+    fn small_codes_round_trip() {
         let small = [Element::E4m3, Element::E5m2, Element::E3m2, Element::E2m1, Element::E8m0];
         let integers = (1..=8).flat_map(|bits| [Element::Signed(bits), Element::Unsigned(bits)]);
         for element in small.into_iter().chain(integers) {

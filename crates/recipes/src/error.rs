@@ -1,6 +1,6 @@
 //! Errors of recipes.
 
-use crate::names::{number, spelled_out};
+use crate::name_pattern::{expand_pattern, parse_positive};
 use calorimeter_case::{UnknownName, nearest};
 
 /// Error of this crate.
@@ -9,16 +9,16 @@ use calorimeter_case::{UnknownName, nearest};
 pub enum RecipeError {
     /// Unknown name of a recipe, sparsity or dtype.
     #[error(transparent)]
-    Unknown(#[from] UnknownName),
+    UnknownName(#[from] UnknownName),
     /// A recipe is registered under a name that another recipe reads.
     #[error("the recipe {name:?} is registered already; choose another name")]
-    Taken {
+    NameTaken {
         /// Conflicting name.
         name: String,
     },
     /// A recipe is registered under a name that its own parser rejects.
     #[error("invalid recipe name {name:?}: listed by a family whose parser rejects it")]
-    Unreadable {
+    UnparsableName {
         /// Rejected name.
         name: String,
     },
@@ -47,16 +47,20 @@ pub enum RecipeError {
 }
 
 /// Cap on the numbers that are substituted into every placeholder of every pattern; no pattern has more placeholders.
-const MOST_NUMBERS: usize = 4;
+const MAX_NUMBERS: usize = 4;
 
 impl RecipeError {
     /// Creates the error for an unknown name, with a suggestion; numbers in the name are substituted into the patterns.
-    pub fn unknown(what: &'static str, name: &str, known: impl IntoIterator<Item = String>) -> Self {
+    pub fn unknown_name(what: &'static str, name: &str, known: impl IntoIterator<Item = String>) -> Self {
         let known: Vec<String> = known.into_iter().collect();
         let written = name.split(|c: char| !c.is_ascii_digit()).map(|digits| digits.trim_start_matches('0'));
-        let groups: Vec<String> =
-            written.filter_map(number).take(MOST_NUMBERS).map(|n| n.to_string()).chain(["64".to_owned()]).collect();
-        let meant = nearest(name, known.iter().flat_map(|pattern| spelled_out(pattern, &groups)));
-        Self::Unknown(UnknownName::new(what, name, known).suggesting(meant))
+        let groups: Vec<String> = written
+            .filter_map(parse_positive)
+            .take(MAX_NUMBERS)
+            .map(|n| n.to_string())
+            .chain(["64".to_owned()])
+            .collect();
+        let meant = nearest(name, known.iter().flat_map(|pattern| expand_pattern(pattern, &groups)));
+        Self::UnknownName(UnknownName::new(what, name, known).with_suggestion(meant))
     }
 }

@@ -1,7 +1,7 @@
 //! Tensor formats: element type, granularity of scales, and quantization method.
 
-use crate::scalar::rules::Terms;
-use crate::{Codes, Dtype, Element, packing};
+use crate::scalar::rules::QuantParams;
+use crate::{Dtype, Element, ElementCodec, packing};
 
 /// Granularity of scales: the values that share one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -38,15 +38,15 @@ pub enum HqqIterate {
 
 /// Quantization method: how scale, zero point and quantized values of a group are computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Method {
+pub enum QuantMethod {
     /// Not quantized; no scales.
-    Plain,
+    Unquantized,
     /// Symmetric integers: scale = amax / half the range.
     Symmetric {
         /// Smallest quantized value.
-        least: i16,
+        min: i16,
         /// Largest quantized value.
-        most: i16,
+        max: i16,
         /// Smallest scale.
         epsilon: f32,
     },
@@ -78,132 +78,156 @@ pub enum Method {
 /// Role and element type of a group's zero point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Zero {
+pub enum ZeroPointFormat {
     /// No zero point: value = q * scale.
     None,
     /// Subtracted before scaling: value = (q - zero) * scale.
-    InSteps(Element),
+    BeforeScale(Element),
     /// Added after scaling: value = (q - midpoint) * scale + zero.
-    InUnits(Element),
+    AfterScale(Element),
 }
 
-impl Zero {
+impl ZeroPointFormat {
     /// Element type of the stored zero point.
     pub fn element(self) -> Option<Element> {
         match self {
             Self::None => None,
-            Self::InSteps(element) | Self::InUnits(element) => Some(element),
+            Self::BeforeScale(element) | Self::AfterScale(element) => Some(element),
         }
     }
 }
 
 /// Words that hold `count` packed values of an element type.
-pub fn stored_words(count: usize, element: Element) -> usize {
+pub fn packed_words(count: usize, element: Element) -> usize {
     (count * element.bits() as usize).div_ceil(32)
 }
 
 /// Storage format of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Format {
+pub struct TensorFormat {
     /// Element type of the quantized values.
     pub element: Element,
     /// Granularity of scales.
     pub grouping: Grouping,
     /// Quantization method.
-    pub method: Method,
+    pub method: QuantMethod,
     /// Dtype of the source tensor; every step of the method is rounded to it.
-    pub steps: Dtype,
+    pub compute_dtype: Dtype,
     /// Element type of stored scales.
     pub scale: Element,
     /// Role and element type of zero points.
-    pub zero: Zero,
+    pub zero: ZeroPointFormat,
     /// 2:4 sparsity: of four consecutive values of a row two are stored, the others are zero.
-    pub two_of_four: bool,
+    pub sparse_2to4: bool,
 }
 
 /// Smallest scale of most recipes: the machine epsilon of f32.
-pub const EPSILON: f32 = f32::EPSILON;
+pub const DEFAULT_EPSILON: f32 = f32::EPSILON;
 
-impl Format {
+impl TensorFormat {
     /// Unquantized values.
-    pub fn plain(dtype: Dtype) -> Self {
+    pub fn unquantized(dtype: Dtype) -> Self {
         let (element, grouping) = (Element::Float(dtype), Grouping::Row);
         let scale = Element::Float(Dtype::F32);
-        Self { element, grouping, method: Method::Plain, steps: dtype, scale, zero: Zero::None, two_of_four: false }
+        Self {
+            element,
+            grouping,
+            method: QuantMethod::Unquantized,
+            compute_dtype: dtype,
+            scale,
+            zero: ZeroPointFormat::None,
+            sparse_2to4: false,
+        }
     }
 
     /// Symmetric integers over the whole range of `bits`.
-    pub fn symmetric(bits: u8, grouping: Grouping, steps: Dtype, scale: Dtype) -> Self {
+    pub fn symmetric(bits: u8, grouping: Grouping, compute_dtype: Dtype, scale: Dtype) -> Self {
         let half = 1i16 << (bits - 1);
-        let method = Method::Symmetric { least: -half, most: half - 1, epsilon: EPSILON };
+        let method = QuantMethod::Symmetric { min: -half, max: half - 1, epsilon: DEFAULT_EPSILON };
         let (element, scale) = (Element::Signed(bits), Element::Float(scale));
-        Self { element, grouping, method, steps, scale, zero: Zero::None, two_of_four: false }
+        Self { element, grouping, method, compute_dtype, scale, zero: ZeroPointFormat::None, sparse_2to4: false }
     }
 
     /// Replaces the method, for another range or smallest scale.
-    pub fn with_method(self, method: Method) -> Self {
+    pub fn with_method(self, method: QuantMethod) -> Self {
         Self { method, ..self }
     }
 
     /// Integers with an integer zero point.
-    pub fn asymmetric(element: Element, grouping: Grouping, steps: Dtype) -> Self {
-        let (method, scale) = (Method::Asymmetric { epsilon: EPSILON }, Element::Float(steps));
+    pub fn asymmetric(element: Element, grouping: Grouping, compute_dtype: Dtype) -> Self {
+        let (method, scale) = (QuantMethod::Asymmetric { epsilon: DEFAULT_EPSILON }, Element::Float(compute_dtype));
         // The zero point is itself a quantized value.
-        Self { element, grouping, method, steps, scale, zero: Zero::InSteps(element), two_of_four: false }
-    }
-
-    /// 4-bit integers of tinygemm; scales and zero points in the dtype of the tensor.
-    pub fn tinygemm(grouping: Grouping, steps: Dtype) -> Self {
-        let (method, scale) = (Method::Tinygemm { epsilon: 1e-6 }, Element::Float(steps));
-        Self {
-            element: Element::Unsigned(4),
-            grouping,
-            method,
-            steps,
-            scale,
-            zero: Zero::InUnits(scale),
-            two_of_four: false,
-        }
-    }
-
-    /// Unsigned integers by half-quadratic quantization.
-    pub fn hqq(bits: u8, grouping: Grouping, steps: Dtype, scale: Dtype, zero: Zero) -> Self {
-        let (element, method) = (Element::Unsigned(bits), Method::Hqq(HqqIterate::default()));
-        Self { element, grouping, method, steps, scale: Element::Float(scale), zero, two_of_four: false }
-    }
-
-    /// 4-bit integers of QQQ.
-    pub fn qqq(grouping: Grouping, steps: Dtype) -> Self {
-        let (element, scale) = (Element::Signed(4), Element::Float(steps));
-        Self { element, grouping, method: Method::Qqq, steps, scale, zero: Zero::None, two_of_four: false }
-    }
-
-    /// 8-bit floats; the scale is rounded to the dtype of the tensor and stored in f32.
-    pub fn float8(element: Element, grouping: Grouping, steps: Dtype) -> Self {
-        let method = Method::Floats { epsilon: 0.0 };
         Self {
             element,
             grouping,
             method,
-            steps,
+            compute_dtype,
+            scale,
+            zero: ZeroPointFormat::BeforeScale(element),
+            sparse_2to4: false,
+        }
+    }
+
+    /// 4-bit integers of tinygemm; scales and zero points in the dtype of the tensor.
+    pub fn tinygemm(grouping: Grouping, compute_dtype: Dtype) -> Self {
+        let (method, scale) = (QuantMethod::Tinygemm { epsilon: 1e-6 }, Element::Float(compute_dtype));
+        Self {
+            element: Element::Unsigned(4),
+            grouping,
+            method,
+            compute_dtype,
+            scale,
+            zero: ZeroPointFormat::AfterScale(scale),
+            sparse_2to4: false,
+        }
+    }
+
+    /// Unsigned integers by half-quadratic quantization.
+    pub fn hqq(bits: u8, grouping: Grouping, compute_dtype: Dtype, scale: Dtype, zero: ZeroPointFormat) -> Self {
+        let (element, method) = (Element::Unsigned(bits), QuantMethod::Hqq(HqqIterate::default()));
+        Self { element, grouping, method, compute_dtype, scale: Element::Float(scale), zero, sparse_2to4: false }
+    }
+
+    /// 4-bit integers of QQQ.
+    pub fn qqq(grouping: Grouping, compute_dtype: Dtype) -> Self {
+        let (element, scale) = (Element::Signed(4), Element::Float(compute_dtype));
+        Self {
+            element,
+            grouping,
+            method: QuantMethod::Qqq,
+            compute_dtype,
+            scale,
+            zero: ZeroPointFormat::None,
+            sparse_2to4: false,
+        }
+    }
+
+    /// 8-bit floats; the scale is rounded to the dtype of the tensor and stored in f32.
+    pub fn float8(element: Element, grouping: Grouping, compute_dtype: Dtype) -> Self {
+        let method = QuantMethod::Floats { epsilon: 0.0 };
+        Self {
+            element,
+            grouping,
+            method,
+            compute_dtype,
             scale: Element::Float(Dtype::F32),
-            zero: Zero::None,
-            two_of_four: false,
+            zero: ZeroPointFormat::None,
+            sparse_2to4: false,
         }
     }
 
     /// OCP microscaling with blocks of 32.
     pub fn mx(element: Element, scaling: MxScaling) -> Self {
         let grouping = Grouping::Block(32);
-        let method = Method::Mx(scaling);
+        let method = QuantMethod::Mx(scaling);
         Self {
             element,
             grouping,
             method,
-            steps: Dtype::F32,
+            compute_dtype: Dtype::F32,
             scale: Element::E8m0,
-            zero: Zero::None,
-            two_of_four: false,
+            zero: ZeroPointFormat::None,
+            sparse_2to4: false,
         }
     }
 
@@ -213,39 +237,39 @@ impl Format {
         Self {
             element,
             grouping,
-            method: Method::Nvfp4,
-            steps: Dtype::F32,
+            method: QuantMethod::Nvfp4,
+            compute_dtype: Dtype::F32,
             scale: Element::E4m3,
-            zero: Zero::None,
-            two_of_four: false,
+            zero: ZeroPointFormat::None,
+            sparse_2to4: false,
         }
     }
 
     /// Replaces the element type of scales and zero points by f32, as kernels write them.
-    pub fn unpacked(self) -> Self {
+    pub fn with_f32_scales(self) -> Self {
         let full = Element::Float(Dtype::F32);
         let zero = match self.zero {
-            Zero::None => Zero::None,
-            Zero::InSteps(_) => Zero::InSteps(full),
-            Zero::InUnits(_) => Zero::InUnits(full),
+            ZeroPointFormat::None => ZeroPointFormat::None,
+            ZeroPointFormat::BeforeScale(_) => ZeroPointFormat::BeforeScale(full),
+            ZeroPointFormat::AfterScale(_) => ZeroPointFormat::AfterScale(full),
         };
         Self { scale: full, zero, ..self }
     }
 
     /// True if the quantized value times its group scale is rounded to int8 before the row scale is applied.
-    pub fn rounds_to_integers(&self) -> bool {
-        self.method == Method::Qqq
+    pub fn rounds_to_int8(&self) -> bool {
+        self.method == QuantMethod::Qqq
     }
 
     /// True if a quantized value depends on amax of the whole tensor.
-    pub fn looks_at_the_whole_tensor(&self) -> bool {
-        self.grouping == Grouping::Tensor || self.method == Method::Nvfp4
+    pub fn needs_tensor_amax(&self) -> bool {
+        self.grouping == Grouping::Tensor || self.method == QuantMethod::Nvfp4
     }
 
     /// True if a negative amax lies halfway between two quantized values, so that an earlier rounding decides which of
     /// them it becomes.
-    pub fn splits_its_largest(&self) -> bool {
-        matches!(self.method, Method::Symmetric { least, most, .. } if least == -most - 1)
+    pub fn has_amax_between_values(&self) -> bool {
+        matches!(self.method, QuantMethod::Symmetric { min, max, .. } if min == -max - 1)
     }
 
     /// Approximate distance of neighboring quantized values relative to the root mean square of normally distributed
@@ -257,7 +281,7 @@ impl Format {
             Element::E4m3 => 1.0 / 8.0,
             Element::E5m2 | Element::E3m2 => 1.0 / 4.0,
             Element::E2m1 => 1.0 / 2.0,
-            Element::E8m0 | Element::Float(_) => self.steps.unit_roundoff(),
+            Element::E8m0 | Element::Float(_) => self.compute_dtype.unit_roundoff(),
         }
     }
 
@@ -267,34 +291,36 @@ impl Format {
     }
 
     /// Parameters of the quantization rule.
-    pub(crate) fn terms(&self) -> Terms {
+    pub(crate) fn quant_params(&self) -> QuantParams {
         let (min, max) = match (self.method, self.element) {
-            (Method::Symmetric { least: min, most: max, .. }, _) => (i32::from(min), i32::from(max)),
+            (QuantMethod::Symmetric { min, max, .. }, _) => (i32::from(min), i32::from(max)),
             // For small floats: the exponent of the largest value.
-            (Method::Mx(_), Element::E2m1) => (0, 2),
-            (Method::Mx(_), _) => (0, 8),
+            (QuantMethod::Mx(_), Element::E2m1) => (0, 2),
+            (QuantMethod::Mx(_), _) => (0, 8),
             (_, Element::Signed(bits)) => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
             (_, element) => (0, (1 << element.bits().min(8)) - 1),
         };
         let range = (max - min) as f32;
         let (divisor, epsilon) = match self.method {
-            Method::Symmetric { epsilon, .. } => (range / 2.0, epsilon),
-            Method::Asymmetric { epsilon } | Method::Tinygemm { epsilon } => (range, epsilon),
-            Method::Floats { epsilon } => (self.element.largest(), epsilon),
+            QuantMethod::Symmetric { epsilon, .. } => (range / 2.0, epsilon),
+            QuantMethod::Asymmetric { epsilon } | QuantMethod::Tinygemm { epsilon } => (range, epsilon),
+            QuantMethod::Floats { epsilon } => (self.element.max_value(), epsilon),
             // The smallest block scale is the smallest normal value of e4m3.
-            Method::Nvfp4 => (self.element.largest(), 1.0 / 64.0),
-            Method::Mx(_) | Method::Hqq(_) | Method::Qqq | Method::Plain => (self.element.largest(), 0.0),
+            QuantMethod::Nvfp4 => (self.element.max_value(), 1.0 / 64.0),
+            QuantMethod::Mx(_) | QuantMethod::Hqq(_) | QuantMethod::Qqq | QuantMethod::Unquantized => {
+                (self.element.max_value(), 0.0)
+            }
         };
-        Terms { divisor, epsilon, least: min, most: max, mask: u32::MAX >> (32 - self.bits()), blank: 0 }
+        QuantParams { divisor, epsilon, min, max, mask: u32::MAX >> (32 - self.bits()), opaque_zero: 0 }
     }
 
     /// Midpoint of the range of unsigned quantized values.
-    pub fn middle(&self) -> f32 {
+    pub fn midpoint(&self) -> f32 {
         (1u32 << (self.bits() - 1)) as f32
     }
 
     /// Consecutive values of a row that share a scale; the whole row for row and tensor granularity.
-    pub fn group(&self, cols: usize) -> usize {
+    pub fn group_size(&self, cols: usize) -> usize {
         match self.grouping {
             Grouping::Tensor | Grouping::Row => cols.max(1),
             Grouping::Block(size) => size as usize,
@@ -302,32 +328,32 @@ impl Format {
     }
 
     /// Number of scales of a tensor.
-    pub fn scales(&self, rows: usize, cols: usize) -> usize {
+    pub fn scale_count(&self, rows: usize, cols: usize) -> usize {
         match self.grouping {
-            _ if self.method == Method::Plain => 0,
+            _ if self.method == QuantMethod::Unquantized => 0,
             Grouping::Tensor => 1,
-            _ => rows * cols.div_ceil(self.group(cols)),
+            _ => rows * cols.div_ceil(self.group_size(cols)),
         }
     }
 
     /// Number of second-level scales: one per tensor for NVFP4, one per row for QQQ.
-    pub fn outer_scales(&self, rows: usize) -> usize {
+    pub fn outer_scale_count(&self, rows: usize) -> usize {
         match self.method {
-            Method::Nvfp4 => 1,
-            Method::Qqq => rows,
+            QuantMethod::Nvfp4 => 1,
+            QuantMethod::Qqq => rows,
             _ => 0,
         }
     }
 
     /// Words of 2:4 metadata per row: four bits for every four values.
-    pub fn kept_words_per_row(&self, cols: usize) -> usize {
-        if self.two_of_four { cols.div_ceil(32) } else { 0 }
+    pub fn position_words_per_row(&self, cols: usize) -> usize {
+        if self.sparse_2to4 { cols.div_ceil(32) } else { 0 }
     }
 
     /// Words of quantized values per row: whole groups, padded to whole packing blocks.
     pub fn words_per_row(&self, cols: usize) -> usize {
-        let padded = cols.next_multiple_of(self.group(cols));
-        packing::words(if self.two_of_four { padded / 2 } else { padded }, self.bits())
+        let padded = cols.next_multiple_of(self.group_size(cols));
+        packing::words_for_row(if self.sparse_2to4 { padded / 2 } else { padded }, self.bits())
     }
 }
 
@@ -336,15 +362,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stored_tensor_is_small_and_counts_what_belongs_to_it() {
+    fn packed_bytes_include_scales_and_zero_points() {
         use Grouping::{Block, Row};
-        let int8 = Format::symmetric(8, Row, Dtype::Bf16, Dtype::Bf16);
+        let int8 = TensorFormat::symmetric(8, Row, Dtype::Bf16, Dtype::Bf16);
         assert_eq!(int8.bytes(4096, 4096), 4096 * 4096 + 4096 * 2);
-        let int4 = Format::symmetric(4, Block(128), Dtype::Bf16, Dtype::F32);
+        let int4 = TensorFormat::symmetric(4, Block(128), Dtype::Bf16, Dtype::F32);
         assert_eq!(int4.bytes(64, 256), 64 * 256 / 2 + 64 * 2 * 4);
         // Two blocks of 32 per row, each with a scale.
-        assert_eq!(Format::mx(Element::E2m1, MxScaling::Ceil).bytes(2, 33), 2 * 64 / 2 + 4);
-        assert_eq!(Format::nvfp4().bytes(1, 16), 16 + 4 + 4);
-        assert_eq!(Format::asymmetric(Element::Unsigned(3), Block(64), Dtype::F32).bytes(1, 64), 64 * 3 / 8 + 4 + 4);
+        assert_eq!(TensorFormat::mx(Element::E2m1, MxScaling::Ceil).bytes(2, 33), 2 * 64 / 2 + 4);
+        assert_eq!(TensorFormat::nvfp4().bytes(1, 16), 16 + 4 + 4);
+        assert_eq!(
+            TensorFormat::asymmetric(Element::Unsigned(3), Block(64), Dtype::F32).bytes(1, 64),
+            64 * 3 / 8 + 4 + 4
+        );
     }
 }

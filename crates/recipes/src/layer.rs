@@ -1,66 +1,72 @@
 //! Linear layers: unquantized, dequantized with burn's operations, or computed by fused kernels.
 
 use crate::device::{DeviceTensor, QuantBackend};
-use crate::stored::Reading;
-use crate::treatment::{Prepared, Products, Treatment};
+use crate::packed_tensor::TensorPart;
+use crate::quant_config::{MatmulMode, PreparedWeight, QuantConfig};
 use crate::{Dtype, FloatType, Linear, RecipeError, Weight};
 use burn::tensor::{Tensor, TensorData, backend::Backend};
 use std::ops::Range;
 
-impl Treatment {
-    /// Uploads the layer; a fused kernel computes it if [`Treatment::has_product`] accepts the input and the backend
+impl QuantConfig {
+    /// Uploads the layer; a fused kernel computes it if [`TensorFormat::has_dequant_gemm`](crate::format::TensorFormat::has_dequant_gemm) accepts the input and the backend
     /// has a kernel.
     pub fn linear<B: QuantBackend>(
         &self,
         weight: &Weight,
         device: &B::Device,
     ) -> Result<Box<dyn Linear<B>>, RecipeError> {
-        Ok(self.upload_for_product(self.prepare(weight)?, device))
+        Ok(self.upload_with_kernels(self.prepare(weight)?, device))
     }
 
     /// Uploads a layer that uses only burn's operations: each forward pass dequantizes the weight.
-    pub fn upload<B: QuantBackend>(&self, weight: Prepared, device: &B::Device) -> Box<dyn Linear<B>> {
+    pub fn upload<B: QuantBackend>(&self, weight: PreparedWeight, device: &B::Device) -> Box<dyn Linear<B>> {
         match weight {
-            Prepared::Dense(weight) => {
+            PreparedWeight::Dense(weight) => {
                 let data = TensorData::new(weight.values().to_vec(), [weight.n(), weight.k()]);
                 let bytes = self.weight_bytes(weight.n(), weight.k());
-                Box::new(Dense { weight: Tensor::from_data(data, (device, self.dtype.burn())), bytes })
+                Box::new(UnquantizedLinear { weight: Tensor::from_data(data, (device, self.dtype.burn())), bytes })
             }
-            Prepared::Stored(stored) => Box::new(StoredLinear::new(*self, DeviceTensor::<B>::upload(stored, device))),
-            Prepared::Blocks(blocks) => blocks.upload(device),
+            PreparedWeight::Packed(stored) => {
+                Box::new(DequantLinear::new(*self, DeviceTensor::<B>::upload(stored, device)))
+            }
+            PreparedWeight::BlockSparse(blocks) => blocks.upload(device),
         }
     }
 }
 
-impl Treatment {
+impl QuantConfig {
     /// Uploads a layer that uses fused kernels where they exist, and burn's operations otherwise.
-    pub fn upload_for_product<B: QuantBackend>(&self, weight: Prepared, device: &B::Device) -> Box<dyn Linear<B>> {
+    pub fn upload_with_kernels<B: QuantBackend>(
+        &self,
+        weight: PreparedWeight,
+        device: &B::Device,
+    ) -> Box<dyn Linear<B>> {
         match weight {
-            Prepared::Stored(stored) => {
-                Box::new(Multiplied(StoredLinear::new(*self, DeviceTensor::<B>::upload(stored, device))))
+            PreparedWeight::Packed(stored) => {
+                Box::new(FusedDequantLinear(DequantLinear::new(*self, DeviceTensor::<B>::upload(stored, device))))
             }
             other => self.upload(other, device),
         }
     }
 }
 
-/// Packed weight that kernels dequantize in registers; falls back to [`StoredLinear`].
-struct Multiplied<B: QuantBackend>(StoredLinear<B>);
+/// Packed weight that kernels dequantize in registers; falls back to [`DequantLinear`].
+struct FusedDequantLinear<B: QuantBackend>(DequantLinear<B>);
 
-impl<B: QuantBackend> Linear<B> for Multiplied<B> {
+impl<B: QuantBackend> Linear<B> for FusedDequantLinear<B> {
     fn forward(&self, input: Tensor<B, 2>) -> Tensor<B, 2> {
         let Self(layer) = self;
         let rows = input.dims()[0];
-        if layer.treatment.has_product(rows).is_err() {
+        if layer.config.check_packed_gemm(rows).is_err() {
             return layer.forward(input);
         }
-        match (layer.treatment.input(rows), layer.treatment.products) {
-            (Some(format), Products::Codes(steps)) => {
+        match (layer.config.input_format(rows), layer.config.matmul) {
+            (Some(format), MatmulMode::QuantizedValues(steps)) => {
                 let input = DeviceTensor::quantize(input, format);
-                let output = layer.weight.product_of_codes(&input, steps, layer.treatment.dtype);
+                let output = layer.weight.int8_gemm(&input, steps, layer.config.dtype);
                 output.unwrap_or_else(|| layer.forward_quantized(input))
             }
-            _ => layer.weight.product(input.clone()).unwrap_or_else(|| layer.forward(input)),
+            _ => layer.weight.dequant_gemm(input.clone()).unwrap_or_else(|| layer.forward(input)),
         }
     }
 
@@ -70,12 +76,12 @@ impl<B: QuantBackend> Linear<B> for Multiplied<B> {
 }
 
 /// Unquantized linear layer; the weight is stored as `[n, k]`, as in checkpoints.
-struct Dense<B: Backend> {
+struct UnquantizedLinear<B: Backend> {
     weight: Tensor<B, 2>,
     bytes: u64,
 }
 
-impl<B: Backend> Linear<B> for Dense<B> {
+impl<B: Backend> Linear<B> for UnquantizedLinear<B> {
     fn forward(&self, input: Tensor<B, 2>) -> Tensor<B, 2> {
         input.matmul(self.weight.clone().transpose())
     }
@@ -86,55 +92,57 @@ impl<B: Backend> Linear<B> for Dense<B> {
 }
 
 /// Packed weight that each forward pass dequantizes part by part.
-struct StoredLinear<B: QuantBackend> {
-    treatment: Treatment,
+struct DequantLinear<B: QuantBackend> {
+    config: QuantConfig,
     weight: DeviceTensor<B>,
     /// Rows of the weight that are dequantized at once.
-    part: usize,
+    rows_per_part: usize,
     /// Scales applied to the output, one per output channel.
     scales: Option<Tensor<B, 2>>,
 }
 
-impl<B: QuantBackend> StoredLinear<B> {
-    fn new(config: Treatment, weight: DeviceTensor<B>) -> Self {
+impl<B: QuantBackend> DequantLinear<B> {
+    fn new(config: QuantConfig, weight: DeviceTensor<B>) -> Self {
         let (rows, cols) = weight.size();
-        let rows_per_part = config.rows_at_once(rows, cols);
-        let scales = match config.products {
+        let rows_per_part = config.dequant_rows(rows, cols);
+        let scales = match config.matmul {
             _ if !weight.has_scales() => None,
-            _ if weight.has_outer_scales() => Some(Reading::Outer),
-            Products::Codes(_) => Some(Reading::Scales),
-            Products::Numbers => None,
+            _ if weight.has_outer_scales() => Some(TensorPart::OuterScales),
+            MatmulMode::QuantizedValues(_) => Some(TensorPart::Scales),
+            MatmulMode::Values => None,
         };
-        let scales = scales.map(|reading| weight.read(0..rows, reading, Dtype::F32).transpose());
-        Self { treatment: config, weight, part: rows_per_part, scales }
+        let scales = scales.map(|reading| weight.read_rows(0..rows, reading, Dtype::F32).transpose());
+        Self { config, weight, rows_per_part, scales }
     }
 
     /// Multiplies an operand with the weight, read in `dtype`.
-    fn product(&self, operand: Tensor<B, 2>, reading: Reading, dtype: Dtype) -> Tensor<B, 2> {
+    fn matmul_weight(&self, operand: Tensor<B, 2>, reading: TensorPart, dtype: Dtype) -> Tensor<B, 2> {
         let (rows, _) = self.weight.size();
         // QQQ weights become int8 values only after their group scale.
-        let reading = if self.weight.rounds_to_integers() { Reading::Numbers } else { reading };
+        let reading = if self.weight.rounds_to_integers() { TensorPart::Values } else { reading };
         let multiply_rows =
-            |rows: Range<usize>| operand.clone().matmul(self.weight.read(rows, reading, dtype).transpose());
-        if self.part == rows {
+            |rows: Range<usize>| operand.clone().matmul(self.weight.read_rows(rows, reading, dtype).transpose());
+        if self.rows_per_part == rows {
             return multiply_rows(0..rows);
         }
-        let parts = (0..rows).step_by(self.part).map(|start| multiply_rows(start..(start + self.part).min(rows)));
+        let parts = (0..rows)
+            .step_by(self.rows_per_part)
+            .map(|start| multiply_rows(start..(start + self.rows_per_part).min(rows)));
         Tensor::cat(parts.collect(), 1)
     }
 }
 
-impl<B: QuantBackend> Linear<B> for StoredLinear<B> {
+impl<B: QuantBackend> Linear<B> for DequantLinear<B> {
     fn forward(&self, input: Tensor<B, 2>) -> Tensor<B, 2> {
-        let Treatment { dtype, products, .. } = self.treatment;
+        let QuantConfig { dtype, matmul: products, .. } = self.config;
         let rows = input.dims()[0];
-        let Some(format) = self.treatment.input(rows) else {
+        let Some(format) = self.config.input_format(rows) else {
             return match products {
-                Products::Codes(_) if self.treatment.input.is_none() => {
-                    let product = self.product(input, Reading::Codes, dtype);
-                    scaled(product, self.scales.clone(), dtype)
+                MatmulMode::QuantizedValues(_) if self.config.input.is_none() => {
+                    let product = self.matmul_weight(input, TensorPart::QuantizedValues, dtype);
+                    apply_scales(product, self.scales.clone(), dtype)
                 }
-                _ => scaled(self.product(input, Reading::Numbers, dtype), None, dtype),
+                _ => apply_scales(self.matmul_weight(input, TensorPart::Values, dtype), None, dtype),
             };
         };
         self.forward_quantized(DeviceTensor::quantize(input, format))
@@ -145,27 +153,30 @@ impl<B: QuantBackend> Linear<B> for StoredLinear<B> {
     }
 }
 
-impl<B: QuantBackend> StoredLinear<B> {
+impl<B: QuantBackend> DequantLinear<B> {
     /// Applies the layer to a quantized input.
     fn forward_quantized(&self, input: DeviceTensor<B>) -> Tensor<B, 2> {
-        let Treatment { dtype, products, .. } = self.treatment;
+        let QuantConfig { dtype, matmul: products, .. } = self.config;
         let (rows, _) = input.size();
         // Quantized values, and values with power-of-two scales, are exact in f32 and on tensor cores.
         let (reading, steps, scales) = match products {
-            Products::Codes(steps) => (Reading::Codes, steps, Some(Reading::Scales)),
-            Products::Numbers => (Reading::Numbers, dtype, input.has_outer_scales().then_some(Reading::Outer)),
-        };
-        let product = self.product(input.read(0..rows, reading, Dtype::F32), reading, Dtype::F32);
-        let scales = scales.map(|reading| input.read(0..rows, reading, Dtype::F32));
-        match products {
-            Products::Codes(_) => {
-                scaled(scaled(product.cast(steps.burn()), scales, steps), self.scales.clone(), steps).cast(dtype.burn())
+            MatmulMode::QuantizedValues(steps) => (TensorPart::QuantizedValues, steps, Some(TensorPart::Scales)),
+            MatmulMode::Values => {
+                (TensorPart::Values, dtype, input.has_outer_scales().then_some(TensorPart::OuterScales))
             }
-            Products::Numbers => match (scales, self.scales.clone()) {
+        };
+        let product = self.matmul_weight(input.read_rows(0..rows, reading, Dtype::F32), reading, Dtype::F32);
+        let scales = scales.map(|reading| input.read_rows(0..rows, reading, Dtype::F32));
+        match products {
+            MatmulMode::QuantizedValues(_) => {
+                apply_scales(apply_scales(product.cast(steps.burn()), scales, steps), self.scales.clone(), steps)
+                    .cast(dtype.burn())
+            }
+            MatmulMode::Values => match (scales, self.scales.clone()) {
                 (Some(a), Some(b)) => {
                     // Before scaling, the result may exceed the range of f16.
                     let steps = if dtype == Dtype::F16 { Dtype::F32 } else { dtype };
-                    scaled(product.cast(steps.burn()), Some(a * b), steps).cast(dtype.burn())
+                    apply_scales(product.cast(steps.burn()), Some(a * b), steps).cast(dtype.burn())
                 }
                 _ => product.cast(dtype.burn()),
             },
@@ -174,7 +185,7 @@ impl<B: QuantBackend> StoredLinear<B> {
 }
 
 /// Multiplies a matmul result by scales in a dtype.
-fn scaled<B: Backend>(product: Tensor<B, 2>, scales: Option<Tensor<B, 2>>, dtype: Dtype) -> Tensor<B, 2> {
+fn apply_scales<B: Backend>(product: Tensor<B, 2>, scales: Option<Tensor<B, 2>>, dtype: Dtype) -> Tensor<B, 2> {
     match scales {
         Some(scales) => product * scales.cast(dtype.burn()),
         None => product,

@@ -39,5 +39,5 @@ mod report;
 mod walk;
 
 pub use layer::QuantLinear;
-pub use report::{Layer, Outcome, Report};
+pub use report::{LayerOutcome, LayerReport, ModuleReport};
 pub use walk::{convert_to_float8_training, quantize};

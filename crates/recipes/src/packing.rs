@@ -6,7 +6,7 @@
 pub const BLOCK: usize = 32;
 
 /// Words of a row of `count` values.
-pub fn words(count: usize, bits: u32) -> usize {
+pub fn words_for_row(count: usize, bits: u32) -> usize {
     count.div_ceil(BLOCK) * bits as usize
 }
 
@@ -22,7 +22,7 @@ pub fn pack(codes: &[u8], bits: u32, words: &mut [u32]) {
         }
         4 => {
             for (word, codes) in words.iter_mut().zip(codes.as_chunks::<8>().0) {
-                *word = together(*codes, 4) as u32;
+                *word = compact(*codes, 4) as u32;
             }
         }
         _ => {
@@ -30,7 +30,7 @@ pub fn pack(codes: &[u8], bits: u32, words: &mut [u32]) {
                 // Eight values fill `bits` bytes; the excess bytes are overwritten by the next store.
                 let mut bytes = [0; BLOCK + 4];
                 for (at, codes) in codes.as_chunks::<8>().0.iter().enumerate() {
-                    bytes[at * bits as usize..][..8].copy_from_slice(&together(*codes, bits).to_le_bytes());
+                    bytes[at * bits as usize..][..8].copy_from_slice(&compact(*codes, bits).to_le_bytes());
                 }
                 for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<4>().0) {
                     *word = u32::from_le_bytes(*bytes);
@@ -42,7 +42,7 @@ pub fn pack(codes: &[u8], bits: u32, words: &mut [u32]) {
 
 /// Compacts eight values into adjacent bits: first pairs, then groups of four.
 #[inline(always)]
-fn together(codes: [u8; 8], bits: u32) -> u64 {
+fn compact(codes: [u8; 8], bits: u32) -> u64 {
     let apart = u64::from_le_bytes(codes);
     let twos = apart & 0x00FF_00FF_00FF_00FF | (apart & 0xFF00_FF00_FF00_FF00) >> (8 - bits);
     let fours = twos & 0x0000_FFFF_0000_FFFF | (twos & 0xFFFF_0000_FFFF_0000) >> (16 - 2 * bits);
@@ -61,7 +61,7 @@ pub fn unpack(words: &[u32], index: usize, bits: u32) -> u32 {
 
 /// Stores a value at `index` of a row whose bits are still zero there.
 #[inline(always)]
-pub fn put(words: &mut [u32], index: usize, bits: u32, code: u32) {
+pub fn insert(words: &mut [u32], index: usize, bits: u32, code: u32) {
     let at = index * bits as usize;
     let (word, shift) = (at / 32, at as u32 % 32);
     words[word] |= code << shift;
@@ -77,10 +77,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn unpacking_gives_back_what_was_packed(bits in 1u32..=8, blocks in 1usize..5, seed in any::<u64>()) {
+        fn packing_round_trips(bits in 1u32..=8, blocks in 1usize..5, seed in any::<u64>()) {
             let mix = |i: usize| (seed.wrapping_add(i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as u8;
             let codes: Vec<u8> = (0..blocks * BLOCK).map(|i| mix(i) & (0xFF >> (8 - bits))).collect();
-            let mut packed = vec![0; words(codes.len(), bits)];
+            let mut packed = vec![0; words_for_row(codes.len(), bits)];
             pack(&codes, bits, &mut packed);
             let unpacked: Vec<u8> = (0..codes.len()).map(|i| unpack(&packed, i, bits) as u8).collect();
             prop_assert_eq!(unpacked, codes);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn four_bit_codes_lie_two_in_a_byte_low_half_first() {
+    fn four_bit_values_pack_low_nibble_first() {
         let codes: Vec<u8> = (0..32).map(|i| i % 16).collect();
         let mut packed = [0; 4];
         pack(&codes, 4, &mut packed);

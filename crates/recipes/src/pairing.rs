@@ -1,43 +1,43 @@
 //! Combinations of recipes and sparsities.
 
-use crate::{Dtype, Recipe, RecipeError, Sparsity, Treatment};
+use crate::{Dtype, QuantConfig, Recipe, RecipeError, Sparsity};
 use std::collections::HashSet;
 use std::fmt;
 
 /// Recipe with an optional sparsity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Variant {
+pub struct RecipeVariant {
     /// Quantization of weights and inputs.
     pub recipe: Recipe,
     /// Pruning of weights before they are quantized.
     pub sparsity: Option<Sparsity>,
 }
 
-impl Variant {
+impl RecipeVariant {
     /// Baseline of all speed-ups.
     pub const BASELINE: Self = Self { recipe: Recipe::BASELINE, sparsity: None };
 
-    /// See [`Recipe::treatment`].
-    pub fn treatment(&self, dtype: Dtype) -> Result<Treatment, RecipeError> {
-        self.recipe.treatment(dtype, self.sparsity)
+    /// See [`Recipe::quant_config`].
+    pub fn quant_config(&self, dtype: Dtype) -> Result<QuantConfig, RecipeError> {
+        self.recipe.quant_config(dtype, self.sparsity)
     }
 
     /// Returns the configuration of a layer that is trained; see [`Recipe::training`].
-    pub fn in_training(&self, dtype: Dtype) -> Result<Treatment, RecipeError> {
+    pub fn training_config(&self, dtype: Dtype) -> Result<QuantConfig, RecipeError> {
         match self.sparsity {
             Some(sparsity) => Err(RecipeError::Unsupported(format!("{sparsity}: training does not support sparsity"))),
-            None => Ok(Treatment { training: self.recipe.training()?, ..Treatment::none(dtype) }),
+            None => Ok(QuantConfig { training: self.recipe.training()?, ..QuantConfig::unquantized(dtype) }),
         }
     }
 }
 
-impl From<Recipe> for Variant {
+impl From<Recipe> for RecipeVariant {
     fn from(recipe: Recipe) -> Self {
         Self { recipe, sparsity: None }
     }
 }
 
-impl fmt::Display for Variant {
+impl fmt::Display for RecipeVariant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.sparsity {
             None => self.recipe.fmt(f),
@@ -48,10 +48,10 @@ impl fmt::Display for Variant {
 
 /// Pairs every recipe with no sparsity, semi-structured sparsity with the recipes that support it, and block sparsity
 /// with the baseline.
-pub fn pair(recipes: &[Recipe], sparsities: &[Sparsity]) -> Vec<Variant> {
+pub fn pair(recipes: &[Recipe], sparsities: &[Sparsity]) -> Vec<RecipeVariant> {
     let (mut pairs, mut unique) = (Vec::new(), HashSet::new());
     let mut push = |recipe, sparsity| {
-        let variant = Variant { recipe, sparsity };
+        let variant = RecipeVariant { recipe, sparsity };
         if unique.insert(variant) {
             pairs.push(variant);
         }
@@ -59,7 +59,7 @@ pub fn pair(recipes: &[Recipe], sparsities: &[Sparsity]) -> Vec<Variant> {
     let semi_structured = sparsities.contains(&Sparsity::SemiStructured);
     for &recipe in recipes {
         push(recipe, None);
-        if semi_structured && recipe.takes_semi_structured() {
+        if semi_structured && recipe.supports_semi_structured() {
             push(recipe, Some(Sparsity::SemiStructured));
         }
     }
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_follow_the_rules_in_the_order_of_the_file() {
+    fn pairs_keep_the_listed_order() {
         for (recipes, sparsities, expected) in [
             (&["int8wo"][..], &["semi-sparse", "block"][..], &["int8wo", "baseline+block-0.9-64"][..]),
             (&["baseline", "int8wo"], &["semi-sparse"], &["baseline", "baseline+semi-sparse", "int8wo"]),
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_none_is_no_sparsity() {
+    fn none_is_an_unknown_sparsity() {
         assert!("None".parse::<Sparsity>().is_err());
     }
 }

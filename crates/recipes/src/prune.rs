@@ -11,7 +11,9 @@ impl Sparsity {
             Self::SemiStructured if !k.is_multiple_of(4) => {
                 unsupported(format!("{self} needs k to be a multiple of 4; it is {k}"))
             }
-            Self::Block { side, .. } if !(n.is_multiple_of(side.into()) && k.is_multiple_of(side.into())) => {
+            Self::Block { block_size: side, .. }
+                if !(n.is_multiple_of(side.into()) && k.is_multiple_of(side.into())) =>
+            {
                 unsupported(format!("{self} needs n and k to be multiples of {side}; they are {n} and {k}"))
             }
             _ => Ok(()),
@@ -23,11 +25,11 @@ impl Sparsity {
         let k = weight.k();
         let mut values = weight.values().to_vec();
         match self {
-            Self::SemiStructured => values.par_chunks_mut(k).for_each(|row| row.chunks_mut(4).for_each(prune_four)),
-            Self::Block { side, .. } => {
+            Self::SemiStructured => values.par_chunks_mut(k).for_each(|row| row.chunks_mut(4).for_each(prune_2to4)),
+            Self::Block { block_size: side, .. } => {
                 let side = usize::from(side);
                 values.par_chunks_mut(side * k).for_each(|rows| {
-                    let kept = self.kept_blocks(rows, k);
+                    let kept = self.retained_blocks(rows, k);
                     for row in rows.chunks_mut(k) {
                         let blocks = row.chunks_mut(side).enumerate();
                         blocks.filter(|(block, _)| !kept.contains(block)).for_each(|(_, values)| values.fill(0.0));
@@ -39,17 +41,17 @@ impl Sparsity {
     }
 
     /// Nonzero blocks per row of blocks in rows of `k` values; `None` without block sparsity.
-    pub fn kept_in_row(self, k: usize) -> Option<usize> {
+    pub fn retained_blocks_per_row(self, k: usize) -> Option<usize> {
         match self {
-            Self::Block { percent, side } => Some(kept_of(k / usize::from(side), percent)),
+            Self::Block { percent, block_size: side } => Some(retained_count(k / usize::from(side), percent)),
             Self::SemiStructured => None,
         }
     }
 
     /// Returns the ascending indices of the nonzero blocks of a row of blocks. Every row of blocks has an equal number,
     /// so that rows of blocks form one batch.
-    pub(crate) fn kept_blocks(self, rows: &[f32], k: usize) -> Vec<usize> {
-        let Self::Block { percent, side } = self else { return Vec::new() };
+    pub(crate) fn retained_blocks(self, rows: &[f32], k: usize) -> Vec<usize> {
+        let Self::Block { percent, block_size: side } = self else { return Vec::new() };
         let side = usize::from(side);
         let sum = |block: usize| -> f64 {
             let values = rows.chunks(k).flat_map(|row| &row[block * side..][..side]);
@@ -57,7 +59,7 @@ impl Sparsity {
         };
         let mut blocks: Vec<(f64, usize)> = (0..k / side).map(|block| (sum(block), block)).collect();
         blocks.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        let count = kept_of(blocks.len(), percent);
+        let count = retained_count(blocks.len(), percent);
         let mut kept: Vec<usize> = blocks.into_iter().take(count).map(|(_, block)| block).collect();
         kept.sort_unstable();
         kept
@@ -65,12 +67,12 @@ impl Sparsity {
 }
 
 /// Nonzero blocks among `blocks` at a sparsity of `percent`.
-pub(crate) fn kept_of(blocks: usize, percent: u8) -> usize {
+pub(crate) fn retained_count(blocks: usize, percent: u8) -> usize {
     (blocks * (100 - usize::from(percent))).div_ceil(100)
 }
 
 /// Sets the two smallest of four values to zero; among equal values the first.
-fn prune_four(values: &mut [f32]) {
+fn prune_2to4(values: &mut [f32]) {
     let mut order = [0, 1, 2, 3];
     order.sort_by(|&a, &b| values[a].abs().total_cmp(&values[b].abs()));
     values[order[0]] = 0.0;
@@ -88,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn two_of_every_four_are_left_and_they_are_the_largest() {
+    fn semi_structured_keeps_two_largest_of_four() {
         let (dense, pruned) = (weight(6, 24), Sparsity::SemiStructured.prune(&weight(6, 24)));
         for (before, after) in dense.values().chunks(4).zip(pruned.values().chunks(4)) {
             let kept: Vec<f32> = after.iter().copied().filter(|&x| x != 0.0).collect();
@@ -97,13 +99,13 @@ mod tests {
             assert!(kept.iter().all(|x| x.abs() >= dropped));
         }
         let mut equal = [1.0, -1.0, 1.0, 1.0];
-        prune_four(&mut equal);
+        prune_2to4(&mut equal);
         assert_eq!(equal, [0.0, 0.0, 1.0, 1.0]);
     }
 
     #[test]
-    fn whole_blocks_are_zero_to_the_level_that_is_stated() {
-        let sparsity = Sparsity::Block { percent: 75, side: 4 };
+    fn block_sparsity_reaches_requested_level() {
+        let sparsity = Sparsity::Block { percent: 75, block_size: 4 };
         let pruned = sparsity.prune(&weight(8, 32));
         for rows in pruned.values().chunks(4 * 32) {
             let zero = |block: usize| rows.chunks(32).all(|row| row[block * 4..][..4].iter().all(|&x| x == 0.0));
@@ -114,9 +116,9 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_do_not_fit_are_refused_with_one_that_would() {
+    fn unsupported_size_error_suggests_a_size() {
         assert!(Sparsity::SemiStructured.check(8, 30).unwrap_err().to_string().contains("a multiple of 4"));
-        assert!(Sparsity::BLOCK.check(64, 100).unwrap_err().to_string().contains("multiples of 64"));
-        assert!(Sparsity::BLOCK.check(128, 64).is_ok());
+        assert!(Sparsity::DEFAULT_BLOCK.check(64, 100).unwrap_err().to_string().contains("multiples of 64"));
+        assert!(Sparsity::DEFAULT_BLOCK.check(128, 64).is_ok());
     }
 }

@@ -1,20 +1,20 @@
 //! QQQ quantization of a tensor: 4-bit values whose group scales map them to int8 values with a row scale.
 
 use crate::dispatch::with_steps;
-use crate::extremes::extremes;
-use crate::format::Format;
+use crate::format::TensorFormat;
+use crate::min_max::min_max;
 use crate::packing;
-use crate::quantized::Quantized;
-use crate::scalar::qqq::{code, group_scale, related};
-use crate::scalar::rounding::Steps;
+use crate::quantized_tensor::QuantizedTensor;
+use crate::scalar::qqq::{code, group_scale, relative_scale};
+use crate::scalar::rounding::StepRounding;
 use rayon::prelude::*;
 
-pub(crate) fn quantize(values: &[f32], cols: usize, format: Format) -> Quantized {
-    with_steps!(format.steps, S => { by_steps::<S>(values, cols, format) })
+pub(crate) fn quantize(values: &[f32], cols: usize, format: TensorFormat) -> QuantizedTensor {
+    with_steps!(format.compute_dtype, S => { quantize_with::<S>(values, cols, format) })
 }
 
-fn by_steps<S: Steps>(values: &[f32], cols: usize, format: Format) -> Quantized {
-    let (rows, group) = (values.len() / cols, format.group(cols));
+fn quantize_with<S: StepRounding>(values: &[f32], cols: usize, format: TensorFormat) -> QuantizedTensor {
+    let (rows, group) = (values.len() / cols, format.group_size(cols));
     let per_row = cols.div_ceil(group);
     let words = format.words_per_row(cols);
     let (mut codes, mut scales, mut outer) = (vec![0; rows * words], vec![0.0; rows * per_row], vec![0.0; rows]);
@@ -27,13 +27,13 @@ fn by_steps<S: Steps>(values: &[f32], cols: usize, format: Format) -> Quantized 
                 packing::pack(bytes, 4, codes);
             },
         );
-    Quantized { format, rows, cols, codes, scales, zeros: Vec::new(), outer }
+    QuantizedTensor { format, rows, cols, codes, scales, zeros: Vec::new(), outer_scales: outer }
 }
 
 /// Writes the values and group scales of a row, and returns the row scale.
-fn quantize_row<S: Steps>(values: &[f32], group: usize, scales: &mut [f32], bytes: &mut [u8]) -> f32 {
+fn quantize_row<S: StepRounding>(values: &[f32], group: usize, scales: &mut [f32], bytes: &mut [u8]) -> f32 {
     bytes.fill(0);
-    let Some((low, high)) = extremes(values) else {
+    let Some((low, high)) = min_max(values) else {
         scales.fill(f32::NAN);
         return f32::NAN;
     };
@@ -56,6 +56,6 @@ fn quantize_row<S: Steps>(values: &[f32], group: usize, scales: &mut [f32], byte
         }
     }
     let outer = S::round(row_amax / 127.0);
-    scales.iter_mut().for_each(|scale| *scale = related::<S>(*scale, outer));
+    scales.iter_mut().for_each(|scale| *scale = relative_scale::<S>(*scale, outer));
     outer
 }

@@ -1,10 +1,10 @@
 //! Quantization of tensors on the host.
 
 use crate::dispatch::with_rule;
-use crate::extremes::extremes;
-use crate::format::{Format, Grouping, Method, Zero};
-use crate::quantized::Quantized;
-use crate::scalar::rules::{Rule, nvfp4_tensor_scale};
+use crate::format::{Grouping, QuantMethod, TensorFormat, ZeroPointFormat};
+use crate::min_max::min_max;
+use crate::quantized_tensor::QuantizedTensor;
+use crate::scalar::rules::{QuantRule, nvfp4_tensor_scale};
 use crate::{hqq, packing, qqq};
 use pulp::NullaryFnOnce;
 use rayon::prelude::*;
@@ -14,26 +14,26 @@ use std::marker::PhantomData;
 ///
 /// # Panics
 /// If the values do not fill whole rows of `cols`.
-pub fn quantize(values: &[f32], cols: usize, format: Format) -> Quantized {
+pub fn quantize(values: &[f32], cols: usize, format: TensorFormat) -> QuantizedTensor {
     assert!(cols > 0 && values.len().is_multiple_of(cols), "{} values in rows of {cols}", values.len());
     match format.method {
-        Method::Hqq(iterate) => hqq::quantize(values, cols, format, iterate),
-        Method::Qqq => qqq::quantize(values, cols, format),
-        Method::Plain => unreachable!("unquantized formats are not quantized"),
+        QuantMethod::Hqq(iterate) => hqq::quantize(values, cols, format, iterate),
+        QuantMethod::Qqq => qqq::quantize(values, cols, format),
+        QuantMethod::Unquantized => unreachable!("unquantized formats are not quantized"),
         _ => {
             let amax = match (format.grouping, format.method) {
-                (Grouping::Tensor, _) | (_, Method::Nvfp4) => largest(values, cols),
+                (Grouping::Tensor, _) | (_, QuantMethod::Nvfp4) => tensor_amax(values, cols),
                 _ => 0.0,
             };
-            with_rule!(format, R => by_rule::<R>(values, cols, format, amax))
+            with_rule!(format, R => quantize_with::<R>(values, cols, format, amax))
         }
     }
 }
 
 /// Returns amax of a tensor; NaN if a value is not finite.
-fn largest(values: &[f32], cols: usize) -> f32 {
+fn tensor_amax(values: &[f32], cols: usize) -> f32 {
     let arch = pulp::Arch::new();
-    let of_row = |row: &[f32]| arch.dispatch(Extremes(row)).map_or(f32::NAN, |(low, high)| high.max(-low));
+    let of_row = |row: &[f32]| arch.dispatch(MinMaxTask(row)).map_or(f32::NAN, |(low, high)| high.max(-low));
     values
         .par_chunks(cols)
         .map(of_row)
@@ -42,23 +42,23 @@ fn largest(values: &[f32], cols: usize) -> f32 {
 
 /// Runs [`extremes`] with the widest vector instructions. A struct instead of a closure, because closures are not
 /// inlined where the target features are known.
-struct Extremes<'a>(&'a [f32]);
+struct MinMaxTask<'a>(&'a [f32]);
 
-impl NullaryFnOnce for Extremes<'_> {
+impl NullaryFnOnce for MinMaxTask<'_> {
     type Output = Option<(f32, f32)>;
 
     #[inline(always)]
     fn call(self) -> Self::Output {
-        extremes(self.0)
+        min_max(self.0)
     }
 }
 
 /// Task that quantizes a row: its values, scratch memory and outputs.
-struct Row<'a, R> {
+struct QuantizeRowTask<'a, R> {
     values: &'a [f32],
-    format: &'a Format,
-    largest: f32,
-    scratch: &'a mut Scratch,
+    format: &'a TensorFormat,
+    amax: f32,
+    scratch: &'a mut RowScratch,
     codes: &'a mut [u32],
     scales: &'a mut [f32],
     zeros: &'a mut [f32],
@@ -66,23 +66,23 @@ struct Row<'a, R> {
 }
 
 /// Temporary buffers of a row until its values are packed.
-struct Scratch {
+struct RowScratch {
     /// Row padded to whole groups.
     values: Vec<f32>,
     zeros: Vec<f32>,
     codes: Vec<u8>,
 }
 
-fn by_rule<R: Rule>(values: &[f32], cols: usize, format: Format, amax: f32) -> Quantized {
+fn quantize_with<R: QuantRule>(values: &[f32], cols: usize, format: TensorFormat, amax: f32) -> QuantizedTensor {
     let (rows, words) = (values.len() / cols, format.words_per_row(cols));
-    let per_row = cols.div_ceil(format.group(cols));
+    let per_row = cols.div_ceil(format.group_size(cols));
     let mut codes = vec![0; rows * words];
     let mut scales = vec![0.0; rows * per_row];
-    let mut zeros = vec![0.0; if format.zero == Zero::None { 0 } else { rows * per_row }];
+    let mut zeros = vec![0.0; if format.zero == ZeroPointFormat::None { 0 } else { rows * per_row }];
     let mut row_zeros: Vec<&mut [f32]> = zeros.chunks_mut(per_row).collect();
     row_zeros.resize_with(rows, Default::default);
-    let padded = cols.next_multiple_of(format.group(cols));
-    let scratch = || Scratch {
+    let padded = cols.next_multiple_of(format.group_size(cols));
+    let scratch = || RowScratch {
         values: vec![0.0; padded],
         zeros: vec![0.0; per_row],
         codes: vec![0; padded.next_multiple_of(packing::BLOCK)],
@@ -92,22 +92,22 @@ fn by_rule<R: Rule>(values: &[f32], cols: usize, format: Format, amax: f32) -> Q
         .into_par_iter()
         .for_each_init(scratch, |scratch, (values, codes, scales, zeros)| {
             let (format, rule) = (&format, PhantomData::<R>);
-            arch.dispatch(Row { values, format, largest: amax, scratch, codes, scales, zeros, rule });
+            arch.dispatch(QuantizeRowTask { values, format, amax, scratch, codes, scales, zeros, rule });
         });
     if format.grouping == Grouping::Tensor {
         scales.truncate(1);
     }
-    let outer = if format.method == Method::Nvfp4 { vec![nvfp4_tensor_scale(amax)] } else { Vec::new() };
-    Quantized { format, rows, cols, codes, scales, zeros, outer }
+    let outer = if format.method == QuantMethod::Nvfp4 { vec![nvfp4_tensor_scale(amax)] } else { Vec::new() };
+    QuantizedTensor { format, rows, cols, codes, scales, zeros, outer_scales: outer }
 }
 
-impl<R: Rule> NullaryFnOnce for Row<'_, R> {
+impl<R: QuantRule> NullaryFnOnce for QuantizeRowTask<'_, R> {
     type Output = ();
 
     #[inline(always)]
     fn call(self) {
         // Small groups are vectorized only if their size is known at compile time.
-        match self.format.group(self.values.len()) {
+        match self.format.group_size(self.values.len()) {
             16 => self.quantize(16),
             32 => self.quantize(32),
             group => self.quantize(group),
@@ -115,11 +115,11 @@ impl<R: Rule> NullaryFnOnce for Row<'_, R> {
     }
 }
 
-impl<R: Rule> Row<'_, R> {
+impl<R: QuantRule> QuantizeRowTask<'_, R> {
     #[inline(always)]
     fn quantize(self, group: usize) {
-        let Self { mut values, format, largest: amax, scratch, codes, scales, zeros, .. } = self;
-        let params = format.terms();
+        let Self { mut values, format, amax, scratch, codes, scales, zeros, .. } = self;
+        let params = format.quant_params();
         // The padding zeros are part of the last group.
         if values.len() < scratch.values.len() {
             scratch.values[..values.len()].copy_from_slice(values);
@@ -130,7 +130,7 @@ impl<R: Rule> Row<'_, R> {
         for ((low, high), values) in scales.iter_mut().zip(&mut scratch.zeros).zip(values.chunks_exact(group)) {
             (*low, *high) = match format.grouping {
                 Grouping::Tensor => (-amax, amax),
-                _ => extremes(values).unwrap_or((f32::NAN, f32::NAN)),
+                _ => min_max(values).unwrap_or((f32::NAN, f32::NAN)),
             };
         }
         for (scale, zero) in scales.iter_mut().zip(&mut scratch.zeros) {
@@ -164,8 +164,8 @@ mod tests {
     use crate::{Dtype, Element};
 
     /// Scalar reference: quantized values, scales and zero points.
-    fn plainly<R: Rule>(values: &[f32], cols: usize, format: Format) -> (Vec<u8>, Vec<f32>, Vec<f32>) {
-        let (group, params) = (format.group(cols), format.terms());
+    fn reference<R: QuantRule>(values: &[f32], cols: usize, format: TensorFormat) -> (Vec<u8>, Vec<f32>, Vec<f32>) {
+        let (group, params) = (format.group_size(cols), format.quant_params());
         let finite = |values: &[f32]| values.iter().all(|x| x.is_finite());
         let extremes = |values: &[f32]| {
             let by_size = |a: &&f32, b: &&f32| a.total_cmp(b);
@@ -179,7 +179,7 @@ mod tests {
             padded.resize(group, 0.0);
             let per_tensor = format.grouping == Grouping::Tensor;
             let (low, high) = if per_tensor { (-amax, amax) } else { extremes(&padded) };
-            let dependencies = if per_tensor || format.method == Method::Nvfp4 { values } else { group_values };
+            let dependencies = if per_tensor || format.method == QuantMethod::Nvfp4 { values } else { group_values };
             let scale = R::scale(low, high, amax, params);
             let zero = R::zero(low, scale, params);
             if finite(dependencies) && scale.is_finite() {
@@ -192,30 +192,30 @@ mod tests {
                 zeros.push(0.0);
             }
         }
-        scales.truncate(format.scales(values.len() / cols, cols));
-        zeros.truncate(if format.zero == Zero::None { 0 } else { scales.len() });
+        scales.truncate(format.scale_count(values.len() / cols, cols));
+        zeros.truncate(if format.zero == ZeroPointFormat::None { 0 } else { scales.len() });
         (codes, scales, zeros)
     }
 
     #[test]
-    fn vectors_give_the_bits_that_one_number_after_the_other_gives() {
+    fn simd_matches_scalar_reference() {
         use Dtype::{Bf16, F16, F32};
         use Grouping::{Block, Row, Tensor};
         let formats = [
-            Format::symmetric(8, Row, F32, F32),
-            Format::symmetric(8, Row, Bf16, Bf16),
-            Format::symmetric(8, Tensor, F16, F32),
-            Format::symmetric(4, Block(32), Bf16, F32),
-            Format::asymmetric(Element::Unsigned(3), Block(64), F32),
-            Format::asymmetric(Element::Signed(8), Row, F16),
-            Format::tinygemm(Block(128), F32),
-            Format::tinygemm(Block(32), Bf16),
-            Format::float8(Element::E4m3, Row, Bf16),
-            Format::float8(Element::E5m2, Tensor, F32),
-            Format::float8(Element::E3m2, Row, F16),
-            Format::mx(Element::E4m3, MxScaling::Ceil),
-            Format::mx(Element::E2m1, MxScaling::Floor),
-            Format::nvfp4(),
+            TensorFormat::symmetric(8, Row, F32, F32),
+            TensorFormat::symmetric(8, Row, Bf16, Bf16),
+            TensorFormat::symmetric(8, Tensor, F16, F32),
+            TensorFormat::symmetric(4, Block(32), Bf16, F32),
+            TensorFormat::asymmetric(Element::Unsigned(3), Block(64), F32),
+            TensorFormat::asymmetric(Element::Signed(8), Row, F16),
+            TensorFormat::tinygemm(Block(128), F32),
+            TensorFormat::tinygemm(Block(32), Bf16),
+            TensorFormat::float8(Element::E4m3, Row, Bf16),
+            TensorFormat::float8(Element::E5m2, Tensor, F32),
+            TensorFormat::float8(Element::E3m2, Row, F16),
+            TensorFormat::mx(Element::E4m3, MxScaling::Ceil),
+            TensorFormat::mx(Element::E2m1, MxScaling::Floor),
+            TensorFormat::nvfp4(),
         ];
         let uniform = |i: usize| ((i as u32).wrapping_mul(0x9E37_79B9) >> 8) as f32 / (1 << 23) as f32 - 1.0;
         let kinds: [fn(usize, f32) -> f32; 6] = [
@@ -232,7 +232,7 @@ mod tests {
                 let values: Vec<f32> = (0..rows * cols).map(|i| change(i, uniform(i))).collect();
                 for format in formats {
                     let quantized = quantize(&values, cols, format);
-                    let (codes, scales, zeros) = with_rule!(format, R => plainly::<R>(&values, cols, format));
+                    let (codes, scales, zeros) = with_rule!(format, R => reference::<R>(&values, cols, format));
                     let what = format!("{rows} x {cols}, kind {kind}, {format:?}");
                     assert_eq!(quantized.codes(), codes, "codes of {what}");
                     assert_eq!(bits(&quantized.scales), bits(&scales), "scales of {what}");

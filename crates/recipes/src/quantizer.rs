@@ -1,15 +1,15 @@
 //! Interface of everything that configures the quantization of a module.
 
-use crate::{Dtype, Recipe, RecipeError, Treatment, Variant};
+use crate::{Dtype, QuantConfig, Recipe, RecipeError, RecipeVariant};
 use calorimeter_case::Name;
 
-/// Source of the configuration of linear layers: a [`Recipe`], a recipe with a sparsity, or a custom [`Treatment`].
+/// Source of the configuration of linear layers: a [`Recipe`], a recipe with a sparsity, or a custom [`QuantConfig`].
 pub trait Quantizer {
     /// Name in reports.
     fn name(&self) -> Name;
 
     /// Returns the configuration of a layer whose weight is in `dtype`; the error says what is supported.
-    fn treatment(&self, dtype: Dtype) -> Result<Treatment, RecipeError>;
+    fn quant_config(&self, dtype: Dtype) -> Result<QuantConfig, RecipeError>;
 }
 
 impl Quantizer for Recipe {
@@ -17,27 +17,27 @@ impl Quantizer for Recipe {
         self.name()
     }
 
-    fn treatment(&self, dtype: Dtype) -> Result<Treatment, RecipeError> {
-        self.treatment(dtype, None)
+    fn quant_config(&self, dtype: Dtype) -> Result<QuantConfig, RecipeError> {
+        self.quant_config(dtype, None)
     }
 }
 
-impl Quantizer for Variant {
+impl Quantizer for RecipeVariant {
     fn name(&self) -> Name {
         self.to_string().into()
     }
 
-    fn treatment(&self, dtype: Dtype) -> Result<Treatment, RecipeError> {
-        self.treatment(dtype)
+    fn quant_config(&self, dtype: Dtype) -> Result<QuantConfig, RecipeError> {
+        self.quant_config(dtype)
     }
 }
 
-impl Quantizer for Treatment {
+impl Quantizer for QuantConfig {
     fn name(&self) -> Name {
         Name::new("custom configuration")
     }
 
-    fn treatment(&self, dtype: Dtype) -> Result<Treatment, RecipeError> {
+    fn quant_config(&self, dtype: Dtype) -> Result<QuantConfig, RecipeError> {
         if self.dtype == dtype {
             return Ok(*self);
         }

@@ -1,7 +1,7 @@
 //! Recipes, identified by name.
 
 use crate::schemes::baseline::Baseline;
-use crate::{Dtype, Family, RecipeError, Scheme, Sparsity, TrainingRecipe, Treatment, registry};
+use crate::{Dtype, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity, TrainingRecipe, registry};
 use calorimeter_case::Name;
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -67,19 +67,19 @@ impl Recipe {
     /// assert_eq!(config.weight_bytes(64, 64), 64 * 64 / 4 + 128 * 4 + 128 / 4);
     /// # Ok::<(), RecipeError>(())
     /// ```
-    pub fn register(family: &'static Family) -> Result<(), RecipeError> {
+    pub fn register(family: &'static RecipeFamily) -> Result<(), RecipeError> {
         registry::register(family)
     }
 
     /// Lists all recipes.
-    pub fn known() -> Vec<RecipeInfo> {
-        let info = |family: &Family, name: &str| RecipeInfo { name: name.to_owned(), about: family.about };
+    pub fn all() -> Vec<RecipeInfo> {
+        let info = |family: &RecipeFamily, name: &str| RecipeInfo { name: name.to_owned(), about: family.about };
         registry::families().iter().flat_map(|family| family.spellings.iter().map(|name| info(family, name))).collect()
     }
 
     /// Example recipes of each family, for an overview.
-    pub fn typical() -> Vec<Self> {
-        let names = registry::families().into_iter().flat_map(|family| family.typical);
+    pub fn examples() -> Vec<Self> {
+        let names = registry::families().into_iter().flat_map(|family| family.examples);
         // A test parses the examples of all built-in families.
         names.filter_map(|name| name.parse().ok()).collect()
     }
@@ -94,15 +94,15 @@ impl Recipe {
         self.scheme
     }
 
-    /// See [`Scheme::takes_semi_structured`].
-    pub fn takes_semi_structured(&self) -> bool {
-        self.scheme.takes_semi_structured()
+    /// See [`Scheme::supports_semi_structured`].
+    pub fn supports_semi_structured(&self) -> bool {
+        self.scheme.supports_semi_structured()
     }
 
-    /// See [`Scheme::treatment`].
-    pub fn treatment(&self, dtype: Dtype, sparsity: Option<Sparsity>) -> Result<Treatment, RecipeError> {
-        let config = self.scheme.treatment(dtype, sparsity)?;
-        Ok(Treatment { sparsity, ..config })
+    /// See [`Scheme::quant_config`].
+    pub fn quant_config(&self, dtype: Dtype, sparsity: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
+        let config = self.scheme.quant_config(dtype, sparsity)?;
+        Ok(QuantConfig { sparsity, ..config })
     }
 
     /// Returns the float8 training recipe, `None` for training in the dtype of the model. The error lists the recipes
@@ -131,7 +131,7 @@ impl FromStr for Recipe {
     type Err = RecipeError;
 
     fn from_str(name: &str) -> Result<Self, RecipeError> {
-        let unknown = || RecipeError::unknown("recipe", name, Self::known().into_iter().map(|info| info.name));
+        let unknown = || RecipeError::unknown_name("recipe", name, Self::all().into_iter().map(|info| info.name));
         registry::find(name).map(|(name, scheme)| Self { name, scheme }).ok_or_else(unknown)
     }
 }
@@ -167,7 +167,7 @@ calorimeter_case::written_as_a_name!(
     Recipe,
     "Recipe",
     "a quantization recipe such as baseline or int8wo",
-    Recipe::known().into_iter().map(|info| info.name).collect()
+    Recipe::all().into_iter().map(|info| info.name).collect()
 );
 
 #[cfg(test)]
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_round_trips_through_text_and_json() {
+    fn names_round_trip_through_text_and_json() {
         for name in [
             "baseline",
             "baseline-tf32",
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn other_spellings_are_read_and_not_written() {
+    fn aliases_parse_to_canonical_names() {
         for (given, written) in [
             ("float8dq", "float8dq-tensor"),
             ("float8_rowwise", "float8dq-row"),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read_exactly() {
+    fn malformed_names_are_rejected() {
         for name in [
             "",
             "int8",
@@ -262,23 +262,23 @@ mod tests {
     }
 
     #[test]
-    fn every_listed_pattern_stands_for_names_that_are_read() {
-        for info in Recipe::known() {
-            for name in crate::names::spelled_out(&info.name, &["64".into()]) {
+    fn listed_patterns_parse() {
+        for info in Recipe::all() {
+            for name in crate::name_pattern::expand_pattern(&info.name, &["64".into()]) {
                 assert!(name.parse::<Recipe>().is_ok(), "{name}");
             }
         }
     }
 
     #[test]
-    fn the_names_of_the_overview_are_read_and_written_alike() {
-        let listed = registry::families().into_iter().flat_map(|family| family.typical);
+    fn example_names_round_trip() {
+        let listed = registry::families().into_iter().flat_map(|family| family.examples);
         let listed: Vec<&str> = listed.copied().collect();
-        assert_eq!(Recipe::typical().iter().map(ToString::to_string).collect::<Vec<_>>(), listed);
+        assert_eq!(Recipe::examples().iter().map(ToString::to_string).collect::<Vec<_>>(), listed);
     }
 
     #[test]
-    fn a_misspelt_name_is_answered_with_the_nearest() {
+    fn misspelled_name_gets_a_suggestion() {
         for (given, nearest) in [
             ("int8w0", "int8wo"),
             ("basline", "baseline"),

@@ -1,18 +1,18 @@
 //! Interface of quantization schemes, and recipe families that parse their names.
 
-use crate::{Dtype, RecipeError, Sparsity, TrainingRecipe, Treatment};
+use crate::{Dtype, QuantConfig, RecipeError, Sparsity, TrainingRecipe};
 use std::any::Any;
 use std::fmt::{Debug, Display};
 
 /// Quantization scheme of a recipe; displayed as the name of the recipe.
 pub trait Scheme: Any + Debug + Display + Send + Sync {
     /// True if the kernels of the scheme support weights with 2:4 sparsity.
-    fn takes_semi_structured(&self) -> bool {
+    fn supports_semi_structured(&self) -> bool {
         false
     }
 
     /// Returns the configuration of the linear layers of a model in `dtype`; the error says what is supported.
-    fn treatment(&self, dtype: Dtype, sparsity: Option<Sparsity>) -> Result<Treatment, RecipeError>;
+    fn quant_config(&self, dtype: Dtype, sparsity: Option<Sparsity>) -> Result<QuantConfig, RecipeError>;
 
     /// Returns the float8 training recipe, `None` for training in the dtype of the model. The error lists the recipes
     /// that train.
@@ -28,14 +28,14 @@ pub trait Scheme: Any + Debug + Display + Send + Sync {
 /// Family of recipes that differ in parameters. Other crates register theirs with
 /// [`Recipe::register`](crate::Recipe::register).
 #[derive(Debug, Clone, Copy)]
-pub struct Family {
+pub struct RecipeFamily {
     /// Names or patterns of names: `{a|b}` is one of the alternatives, `[a|b]` an alternative or nothing, `{group}` a
     /// number. The parser may accept further names that are not listed.
     pub spellings: &'static [&'static str],
     /// Single-line description.
     pub about: &'static str,
     /// Example names for an overview.
-    pub typical: &'static [&'static str],
+    pub examples: &'static [&'static str],
     /// Parses a name exactly, never by substring.
     pub parse: fn(&str) -> Option<Box<dyn Scheme>>,
 }

@@ -14,13 +14,13 @@ pub enum Sparsity {
         /// Percentage of zero blocks in each row of blocks.
         percent: u8,
         /// Rows and columns of a block.
-        side: u16,
+        block_size: u16,
     },
 }
 
 impl Sparsity {
     /// Default parameters, for the plain name `block`.
-    pub const BLOCK: Self = Self::Block { percent: 90, side: 64 };
+    pub const DEFAULT_BLOCK: Self = Self::Block { percent: 90, block_size: 64 };
 
     /// All names and patterns of names.
     fn spellings() -> Vec<String> {
@@ -34,7 +34,7 @@ impl fmt::Display for Sparsity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SemiStructured => f.pad("semi-sparse"),
-            Self::Block { percent, side } => {
+            Self::Block { percent, block_size: side } => {
                 let level = format!("{percent:02}");
                 f.pad(&format!("block-0.{}-{side}", level.trim_end_matches('0')))
             }
@@ -48,22 +48,22 @@ impl FromStr for Sparsity {
     fn from_str(name: &str) -> Result<Self, RecipeError> {
         match name {
             "semi-sparse" | "2:4" => return Ok(Self::SemiStructured),
-            "block" => return Ok(Self::BLOCK),
+            "block" => return Ok(Self::DEFAULT_BLOCK),
             _ => {}
         }
-        block(name).ok_or_else(|| RecipeError::unknown("sparsity", name, Self::spellings()))
+        parse_block(name).ok_or_else(|| RecipeError::unknown_name("sparsity", name, Self::spellings()))
     }
 }
 
 /// Parses `block-0.9-64`, which torchao's generation script calls `bsr-0.9-64`.
-fn block(name: &str) -> Option<Sparsity> {
+fn parse_block(name: &str) -> Option<Sparsity> {
     let parameters = name.strip_prefix("block-").or_else(|| name.strip_prefix("bsr-"))?;
     let (level, side) = parameters.split_once('-')?;
     let digits = level.strip_prefix("0.").filter(|digits| matches!(digits.len(), 1 | 2))?;
     let hundredths: u8 = digits.parse().ok()?;
     let percent = if digits.len() == 1 { hundredths * 10 } else { hundredths };
     let side = side.parse().ok().filter(|&side| side > 0 && !parameters.contains("-0"))?;
-    (percent > 0 && !parameters.contains('+')).then_some(Sparsity::Block { percent, side })
+    (percent > 0 && !parameters.contains('+')).then_some(Sparsity::Block { percent, block_size: side })
 }
 
 calorimeter_case::written_as_a_name!(
@@ -78,8 +78,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_exactly_and_round_trip() {
-        let block = |percent, side| Sparsity::Block { percent, side };
+    fn names_parse_exactly_and_round_trip() {
+        let block = |percent, side| Sparsity::Block { percent, block_size: side };
         for (name, expected, shown) in [
             ("semi-sparse", Sparsity::SemiStructured, "semi-sparse"),
             ("2:4", Sparsity::SemiStructured, "semi-sparse"),

@@ -3,9 +3,9 @@
 //!
 //! `cargo run -p calorimeter-runner --example runner [-- configs/quickstart.yml]`
 
-use calorimeter_runner::dialects::Source;
-use calorimeter_runner::run::{Event, Listener, Place, Request, RunError};
-use calorimeter_runner::worker::{Kept, Subprocess, serve_if_worker};
+use calorimeter_runner::dialects::ConfigSource;
+use calorimeter_runner::run::{Event, Listener, OutputDirs, Request, RunError};
+use calorimeter_runner::worker::{Subprocess, WorkerCaches, serve_if_worker};
 
 const CASES: &str = "
 device: cpu
@@ -18,8 +18,8 @@ models: [{model: ln_linear_gelu, shapes: [{name: custom, shapes: [[1, 512, 512],
 struct Lines;
 
 impl Listener for Lines {
-    fn hear(&mut self, event: Event) {
-        let Event::Ended(record) = event else { return };
+    fn on_event(&mut self, event: Event) {
+        let Event::CaseFinished(record) = event else { return };
         let time = record.time.time_ns.map_or_else(String::new, |time| format!("{:.1} us", time.median / 1e3));
         println!("{:<62} {:9} {time:>12}", record.case.id, record.outcome.status.to_string());
     }
@@ -29,12 +29,12 @@ fn main() -> Result<(), RunError> {
     // Workers are further processes of this program; in a worker this call does not return.
     serve_if_worker();
     let source = match std::env::args_os().nth(1) {
-        Some(path) => Source::read(path.as_ref())?,
-        None => Source { path: "inline.yml".into(), text: CASES.into() },
+        Some(path) => ConfigSource::read(path.as_ref())?,
+        None => ConfigSource { path: "inline.yml".into(), text: CASES.into() },
     };
     let prepared = Request { sources: vec![source], ..Request::default() }.prepare()?;
-    let place = Place::new_below("results".as_ref())?;
-    let outcome = prepared.start(&place, &mut Subprocess::new(Kept::default()), &mut Lines)?;
+    let place = OutputDirs::create_below("results".as_ref())?;
+    let outcome = prepared.start(&place, &mut Subprocess::new(WorkerCaches::default()), &mut Lines)?;
     println!("{} cases, {} files in {}", outcome.records.len(), outcome.paths.len(), place.dir.display());
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Clocks locked by this program. They are released on every exit. After a kill, the next start finds a note on disk
 //! and releases them.
 
-use crate::clock_notes::{self, LockedDevice, Note, PATIENCE, file_name, folder};
+use crate::clock_notes::{self, LOCK_TIMEOUT, LockNote, LockedDevice, note_file_name, notes_dir};
 use crate::devices::DiscoveredDevice;
 use crate::host;
 use crate::log_line::log_line;
@@ -15,12 +15,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Currently locked clocks; global, because the interrupt handler must release them, too.
-static HELD: Mutex<Vec<Held>> = Mutex::new(Vec::new());
+static ACTIVE_LOCKS: Mutex<Vec<ActiveLock>> = Mutex::new(Vec::new());
 
 /// Locked clock with its note on disk.
-struct Held {
+struct ActiveLock {
     lock: Box<dyn ClockLock>,
-    note: Note,
+    note: LockNote,
     locked: LockedDevice,
 }
 
@@ -34,19 +34,19 @@ pub struct LockError {
 
 /// Locked clocks, released on drop. Holds the identities of their devices.
 #[derive(Default)]
-pub struct Locks(Vec<String>);
+pub struct ClockLocks(Vec<String>);
 
-impl Locks {
+impl ClockLocks {
     /// Locks the clocks of all devices, or of none if one fails.
-    pub fn hold<'a>(
+    pub fn acquire<'a>(
         devices: impl IntoIterator<Item = &'a DiscoveredDevice>,
         clock: LockedClock,
     ) -> Result<Self, LockError> {
         let mut locks = Self::default();
         for found in devices {
             let refused = |why| LockError { device: found.device, why };
-            let lock = platforms::of(found.device).clock_lock(found.device, &found.facts()).map_err(refused)?;
-            let folder = folder()
+            let lock = platforms::for_device(found.device).clock_lock(found.device, &found.facts()).map_err(refused)?;
+            let folder = notes_dir()
                 .ok_or_else(|| refused("no cache directory for its note: set HOME or XDG_CACHE_HOME".into()))?;
             locks.add(found, clock, lock, &folder).map_err(refused)?;
         }
@@ -64,45 +64,45 @@ impl Locks {
             device: found.device.to_string(),
             identity: found.identity.clone(),
             clock,
-            by_hand: lock.by_hand(),
+            by_hand: lock.unlock_command(),
             since: host::now().to_rfc3339(),
         };
         // An interrupt handler waits on this mutex until the lock is registered.
-        let mut held = held();
-        let mut note = Note::open(&folder.join(file_name(&found.identity)), PATIENCE)?;
+        let mut held = active_locks();
+        let mut note = LockNote::open(&folder.join(note_file_name(&found.identity)), LOCK_TIMEOUT)?;
         // The note is written first, because the program may be killed at any moment.
         note.write(&locked)?;
         if let Err(why) = lock.lock(clock) {
             note.clear();
             return Err(why);
         }
-        held.push(Held { lock, note, locked });
+        held.push(ActiveLock { lock, note, locked });
         self.0.push(found.identity.clone());
         Ok(())
     }
 }
 
-impl Drop for Locks {
+impl Drop for ClockLocks {
     fn drop(&mut self) {
-        let mut held = held();
+        let mut held = active_locks();
         let (released, others) = held.drain(..).partition(|one| self.0.contains(&one.locked.identity));
         *held = others;
-        let released: Vec<Held> = released;
-        released.into_iter().for_each(Held::undo);
+        let released: Vec<ActiveLock> = released;
+        released.into_iter().for_each(ActiveLock::release);
     }
 }
 
 /// Releases every clock; for callers that exit without unwinding.
-pub fn undo_all() {
-    held().drain(..).for_each(Held::undo);
+pub fn release_all() {
+    active_locks().drain(..).for_each(ActiveLock::release);
 }
 
 /// Releases clocks that a killed run left locked, and reports each.
-pub fn undo_left_behind() {
-    let notes = folder().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+pub fn release_stale() {
+    let notes = notes_dir().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
     for path in notes.map(|entry| entry.path()) {
         // A note that is locked belongs to a run that is still active.
-        let Ok(mut note) = Note::open(&path, Duration::ZERO) else { continue };
+        let Ok(mut note) = LockNote::open(&path, Duration::ZERO) else { continue };
         let locked = match clock_notes::read(&path) {
             Ok(Some(locked)) => locked,
             Ok(None) => continue,
@@ -131,15 +131,15 @@ pub fn undo_left_behind() {
 fn unlock(device: &str, identity: String) -> Result<(), String> {
     let device: Device = device.parse().map_err(|_| format!("unknown device {device}"))?;
     let facts = DeviceFacts { identity, ..DeviceFacts::default() };
-    platforms::of(device).clock_lock(device, &facts)?.unlock()
+    platforms::for_device(device).clock_lock(device, &facts)?.unlock()
 }
 
-fn held() -> MutexGuard<'static, Vec<Held>> {
-    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+fn active_locks() -> MutexGuard<'static, Vec<ActiveLock>> {
+    ACTIVE_LOCKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Held {
-    fn undo(mut self) {
+impl ActiveLock {
+    fn release(mut self) {
         match self.lock.unlock() {
             Ok(()) => self.note.clear(),
             Err(why) => {
@@ -158,15 +158,15 @@ mod tests {
 
     /// Clock lock that records its calls.
     #[derive(Clone, Default)]
-    struct Scripted(Arc<Mutex<Vec<String>>>);
+    struct ScriptedLock(Arc<Mutex<Vec<String>>>);
 
-    impl Scripted {
-        fn done(&self) -> Vec<String> {
+    impl ScriptedLock {
+        fn calls(&self) -> Vec<String> {
             self.0.lock().unwrap().clone()
         }
     }
 
-    impl ClockLock for Scripted {
+    impl ClockLock for ScriptedLock {
         fn lock(&mut self, clock: LockedClock) -> Result<(), String> {
             self.0.lock().unwrap().push(format!("lock {clock}"));
             if clock == LockedClock::Base { Err("no right".into()) } else { Ok(()) }
@@ -175,50 +175,50 @@ mod tests {
             self.0.lock().unwrap().push("unlock".into());
             Ok(())
         }
-        fn by_hand(&self) -> String {
+        fn unlock_command(&self) -> String {
             "by hand".into()
         }
     }
 
-    fn held(name: &str, clock: &str, folder: &Path) -> (Scripted, Result<Locks, String>) {
-        let (scripted, mut locks) = (Scripted::default(), Locks::default());
-        let device = DiscoveredDevice::named(Device::Mock(0), name);
+    fn acquire_scripted(name: &str, clock: &str, folder: &Path) -> (ScriptedLock, Result<ClockLocks, String>) {
+        let (scripted, mut locks) = (ScriptedLock::default(), ClockLocks::default());
+        let device = DiscoveredDevice::with_name(Device::Mock(0), name);
         let added = locks.add(&device, clock.parse().unwrap(), Box::new(scripted.clone()), folder);
         (scripted, added.map(|()| locks))
     }
 
     fn note(folder: &Path, name: &str) -> String {
-        fs::read_to_string(folder.join(file_name(name))).unwrap()
+        fs::read_to_string(folder.join(note_file_name(name))).unwrap()
     }
 
     #[test]
-    fn a_clock_is_let_go_where_its_run_ends_and_where_it_panics() {
+    fn clock_is_released_on_exit_and_panic() {
         let folder = tempfile::tempdir().unwrap();
-        let (ended, locks) = held("one that ends", "1200", folder.path());
+        let (ended, locks) = acquire_scripted("one that ends", "1200", folder.path());
         assert!(note(folder.path(), "one that ends").contains("1200 MHz"));
         drop(locks);
-        assert_eq!(ended.done(), ["lock 1200 MHz", "unlock"]);
-        let (panicked, locks) = held("one that panics", "1200", folder.path());
+        assert_eq!(ended.calls(), ["lock 1200 MHz", "unlock"]);
+        let (panicked, locks) = acquire_scripted("one that panics", "1200", folder.path());
         let panic = catch_unwind(AssertUnwindSafe(|| {
             let _locks = locks;
             panic!("as the script says");
         }));
         assert!(panic.is_err());
-        assert_eq!(panicked.done(), ["lock 1200 MHz", "unlock"]);
+        assert_eq!(panicked.calls(), ["lock 1200 MHz", "unlock"]);
         assert!(["one that ends", "one that panics"].iter().all(|name| note(folder.path(), name).is_empty()));
     }
 
     #[test]
-    fn a_refused_lock_leaves_nothing_behind_and_a_held_one_is_not_taken() {
+    fn failed_lock_changes_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let (refused, locks) = held("refused", "base", folder.path());
-        assert_eq!((locks.err().unwrap().as_str(), refused.done().len()), ("no right", 1));
+        let (refused, locks) = acquire_scripted("refused", "base", folder.path());
+        assert_eq!((locks.err().unwrap().as_str(), refused.calls().len()), ("no right", 1));
         assert!(note(folder.path(), "refused").is_empty());
-        let (first, locks) = held("shared", "900", folder.path());
-        let (second, taken) = held("shared", "800", folder.path());
-        assert_eq!((taken.err().unwrap().as_str(), second.done().len()), ("another run holds it locked", 0));
+        let (first, locks) = acquire_scripted("shared", "900", folder.path());
+        let (second, taken) = acquire_scripted("shared", "800", folder.path());
+        assert_eq!((taken.err().unwrap().as_str(), second.calls().len()), ("another run holds it locked", 0));
         assert!(note(folder.path(), "shared").contains("900 MHz"));
         drop(locks);
-        assert_eq!(first.done().len(), 2);
+        assert_eq!(first.calls().len(), 2);
     }
 }

@@ -23,20 +23,20 @@ pub struct LockedDevice {
 
 /// Note file, which survives a kill of its writer. The writer holds a file lock on it; an empty file means that no
 /// clock is locked.
-pub struct Note {
+pub struct LockNote {
     pub path: PathBuf,
     file: File,
 }
 
 /// Timeout for acquiring the file lock. A child process inherits it briefly between fork and exec, even if the parent
 /// was killed.
-pub const PATIENCE: Duration = Duration::from_millis(200);
-const BREATH: Duration = Duration::from_millis(10);
+pub const LOCK_TIMEOUT: Duration = Duration::from_millis(200);
+const RETRY_DELAY: Duration = Duration::from_millis(10);
 
 /// Returns the clock at which a device is locked by an active or killed run of this program. Unreadable notes are
 /// ignored here; they are reported at startup.
-pub fn locked(identity: &str) -> Option<LockedClock> {
-    let locked = read(&folder()?.join(file_name(identity))).ok()??;
+pub fn locked_clock(identity: &str) -> Option<LockedClock> {
+    let locked = read(&notes_dir()?.join(note_file_name(identity))).ok()??;
     Some(locked.clock)
 }
 
@@ -47,20 +47,20 @@ pub fn read(path: &Path) -> Result<Option<LockedDevice>, String> {
 
 /// Describes the clock settings of a device: the policy from its sensors, if any, and the lock, which sensors do not
 /// report.
-pub fn policy(by_sensors: Option<String>, locked: Option<LockedClock>) -> String {
+pub fn clock_policy(by_sensors: Option<String>, locked: Option<LockedClock>) -> String {
     let locked = locked.map(|clock| format!("clock locked at {clock}"));
     by_sensors.into_iter().chain(locked).collect::<Vec<_>>().join(", ")
 }
 
-pub fn folder() -> Option<PathBuf> {
-    cache::folder("clock-locks")
+pub fn notes_dir() -> Option<PathBuf> {
+    cache::cache_dir("clock-locks")
 }
 
-pub fn file_name(identity: &str) -> String {
+pub fn note_file_name(identity: &str) -> String {
     format!("{}.json", cache::file_name(identity))
 }
 
-impl Note {
+impl LockNote {
     /// Opens or creates a note and locks the file, waiting at most `timeout` for another holder.
     pub fn open(path: &Path, timeout: Duration) -> Result<Self, String> {
         let failed = |error: std::io::Error| format!("{}: {error}", path.display());
@@ -76,7 +76,7 @@ impl Note {
         let start = Instant::now();
         let locked = loop {
             match file.try_lock() {
-                Err(fs::TryLockError::WouldBlock) if start.elapsed() < timeout => std::thread::sleep(BREATH),
+                Err(fs::TryLockError::WouldBlock) if start.elapsed() < timeout => std::thread::sleep(RETRY_DELAY),
                 ended => break ended,
             }
         };
@@ -104,9 +104,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_that_sensors_cannot_see_is_part_of_the_policy() {
+    fn policy_includes_locked_clock() {
         let clock = || "1200".parse().ok();
-        assert_eq!(policy(Some("power limit 700 W".into()), clock()), "power limit 700 W, clock locked at 1200 MHz");
-        assert_eq!((policy(None, clock()), policy(None, None)), ("clock locked at 1200 MHz".into(), String::new()));
+        assert_eq!(
+            clock_policy(Some("power limit 700 W".into()), clock()),
+            "power limit 700 W, clock locked at 1200 MHz"
+        );
+        assert_eq!(
+            (clock_policy(None, clock()), clock_policy(None, None)),
+            ("clock locked at 1200 MHz".into(), String::new())
+        );
     }
 }

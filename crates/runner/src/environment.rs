@@ -14,7 +14,7 @@ pub fn describe(devices: &[DiscoveredDevice]) -> Value {
         .iter()
         .map(|found| {
             let facts = found.facts();
-            let (sensors, policy) = match platforms::of(found.device).sensors(found.device, &facts) {
+            let (sensors, policy) = match platforms::for_device(found.device).sensors(found.device, &facts) {
                 Ok(source) => (source.facts(), Some(source.policy())),
                 Err(why) => (json!({ "none": why }), None),
             };
@@ -26,7 +26,7 @@ pub fn describe(devices: &[DiscoveredDevice]) -> Value {
                 "cache_bytes": found.cache,
                 "stated_gbps": found.stated_gbps,
                 "sensors": sensors,
-                "clock_policy": Some(clock_notes::policy(policy, facts.locked_clock)).filter(|known| !known.is_empty()),
+                "clock_policy": Some(clock_notes::clock_policy(policy, facts.locked_clock)).filter(|known| !known.is_empty()),
             })
         })
         .collect();
@@ -45,13 +45,13 @@ pub fn describe(devices: &[DiscoveredDevice]) -> Value {
         "cpu": cpu_name(),
         "threads": std::thread::available_parallelism().map_or(1, usize::from),
         "rayon_num_threads": std::env::var("RAYON_NUM_THREADS").ok(),
-        "variables": variables(std::env::vars_os()),
+        "variables": recorded_variables(std::env::vars_os()),
         "devices": devices,
     })
 }
 
 /// Prefixes of environment variables that change the behavior or speed of the libraries used.
-const HEEDED: &[&str] = &[
+const RECORDED_PREFIXES: &[&str] = &[
     "ACO_",
     "AMD_",
     "ANV_",
@@ -110,14 +110,14 @@ const HEEDED: &[&str] = &[
 ];
 
 /// Suffixes of variables that are never recorded, because journals are shared.
-const SECRET: &[&str] = &["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"];
+const SECRET_SUFFIXES: &[&str] = &["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"];
 
 /// Relevant environment variables that are set.
-fn variables(all: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<String, String> {
+fn recorded_variables(all: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<String, String> {
     let text = |text: OsString| text.to_string_lossy().into_owned();
     let all = all.map(|(name, value)| (text(name), text(value)));
-    let heeded = |name: &str| HEEDED.iter().any(|start| name.starts_with(start));
-    let secret = |name: &str| SECRET.iter().any(|end| name.ends_with(end));
+    let heeded = |name: &str| RECORDED_PREFIXES.iter().any(|start| name.starts_with(start));
+    let secret = |name: &str| SECRET_SUFFIXES.iter().any(|end| name.ends_with(end));
     all.filter(|(name, _)| heeded(name) && !secret(name)).collect()
 }
 
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_that_libraries_heed_are_kept_and_no_others() {
+    fn only_relevant_variables_are_recorded() {
         let heeded = [
             "CUDA_VISIBLE_DEVICES",
             "DISABLE_VK_LAYER_VALVE_steam_overlay_1",
@@ -140,11 +140,11 @@ mod tests {
         ];
         let others = ["PATH", "DISABLE_TELEMETRY", "ENABLE_IDE_INTEGRATION", "NVIDIA_API_KEY", "AMD_TOKEN"];
         let set = heeded.iter().chain(&others).map(|name| (OsString::from(name), OsString::from("1")));
-        assert_eq!(variables(set).into_keys().collect::<Vec<_>>(), heeded);
+        assert_eq!(recorded_variables(set).into_keys().collect::<Vec<_>>(), heeded);
     }
 
     #[test]
-    fn the_build_is_read_and_not_typed_in() {
+    fn build_facts_match_the_lock_file() {
         let environment = describe(&[]);
         let lock = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock")).unwrap();
         for library in ["burn", "cubecl"] {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// Every supported case succeeded.
-    Fine = 0,
+    Success = 0,
     /// `compare`: a case became slower or failed.
     Regression = 1,
     /// Invalid usage, configuration or environment.
@@ -17,23 +17,23 @@ pub enum Exit {
     /// `--strict`: an interval stayed wider than the requested precision.
     NotConverged = 4,
     /// A case failed, crashed or timed out.
-    Broken = 5,
+    CaseFailed = 5,
     /// Interrupted; finished cases are in the journal.
     Interrupted = 130,
 }
 
 impl Exit {
     /// Returns the most severe status of all records.
-    pub fn of(records: &[Record], strict: bool) -> Self {
+    pub fn from_records(records: &[Record], strict: bool) -> Self {
         let any = |wanted: &[Status]| records.iter().any(|record| wanted.contains(&record.outcome.status));
         if any(&[Status::Mismatch]) {
             Self::Mismatch
         } else if any(&[Status::Failed, Status::Crashed, Status::Timeout]) {
-            Self::Broken
+            Self::CaseFailed
         } else if strict && records.iter().any(|record| record.time.converged == Some(false)) {
             Self::NotConverged
         } else {
-            Self::Fine
+            Self::Success
         }
     }
 }

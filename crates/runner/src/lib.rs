@@ -30,8 +30,8 @@ pub mod dialects;
 pub mod entries;
 pub mod environment;
 #[doc(hidden)]
-pub mod kept_files;
-mod loosely;
+pub mod fuzz_api;
+mod fuzzy_name;
 mod merge;
 pub mod mock;
 pub mod plan;
@@ -41,7 +41,7 @@ pub mod worker;
 
 mod cache;
 mod calibration;
-mod chatter;
+mod captured_stderr;
 mod clock_lock;
 mod clock_notes;
 mod compare;
@@ -59,8 +59,8 @@ mod program;
 mod progress;
 mod regimes;
 mod rough_time;
+mod sanitize;
 mod selftest;
-mod shown;
 mod suite_speedups;
 
 // Crates whose types appear in public signatures.

@@ -1,14 +1,14 @@
 //! Merging of shards that several machines or jobs measured.
 
-use crate::compare::{Likeness, likeness};
+use crate::compare::{Comparability, check_comparability};
 use crate::entries::Shard;
 use crate::fingerprint::fnv1a;
 use crate::host::{command_line, now};
 use crate::run::{Request, RunError, sort_as_planned};
 use crate::suite_speedups::speedups;
 use calorimeter_case::{Device, Record};
-use calorimeter_sinks::journal::{Header, Summary, count_by_status, read_stored};
-use calorimeter_sinks::{Journal, ReadBack, Run, SinkError, write_all};
+use calorimeter_sinks::journal::{Header, RunSummary, count_by_status, read_stored};
+use calorimeter_sinks::{Journal, SinkError, SinkInput, StoredRun, write_all};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
@@ -16,7 +16,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// Result of a merge.
 #[derive(Debug)]
-pub struct Merged {
+pub struct MergedRun {
     /// Number of records.
     pub records: usize,
     /// Files written.
@@ -41,13 +41,13 @@ pub enum MergeError {
     Run(#[from] RunError),
     /// The run is complete and not a shard.
     #[error("{} is a complete run, not a shard; compare and report accept it directly", .dir.display())]
-    Whole {
+    NotSharded {
         /// Folder of the run.
         dir: PathBuf,
     },
     /// The shard has a different configuration.
     #[error("{} and {} are shards of different runs: their configurations differ", .dir.display(), .first.display())]
-    Other {
+    DifferentRun {
         /// Folder of the shard.
         dir: PathBuf,
         /// Folder of the first shard.
@@ -55,7 +55,7 @@ pub enum MergeError {
     },
     /// Two folders hold one shard.
     #[error("{} and {} are both shard {shard}", .one.display(), .other.display())]
-    Twice {
+    DuplicateShard {
         /// Number of the shard.
         shard: Shard,
         /// First folder.
@@ -65,7 +65,7 @@ pub enum MergeError {
     },
     /// Shards were measured on different machines.
     #[error("the shards are from different machines, so their times cannot be merged: {reasons}")]
-    Unlike {
+    DifferentMachines {
         /// Differences that make the times incomparable.
         reasons: String,
     },
@@ -80,39 +80,39 @@ pub enum MergeError {
 }
 
 /// Shard that was read from disk.
-struct Part {
+struct RunShard {
     dir: PathBuf,
     request: Request,
     header: Header,
-    run: Run,
+    run: SinkInput,
 }
 
 /// Merges shards into a new folder, with the content of a run that one machine had measured alone.
-pub fn merge(parts: &[PathBuf], out: &Path) -> Result<Merged, MergeError> {
-    let mut parts_by_shard: BTreeMap<Shard, Part> = BTreeMap::new();
+pub fn merge(parts: &[PathBuf], out: &Path) -> Result<MergedRun, MergeError> {
+    let mut parts_by_shard: BTreeMap<Shard, RunShard> = BTreeMap::new();
     let mut first: Option<(PathBuf, Request)> = None;
     for dir in parts {
         let (shard, part) = read(dir)?;
         match &first {
             None => first = Some((dir.clone(), part.request.clone())),
             Some((_, request)) if *request == part.request => {}
-            Some((first, _)) => return Err(MergeError::Other { dir: dir.clone(), first: first.clone() }),
+            Some((first, _)) => return Err(MergeError::DifferentRun { dir: dir.clone(), first: first.clone() }),
         }
         if let Some(other) = parts_by_shard.insert(shard, part) {
-            return Err(MergeError::Twice { shard, one: other.dir, other: dir.clone() });
+            return Err(MergeError::DuplicateShard { shard, one: other.dir, other: dir.clone() });
         }
     }
-    let missing = missing(&parts_by_shard);
-    let parts: Vec<Part> = parts_by_shard.into_values().collect();
-    let mut notes = alike(&parts)?;
+    let missing = missing_shards(&parts_by_shard);
+    let parts: Vec<RunShard> = parts_by_shard.into_values().collect();
+    let mut notes = check_machines(&parts)?;
     notes.extend(missing.iter().cloned());
-    let header = header(&parts);
+    let header = merged_header(&parts);
     let mut journal = Journal::create(out, &header)?;
     let mut records: Vec<Record> = Vec::new();
     for part in &parts {
-        for record in part.run.whole() {
+        for record in part.run.records_with_series() {
             let record = record?.into_owned();
-            copy_files(&record, &part.dir, out)?;
+            copy_attachments(&record, &part.dir, out)?;
             journal.append(&record)?;
             records.push(record);
             records.last_mut().map(Record::take_series);
@@ -120,30 +120,40 @@ pub fn merge(parts: &[PathBuf], out: &Path) -> Result<Merged, MergeError> {
     }
     sort_as_planned(&mut records, &header);
     let (counts, suite) = (count_by_status(&records), speedups(&records));
-    let summary =
-        Summary { finished: now().to_rfc3339(), interrupted: !missing.is_empty(), counts, notes: notes.clone(), suite };
+    let summary = RunSummary {
+        finished: now().to_rfc3339(),
+        interrupted: !missing.is_empty(),
+        counts,
+        notes: notes.clone(),
+        suite,
+    };
     let stored = journal.finish(&summary)?;
-    let run = Run { dir: out.to_owned(), output_dir: out.to_owned(), header, records, stored };
+    let run = SinkInput { dir: out.to_owned(), output_dir: out.to_owned(), header, records, stored };
     let written = write_all(&run);
-    Ok(Merged { records: run.records.len(), paths: written.paths, errors: written.errors, notes, missing })
+    Ok(MergedRun { records: run.records.len(), paths: written.paths, errors: written.errors, notes, missing })
 }
 
-fn read(dir: &Path) -> Result<(Shard, Part), MergeError> {
-    let mut request = Request::of_journal(dir)?;
-    let shard = request.overrides.shard.take().ok_or_else(|| MergeError::Whole { dir: dir.to_owned() })?;
+fn read(dir: &Path) -> Result<(Shard, RunShard), MergeError> {
+    let mut request = Request::from_journal(dir)?;
+    let shard = request.overrides.shard.take().ok_or_else(|| MergeError::NotSharded { dir: dir.to_owned() })?;
     let (contents, stored) = read_stored(dir)?;
     let (header, dir) = (contents.header, dir.to_owned());
-    let run =
-        Run { dir: dir.clone(), output_dir: dir.clone(), header: header.clone(), records: contents.records, stored };
-    Ok((shard, Part { dir, request, header, run }))
+    let run = SinkInput {
+        dir: dir.clone(),
+        output_dir: dir.clone(),
+        header: header.clone(),
+        records: contents.records,
+        stored,
+    };
+    Ok((shard, RunShard { dir, request, header, run }))
 }
 
 /// Describes shards that are missing or incomplete.
-fn missing(parts: &BTreeMap<Shard, Part>) -> Vec<String> {
+fn missing_shards(parts: &BTreeMap<Shard, RunShard>) -> Vec<String> {
     let count = parts.keys().next().map_or(0, |shard| shard.parts());
     let note = |shard: Shard| match parts.get(&shard) {
         None => Some(format!("shard {shard} is missing")),
-        Some(Part { dir, header, run, .. }) => {
+        Some(RunShard { dir, header, run, .. }) => {
             let (has, plan) = (run.records.len() as u64, header.plan_cases);
             let dir = dir.display();
             (has < plan)
@@ -154,20 +164,20 @@ fn missing(parts: &BTreeMap<Shard, Part>) -> Vec<String> {
 }
 
 /// Fails if the times of the machines cannot be compared; returns their other differences.
-fn alike(parts: &[Part]) -> Result<Vec<String>, MergeError> {
+fn check_machines(parts: &[RunShard]) -> Result<Vec<String>, MergeError> {
     let devices: BTreeSet<Device> = parts.iter().flat_map(|part| &part.run.records).map(|r| r.case.device).collect();
-    let run = |part: &Part| crate::compare::Run {
+    let run = |part: &RunShard| crate::compare::ComparedRun {
         name: part.dir.display().to_string(),
-        read: ReadBack { header: Some(part.header.clone()), resumed: Vec::new(), records: Vec::new() },
+        read: StoredRun { header: Some(part.header.clone()), resumed: Vec::new(), records: Vec::new() },
     };
     let runs: Vec<_> = parts.iter().map(run).collect();
-    let Likeness { unlike, differences } = likeness(&runs, &devices);
-    if unlike.is_empty() { Ok(differences) } else { Err(MergeError::Unlike { reasons: unlike.join("; ") }) }
+    let Comparability { unlike, differences } = check_comparability(&runs, &devices);
+    if unlike.is_empty() { Ok(differences) } else { Err(MergeError::DifferentMachines { reasons: unlike.join("; ") }) }
 }
 
 /// Builds the header of the merged run from the first shard. Its fingerprint matches no plan, so that the merged run
 /// cannot be resumed.
-fn header(parts: &[Part]) -> Header {
+fn merged_header(parts: &[RunShard]) -> Header {
     let fingerprints: Vec<&str> = parts.iter().map(|part| part.header.config_fingerprint.as_str()).collect();
     let mut header = parts[0].header.clone();
     if let Some(overrides) = header.config["overrides"].as_object_mut() {
@@ -184,7 +194,7 @@ fn header(parts: &[Part]) -> Header {
 }
 
 /// Copies the files that a record refers to: trace and memory profile.
-fn copy_files(record: &Record, from: &Path, to: &Path) -> Result<(), MergeError> {
+fn copy_attachments(record: &Record, from: &Path, to: &Path) -> Result<(), MergeError> {
     let files = [record.profile.trace.as_ref(), record.footprint.memory_profile.as_ref()];
     for file in files.into_iter().flatten().map(Path::new) {
         // A journal may come from another user; its paths must not leave its folder.

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Environment variable with rules as YAML.
-const RULES: &str = "CALORIMETER_MOCK_RULES";
+const RULES_VARIABLE: &str = "CALORIMETER_MOCK_RULES";
 
 /// Behavior of the mock device for cases whose id matches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Rule")]
-pub struct Rule {
+pub struct MockRule {
     /// Regular expression over the case id; an empty one matches every case.
     #[serde(rename = "match", deserialize_with = "expression")]
     pub pattern: String,
@@ -44,7 +44,7 @@ fn expression<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Strin
     Ok(pattern)
 }
 
-impl Default for Rule {
+impl Default for MockRule {
     fn default() -> Self {
         let Script { nanos, noise, fixed, .. } = Script::default();
         Self {
@@ -89,9 +89,9 @@ pub enum Fault {
     Lost,
 }
 
-impl Rule {
+impl MockRule {
     /// Returns the first rule that matches a case, or the default rule. Fails if an expression is invalid.
-    pub fn of(rules: &[Self], id: &str) -> Result<Self, ZooError> {
+    pub fn for_case(rules: &[Self], id: &str) -> Result<Self, ZooError> {
         for rule in rules {
             let pattern = crate::expression::parse(&rule.pattern)
                 .map_err(|error| ZooError::Unsupported(format!("mock rule: {error}")))?;
@@ -104,16 +104,16 @@ impl Rule {
 
     /// Returns the rules from the environment, for commands without a configuration file. The format is YAML, as in a
     /// file.
-    pub fn of_the_environment() -> Result<Vec<Self>, String> {
-        let Some(text) = std::env::var_os(RULES) else { return Ok(Vec::new()) };
-        let text = text.into_string().map_err(|_| format!("invalid {}: not UTF-8", RULES))?;
+    pub fn from_environment() -> Result<Vec<Self>, String> {
+        let Some(text) = std::env::var_os(RULES_VARIABLE) else { return Ok(Vec::new()) };
+        let text = text.into_string().map_err(|_| format!("invalid {}: not UTF-8", RULES_VARIABLE))?;
         serde_yaml::from_str(&text)
-            .map_err(|error| format!("invalid {}: expected rules of the mock device: {error}", RULES))
+            .map_err(|error| format!("invalid {}: expected rules of the mock device: {error}", RULES_VARIABLE))
     }
 
     /// Exits the process if the rule of a case says that its device is lost.
-    pub fn lose(rules: &[Self], id: &str) {
-        if Self::of(rules, id).is_ok_and(|rule| rule.fault == Some(Fault::Lost)) {
+    pub fn exit_if_device_lost(rules: &[Self], id: &str) {
+        if Self::for_case(rules, id).is_ok_and(|rule| rule.fault == Some(Fault::Lost)) {
             std::process::exit(1);
         }
     }
@@ -130,17 +130,17 @@ static POISONED: AtomicBool = AtomicBool::new(false);
 
 /// Workload that computes nothing and fails as its rule says.
 pub struct MockWorkload {
-    rule: Rule,
-    launched: u64,
+    rule: MockRule,
+    launches: u64,
 }
 
 impl MockWorkload {
     /// Creates a workload that follows a rule.
-    pub fn new(rule: Rule) -> Self {
-        Self { rule, launched: 0 }
+    pub fn new(rule: MockRule) -> Self {
+        Self { rule, launches: 0 }
     }
 
-    fn go_wrong(&self, fault: Fault) -> Result<(), ZooError> {
+    fn inject(&self, fault: Fault) -> Result<(), ZooError> {
         match fault {
             Fault::Error => return Err(ZooError::Device("the mock device reports an error".into())),
             Fault::Panic => panic!("the mock workload panicked"),
@@ -178,17 +178,17 @@ fn signal(signal: rustix::process::Signal) {
 
 impl Workload for MockWorkload {
     fn launch(&mut self) -> Result<(), ZooError> {
-        self.launched += 1;
+        self.launches += 1;
         if self.rule.sleep_ms > 0 {
             std::thread::sleep(Duration::from_millis(self.rule.sleep_ms));
         }
         match self.rule.fault {
-            Some(fault) if self.launched > self.rule.after => self.go_wrong(fault),
+            Some(fault) if self.launches > self.rule.after => self.inject(fault),
             _ => Ok(()),
         }
     }
 
-    fn settle(&mut self) -> Result<(), ZooError> {
+    fn synchronize(&mut self) -> Result<(), ZooError> {
         Ok(())
     }
 

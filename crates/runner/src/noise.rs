@@ -1,12 +1,12 @@
 //! A/A tests: differences between identical computations on this machine, and the margin derived from them.
 
 use crate::cache;
-use crate::clock_lock::Locks;
+use crate::clock_lock::ClockLocks;
 use crate::devices::{self, DiscoveredDevice};
-use crate::entries::{Entry, Origin, Overrides, Size, Wanted};
+use crate::entries::{DeviceSelection, Entry, Origin, Overrides, Size};
 use crate::host;
-use crate::mock::Rule;
-use crate::noise_floor::{Noise, Rates, VERSION, WorkloadNoise, path, policy};
+use crate::mock::MockRule;
+use crate::noise_floor::{DeviceNoise, NOISE_VERSION, NoiseRates, WorkloadNoise, clock_policy, noise_path};
 use crate::platforms;
 use crate::run::{Request, RunError};
 use crate::worker::{AssignedCase, Assignment, Event, Executor, Listener, Subprocess};
@@ -36,9 +36,9 @@ pub enum NoiseError {
 }
 
 /// Parameters of a noise measurement.
-pub struct Comparisons {
+pub struct NoiseRequest {
     /// Device to measure.
-    pub device: Wanted,
+    pub device: DeviceSelection,
     /// Number of comparisons.
     pub count: u32,
     /// Filter on workload ids. With a filter, the result is not saved.
@@ -48,11 +48,11 @@ pub struct Comparisons {
 }
 
 /// Smallest margin; smaller differences are never distinguished.
-const LEAST_MARGIN: f64 = 0.02;
+const MIN_MARGIN: f64 = 0.02;
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Comparisons of one workload so far.
-struct Compared {
+struct WorkloadComparisons {
     case: Case,
     stopwatch: String,
     speedups: Vec<Speedup>,
@@ -64,25 +64,26 @@ struct Compared {
 /// process. Comparisons within one process would share them; one process per comparison would mostly measure process
 /// startup.
 pub fn measure(
-    wanted: &Comparisons,
+    wanted: &NoiseRequest,
     workers: &mut Subprocess,
     interrupted: &dyn Fn() -> bool,
     show: &mut dyn FnMut(&str, &Speedup),
-) -> Result<Noise, NoiseError> {
-    let device = devices::here().choose(wanted.device).map_err(RunError::from)?;
-    let found = devices::present(device).map_err(RunError::from)?;
+) -> Result<DeviceNoise, NoiseError> {
+    let device = devices::this_machine().choose(wanted.device).map_err(RunError::from)?;
+    let found = devices::find_device(device).map_err(RunError::from)?;
     let _locks = match wanted.lock_clocks {
-        Some(clock) => Locks::hold([&found], clock).map_err(RunError::from)?,
-        None => Locks::default(),
+        Some(clock) => ClockLocks::acquire([&found], clock).map_err(RunError::from)?,
+        None => ClockLocks::default(),
     };
     let filter = wanted.filter.clone();
     let overrides = Overrides { filter, ..Overrides::default() };
     let prepared = Request { entries: entries(&found)?, overrides, ..Request::default() }.prepare()?;
-    let mut workloads: Vec<Compared> = prepared.plan().cases().map(Compared::of).collect::<Result<_, _>>()?;
+    let mut workloads: Vec<WorkloadComparisons> =
+        prepared.plan().cases().map(WorkloadComparisons::new).collect::<Result<_, _>>()?;
     let each = workloads.len() as u32;
     for index in 0..wanted.count {
         if index % each == 0 {
-            workers.renew();
+            workers.restart_worker();
         }
         let workload = &mut workloads[(index % each) as usize];
         workload.compare(index, &found, workers, interrupted)?;
@@ -91,15 +92,15 @@ pub fn measure(
         }
     }
     let noise = summary(&workloads, &found, wanted.count.div_ceil(each));
-    if let (None, Some(path)) = (&wanted.filter, path(&noise.identity)) {
-        cache::keep(&path, &noise);
+    if let (None, Some(path)) = (&wanted.filter, noise_path(&noise.identity)) {
+        cache::write(&path, &noise);
     }
     Ok(noise)
 }
 
-impl Compared {
+impl WorkloadComparisons {
     /// Creates a workload without comparisons; fails if the plan reports it as unsupported.
-    fn of((case, supported): (Case, Result<(), &str>)) -> Result<Self, NoiseError> {
+    fn new((case, supported): (Case, Result<(), &str>)) -> Result<Self, NoiseError> {
         supported.map_err(|why| NoiseError::Failed(format!("{}: {why}", case.id)))?;
         Ok(Self { case, stopwatch: String::new(), speedups: Vec::new() })
     }
@@ -112,8 +113,8 @@ impl Compared {
         workers: &mut Subprocess,
         interrupted: &dyn Fn() -> bool,
     ) -> Result<(), NoiseError> {
-        let mut comparison = Comparison { records: Vec::new(), interrupted };
-        let ran = workers.run(&twice(&self.case, index, found), found, TIMEOUT, &mut comparison);
+        let mut comparison = ComparisonListener { records: Vec::new(), interrupted };
+        let ran = workers.run(&aa_assignment(&self.case, index, found), found, TIMEOUT, &mut comparison);
         ran.map_err(RunError::from)?;
         if interrupted() {
             return Err(NoiseError::Interrupted);
@@ -134,11 +135,11 @@ impl Compared {
     }
 }
 
-fn summary(workloads: &[Compared], found: &DiscoveredDevice, processes: u32) -> Noise {
+fn summary(workloads: &[WorkloadComparisons], found: &DiscoveredDevice, processes: u32) -> DeviceNoise {
     let all: Vec<&Speedup> = workloads.iter().flat_map(|workload| &workload.speedups).collect();
     let total = rates(&all);
     let compared = workloads.iter().filter(|workload| !workload.speedups.is_empty());
-    let workload = |one: &Compared| WorkloadNoise {
+    let workload = |one: &WorkloadComparisons| WorkloadNoise {
         case: one.case.id.to_string(),
         stopwatch: one.stopwatch.clone(),
         rates: rates(&one.speedups.iter().collect::<Vec<_>>()),
@@ -146,30 +147,30 @@ fn summary(workloads: &[Compared], found: &DiscoveredDevice, processes: u32) -> 
     let workloads: Vec<WorkloadNoise> = compared.map(workload).collect();
     let floors: Vec<f64> = workloads.iter().map(|one| one.rates.floor).collect();
     let middle_floor = median(&floors).unwrap_or(0.0);
-    Noise {
-        version: VERSION,
+    DeviceNoise {
+        version: NOISE_VERSION,
         device: found.device.to_string(),
         identity: found.identity.clone(),
         driver: found.driver.clone(),
-        policy: policy(found),
+        policy: clock_policy(found),
         measured: host::now().to_rfc3339(),
         processes,
         workloads,
         total,
         middle_floor,
-        margin: LEAST_MARGIN.max(2.0 * middle_floor),
+        margin: MIN_MARGIN.max(2.0 * middle_floor),
     }
 }
 
 /// Computes rates of A/A comparisons.
-fn rates(speedups: &[&Speedup]) -> Rates {
+fn rates(speedups: &[&Speedup]) -> NoiseRates {
     let share = |wanted: &dyn Fn(&Speedup) -> bool| {
         speedups.iter().filter(|speedup| wanted(speedup)).count() as f64 / speedups.len().max(1) as f64
     };
     let mut off: Vec<f64> = speedups.iter().map(|speedup| speedup.ratio.ln().abs().exp() - 1.0).collect();
     off.sort_unstable_by(f64::total_cmp);
     let is = |verdict: Verdict| move |speedup: &Speedup| speedup.verdict == verdict;
-    Rates {
+    NoiseRates {
         comparisons: speedups.len() as u32,
         false_verdict_rate: share(&is(Verdict::Faster)) + share(&is(Verdict::Slower)),
         interval_miss_rate: share(&|speedup| {
@@ -183,10 +184,10 @@ fn rates(speedups: &[&Speedup]) -> Rates {
 /// Workloads of the A/A tests: matmuls (compute-bound), array additions (memory-bound; the shortest is dominated by
 /// launch overhead), and a training step, which has both.
 fn entries(found: &DiscoveredDevice) -> Result<Vec<Entry>, NoiseError> {
-    let trials = platforms::of(found.device).trials(found.software);
-    let products = trials.noise_products.iter().map(|&size| Shape::new(size, size, size).map(Into::into));
+    let trials = platforms::for_device(found.device).defaults(found.software);
+    let products = trials.noise_matmul_sizes.iter().map(|&size| Shape::new(size, size, size).map(Into::into));
     let products = products.collect::<Result<Vec<Axes>, _>>().map_err(failed)?;
-    let sums = trials.noise_sums.iter().map(|&elements| Axes::new([("elements", elements)]));
+    let sums = trials.noise_add_lengths.iter().map(|&elements| Axes::new([("elements", elements)]));
     let sums = sums.collect::<Result<Vec<Axes>, _>>().map_err(failed)?;
     let step = products[..1].to_vec();
     [("linear", products), ("stream_add", sums), ("linear_adamw_step", step)]
@@ -200,7 +201,7 @@ fn entry(subject: &str, sizes: Vec<Axes>, found: &DiscoveredDevice) -> Result<En
     Ok(Entry {
         element: Element::Float(Dtype::F32),
         recipes: vec![Recipe::BASELINE],
-        device: Some(Wanted::This(found.device)),
+        device: Some(DeviceSelection::Single(found.device)),
         implementations: Some(vec![Implementation::Eager]),
         ..Entry::new(Origin::command("noise"), subject.parse().map_err(failed)?, sizes)
     })
@@ -211,19 +212,19 @@ fn failed(error: impl Display) -> NoiseError {
 }
 
 /// Assignment of a case and its copy, compared with each other.
-fn twice(case: &Case, index: u32, found: &DiscoveredDevice) -> Assignment {
+fn aa_assignment(case: &Case, index: u32, found: &DiscoveredDevice) -> Assignment {
     let named = |name: char| Case { id: format!("{}#{name}{index}", case.id).into(), ..case.clone() };
-    let sets = devices::sets(found, case.regime, case.bytes.unwrap_or(0));
+    let sets = devices::buffer_set_count(found, case.regime, case.bytes.unwrap_or(0));
     let (first, second) = (named('a'), named('b'));
-    let against = Some(first.id.clone());
+    let baseline = Some(first.id.clone());
     let cases = vec![
-        AssignedCase { case: first, against: None, sets, kernels: None },
-        AssignedCase { case: second, against, sets, kernels: None },
+        AssignedCase { case: first, baseline: None, sets, kernels: None },
+        AssignedCase { case: second, baseline, sets, kernels: None },
     ];
     // The noise floor of earlier runs and a long warm-up are irrelevant: only the difference of two arms in one process
     // counts.
     let timing = Options {
-        margin: LEAST_MARGIN,
+        margin: MIN_MARGIN,
         warm_up: Duration::from_millis(50),
         min_time: Duration::from_millis(100),
         max_time: Duration::from_secs(1),
@@ -233,31 +234,31 @@ fn twice(case: &Case, index: u32, found: &DiscoveredDevice) -> Assignment {
         ..Options::default()
     };
     // On the mock device: 1 % noise.
-    let mock = vec![Rule { noise: 0.01, ..Rule::default() }];
+    let mock = vec![MockRule { noise: 0.01, ..MockRule::default() }];
     let (device, seed) = (found.facts(), u64::from(index));
     Assignment {
         cases,
         foreign: None,
         device,
-        folder: None,
+        run_dir: None,
         timing: Some(timing),
         seed,
         mock,
-        in_company: false,
+        concurrent_devices: false,
         is_probe: false,
         next: None,
     }
 }
 
 /// Listener that collects the records of one comparison.
-struct Comparison<'a> {
+struct ComparisonListener<'a> {
     records: Vec<Record>,
     interrupted: &'a dyn Fn() -> bool,
 }
 
-impl Listener for Comparison<'_> {
-    fn hear(&mut self, event: Event) {
-        if let Event::Ended(record) = event {
+impl Listener for ComparisonListener<'_> {
+    fn on_event(&mut self, event: Event) {
+        if let Event::CaseFinished(record) = event {
             self.records.push(*record);
         }
     }
@@ -272,19 +273,19 @@ mod tests {
     use super::*;
     use calorimeter_case::Device;
 
-    fn one(ratio: f64, verdict: Verdict) -> Speedup {
+    fn speedup(ratio: f64, verdict: Verdict) -> Speedup {
         let (lo, hi) = (Some(ratio - 0.005), Some(ratio + 0.005));
         Speedup { ratio, lo, hi, verdict, ..Speedup::default() }
     }
 
     #[test]
-    fn rates_and_the_floor_are_counted_from_the_comparisons() {
-        let mut speedups = vec![one(1.001, Verdict::Same); 16];
+    fn rates_and_floor_follow_from_comparisons() {
+        let mut speedups = vec![speedup(1.001, Verdict::Same); 16];
         speedups.extend([
-            one(1.03, Verdict::Faster),
-            one(1.0 / 1.02, Verdict::Unclear),
-            one(0.9, Verdict::Slower),
-            one(1.0, Verdict::Same),
+            speedup(1.03, Verdict::Faster),
+            speedup(1.0 / 1.02, Verdict::Unclear),
+            speedup(0.9, Verdict::Slower),
+            speedup(1.0, Verdict::Same),
         ]);
         let rates = rates(&speedups.iter().collect::<Vec<_>>());
         assert_eq!((rates.comparisons, rates.false_verdict_rate, rates.same_rate), (20, 0.1, 0.85));
@@ -293,13 +294,13 @@ mod tests {
     }
 
     #[test]
-    fn workloads_have_rates_of_their_own_and_one_margin() {
+    fn workloads_have_own_rates_and_one_margin() {
         let compared = |off: f64, verdict: Verdict| {
-            let speedups = vec![one(1.0 + off, verdict); 10];
-            Compared { case: Case::default(), stopwatch: "wall".into(), speedups }
+            let speedups = vec![speedup(1.0 + off, verdict); 10];
+            WorkloadComparisons { case: Case::default(), stopwatch: "wall".into(), speedups }
         };
-        let nothing = || Compared { case: Case::default(), stopwatch: "wall".into(), speedups: Vec::new() };
-        let device = DiscoveredDevice::named(Device::Mock(0), "mock");
+        let nothing = || WorkloadComparisons { case: Case::default(), stopwatch: "wall".into(), speedups: Vec::new() };
+        let device = DiscoveredDevice::with_name(Device::Mock(0), "mock");
         // One of three workloads cannot be timed.
         let of = |middle| {
             summary(
@@ -317,8 +318,8 @@ mod tests {
         let each: Vec<_> = noise.workloads.iter().map(|one| one.rates.false_verdict_rate).collect();
         assert_eq!(each, [0.0, 1.0, 0.0]);
         assert!((noise.total.floor - 9.0).abs() < 1e-12 && (noise.margin - 0.1).abs() < 1e-12, "{noise:?}");
-        assert_eq!(of(0.001).margin, LEAST_MARGIN);
-        let read: Noise = serde_json::from_value(serde_json::to_value(&noise).unwrap()).unwrap();
+        assert_eq!(of(0.001).margin, MIN_MARGIN);
+        let read: DeviceNoise = serde_json::from_value(serde_json::to_value(&noise).unwrap()).unwrap();
         assert_eq!(read, noise);
     }
 }

@@ -11,22 +11,22 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// Maximum age in days of saved noise, because machines change.
-const LASTS_DAYS: i64 = 30;
+const MAX_AGE_DAYS: i64 = 30;
 
 /// Maximum clock difference in days between machines that share a home directory.
-const AHEAD_DAYS: i64 = 1;
+const MAX_CLOCK_SKEW_DAYS: i64 = 1;
 
 /// Version of the meaning of the figures; incremented when it changes.
-pub const VERSION: u32 = 1;
+pub const NOISE_VERSION: u32 = 1;
 
 /// Maximum floor. The margin is twice the floor, so that a larger one would make every verdict SAME.
-const MOST: f64 = 0.4;
+const MAX_FLOOR: f64 = 0.4;
 
 /// Result of A/A tests. Files of early versions have no policy and count as outdated.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Noise {
-    /// Version of the figures: [`VERSION`].
+pub struct DeviceNoise {
+    /// Version of the figures: [`NOISE_VERSION`].
     pub version: u32,
     /// Device, e.g. `cuda:0`.
     pub device: String,
@@ -44,7 +44,7 @@ pub struct Noise {
     pub workloads: Vec<WorkloadNoise>,
     /// Rates over all comparisons.
     #[serde(flatten)]
-    pub total: Rates,
+    pub total: NoiseRates,
     /// Median floor of all workloads; robust against a workload that cannot be timed well.
     pub middle_floor: f64,
     /// Margin for later verdicts on this device.
@@ -60,13 +60,13 @@ pub struct WorkloadNoise {
     pub stopwatch: String,
     /// Rates of its comparisons.
     #[serde(flatten)]
-    pub rates: Rates,
+    pub rates: NoiseRates,
 }
 
 /// Rates of A/A comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Rates {
+pub struct NoiseRates {
     /// Number of comparisons.
     pub comparisons: u32,
     /// Share of comparisons that reported a difference above the margin.
@@ -81,36 +81,36 @@ pub struct Rates {
 
 /// Noise floor that verdicts on a device use.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Floor {
+pub struct NoiseFloor {
     floor: f64,
     /// Reason why the saved noise is ignored, if it is.
     pub note: Option<String>,
 }
 
-impl Floor {
+impl NoiseFloor {
     /// Loads the saved noise of a device, if it is still valid.
-    pub fn of(found: &DiscoveredDevice) -> Self {
-        path(&found.identity).map_or_else(Self::default, |path| Self::kept(&path, found))
+    pub fn for_device(found: &DiscoveredDevice) -> Self {
+        noise_path(&found.identity).map_or_else(Self::default, |path| Self::from_file(&path, found))
     }
 
     /// Loads the noise of a device of an earlier run; it is valid if it was measured under `policy`.
-    pub fn under(found: &DiscoveredDevice, policy: &str) -> Self {
-        path(&found.identity).map_or_else(Self::default, |path| Self::read(&path, found, policy))
+    pub fn with_policy(found: &DiscoveredDevice, policy: &str) -> Self {
+        noise_path(&found.identity).map_or_else(Self::default, |path| Self::read(&path, found, policy))
     }
 
     /// Loads the noise of a device from a file.
-    pub fn kept(path: &Path, found: &DiscoveredDevice) -> Self {
-        Self::read(path, found, &policy(found))
+    pub fn from_file(path: &Path, found: &DiscoveredDevice) -> Self {
+        Self::read(path, found, &clock_policy(found))
     }
 
     fn read(path: &Path, found: &DiscoveredDevice, policy: &str) -> Self {
-        let unused = |why: String| Self { floor: 0.0, note: Some(note(found.device, &why)) };
-        let noise = match cache::read::<Noise>(path) {
+        let unused = |why: String| Self { floor: 0.0, note: Some(unused_note(found.device, &why)) };
+        let noise = match cache::read::<DeviceNoise>(path) {
             Ok(Some(noise)) => noise,
             Ok(None) => return Self::default(),
             Err(why) => return unused(why),
         };
-        match outdated(&noise, found, policy, host::now()) {
+        match outdated_reason(&noise, found, policy, host::now()) {
             None => Self { floor: noise.middle_floor, note: None },
             Some(why) => unused(why),
         }
@@ -122,16 +122,21 @@ impl Floor {
     }
 }
 
-fn note(device: Device, why: &str) -> String {
+fn unused_note(device: Device, why: &str) -> String {
     format!("{device}: the saved noise floor is ignored: {why}; measure it with `calorimeter noise --device {device}`")
 }
 
 /// Returns the reason why saved noise does not apply to the device in its current state.
-fn outdated(noise: &Noise, found: &DiscoveredDevice, policy: &str, now: DateTime<Local>) -> Option<String> {
-    if !(0.0..=MOST).contains(&noise.middle_floor) {
+fn outdated_reason(
+    noise: &DeviceNoise,
+    found: &DiscoveredDevice,
+    policy: &str,
+    now: DateTime<Local>,
+) -> Option<String> {
+    if !(0.0..=MAX_FLOOR).contains(&noise.middle_floor) {
         return Some(format!("a floor of {:.0} % is implausible", 100.0 * noise.middle_floor));
     }
-    if noise.version != VERSION {
+    if noise.version != NOISE_VERSION {
         return Some("it was measured by another version of this program".into());
     }
     if noise.identity != found.identity {
@@ -148,21 +153,22 @@ fn outdated(noise: &Noise, found: &DiscoveredDevice, policy: &str, now: DateTime
         return Some("its date is invalid".into());
     };
     let (age, day) = (now.signed_duration_since(measured), measured.date_naive());
-    if age < -TimeDelta::days(AHEAD_DAYS) {
+    if age < -TimeDelta::days(MAX_CLOCK_SKEW_DAYS) {
         return Some(format!("its date {day} is in the future"));
     }
-    (age > TimeDelta::days(LASTS_DAYS)).then(|| format!("it was measured on {day}, more than {} days ago", LASTS_DAYS))
+    (age > TimeDelta::days(MAX_AGE_DAYS))
+        .then(|| format!("it was measured on {day}, more than {} days ago", MAX_AGE_DAYS))
 }
 
 /// Current clock settings of a device.
-pub fn policy(found: &DiscoveredDevice) -> String {
+pub fn clock_policy(found: &DiscoveredDevice) -> String {
     let facts = found.facts();
-    let sensors = platforms::of(found.device).sensors(found.device, &facts).ok();
-    clock_notes::policy(sensors.map(|source| source.policy()), facts.locked_clock)
+    let sensors = platforms::for_device(found.device).sensors(found.device, &facts).ok();
+    clock_notes::clock_policy(sensors.map(|source| source.policy()), facts.locked_clock)
 }
 
-pub fn path(identity: &str) -> Option<PathBuf> {
-    Some(cache::folder("noise")?.join(format!("{}.json", cache::file_name(identity))))
+pub fn noise_path(identity: &str) -> Option<PathBuf> {
+    Some(cache::cache_dir("noise")?.join(format!("{}.json", cache::file_name(identity))))
 }
 
 #[cfg(test)]
@@ -170,32 +176,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn noise_holds_for_one_device_one_driver_one_policy_and_a_month() {
-        let found = DiscoveredDevice { driver: "1.0".into(), ..DiscoveredDevice::named(Device::Mock(0), "a GPU") };
+    fn noise_expires_with_device_driver_policy_and_age() {
+        let found = DiscoveredDevice { driver: "1.0".into(), ..DiscoveredDevice::with_name(Device::Mock(0), "a GPU") };
         let (now, days) = (host::now(), |days| (host::now() - TimeDelta::days(days)).to_rfc3339());
-        let noise = Noise {
-            version: VERSION,
+        let noise = DeviceNoise {
+            version: NOISE_VERSION,
             identity: "a GPU".into(),
             driver: "1.0".into(),
             policy: "power limit 700 W".into(),
             measured: days(29),
-            ..Noise::default()
+            ..DeviceNoise::default()
         };
-        assert_eq!(outdated(&noise, &found, "power limit 700 W", now), None);
-        let from_another_clock = Noise { measured: (now + TimeDelta::hours(23)).to_rfc3339(), ..noise.clone() };
-        assert_eq!(outdated(&from_another_clock, &found, "power limit 700 W", now), None);
+        assert_eq!(outdated_reason(&noise, &found, "power limit 700 W", now), None);
+        let from_another_clock = DeviceNoise { measured: (now + TimeDelta::hours(23)).to_rfc3339(), ..noise.clone() };
+        assert_eq!(outdated_reason(&from_another_clock, &found, "power limit 700 W", now), None);
         for (noise, policy, why) in [
-            (Noise { measured: days(31), ..noise.clone() }, "power limit 700 W", "more than 30 days ago"),
-            (Noise { version: 0, ..noise.clone() }, "power limit 700 W", "another version of this program"),
-            (Noise { middle_floor: 1.6, ..noise.clone() }, "power limit 700 W", "a floor of 160 % is implausible"),
-            (Noise { middle_floor: -0.1, ..noise.clone() }, "power limit 700 W", "is implausible"),
-            (Noise { measured: String::new(), ..noise.clone() }, "power limit 700 W", "date is invalid"),
-            (Noise { measured: days(-2), ..noise.clone() }, "power limit 700 W", "in the future"),
-            (Noise { driver: "0.9".into(), ..noise.clone() }, "power limit 700 W", "another driver (0.9, now 1.0)"),
-            (Noise { identity: "another".into(), ..noise.clone() }, "power limit 700 W", "another device"),
+            (DeviceNoise { measured: days(31), ..noise.clone() }, "power limit 700 W", "more than 30 days ago"),
+            (DeviceNoise { version: 0, ..noise.clone() }, "power limit 700 W", "another version of this program"),
+            (
+                DeviceNoise { middle_floor: 1.6, ..noise.clone() },
+                "power limit 700 W",
+                "a floor of 160 % is implausible",
+            ),
+            (DeviceNoise { middle_floor: -0.1, ..noise.clone() }, "power limit 700 W", "is implausible"),
+            (DeviceNoise { measured: String::new(), ..noise.clone() }, "power limit 700 W", "date is invalid"),
+            (DeviceNoise { measured: days(-2), ..noise.clone() }, "power limit 700 W", "in the future"),
+            (
+                DeviceNoise { driver: "0.9".into(), ..noise.clone() },
+                "power limit 700 W",
+                "another driver (0.9, now 1.0)",
+            ),
+            (DeviceNoise { identity: "another".into(), ..noise.clone() }, "power limit 700 W", "another device"),
             (noise, "power limit 700 W, clock locked at base", "now power limit 700 W, clock locked at base"),
         ] {
-            let reason = outdated(&noise, &found, policy, now).unwrap();
+            let reason = outdated_reason(&noise, &found, policy, now).unwrap();
             assert!(reason.contains(why), "{reason}");
         }
     }

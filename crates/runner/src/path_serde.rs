@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Written {
+enum SerializedPath {
     Text(String),
     Bytes(Vec<u8>),
 }
 
-impl From<Written> for PathBuf {
-    fn from(written: Written) -> Self {
+impl From<SerializedPath> for PathBuf {
+    fn from(written: SerializedPath) -> Self {
         match written {
-            Written::Text(text) => text.into(),
-            Written::Bytes(bytes) => OsString::from_vec(bytes).into(),
+            SerializedPath::Text(text) => text.into(),
+            SerializedPath::Bytes(bytes) => OsString::from_vec(bytes).into(),
         }
     }
 }
@@ -29,12 +29,12 @@ pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::
 }
 
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
-    Written::deserialize(deserializer).map(PathBuf::from)
+    SerializedPath::deserialize(deserializer).map(PathBuf::from)
 }
 
 /// Serialization of optional paths.
 pub mod option {
-    use super::{Deserialize, Deserializer, PathBuf, Serializer, Written};
+    use super::{Deserialize, Deserializer, PathBuf, SerializedPath, Serializer};
 
     pub fn serialize<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
         match path {
@@ -44,7 +44,7 @@ pub mod option {
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
-        Ok(Option::<Written>::deserialize(deserializer)?.map(PathBuf::from))
+        Ok(Option::<SerializedPath>::deserialize(deserializer)?.map(PathBuf::from))
     }
 }
 
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn every_path_is_read_back() {
+    fn every_path_round_trips() {
         let odd = PathBuf::from(OsString::from_vec(vec![b'a', 0xff, b'/', b'b']));
         for (one, other, json) in [
             ("a/b".into(), None, r#"{"one":"a/b","other":null}"#),

@@ -1,22 +1,22 @@
 //! Plan: all cases and their order, as a pure function of resolved entries.
 
-mod deal;
+mod device_assignment;
 mod group;
 mod ids;
-mod parts;
 mod planned_case;
-mod predicted;
+mod prediction;
+mod sharding;
 
 pub use group::Group;
 pub use planned_case::PlannedCase;
-pub use predicted::Predicted;
+pub use prediction::Prediction;
 
 use crate::entries::ResolvedEntry;
 use crate::fingerprint::fnv1a;
 use calorimeter_case::{CaseId, Device};
 use calorimeter_sinks::Case;
-use ids::IdsAndReasons;
-use planned_case::Place;
+use ids::IdAllocator;
+use planned_case::PlanIndex;
 use regex::Regex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,23 +32,23 @@ impl Plan {
     /// Plans resolved entries. A filter keeps the cases whose id matches, and their baselines. Cases are assigned to
     /// devices before filtering, because the filter may refer to devices.
     pub fn new(entries: Vec<ResolvedEntry>, filter: Option<&Regex>) -> Self {
-        let mut plan = Self::as_they_are(Self::deal(entries));
+        let mut plan = Self::from_entries(Self::assign_devices(entries));
         if let Some(filter) = filter {
-            plan.groups.iter_mut().for_each(|group| group.keep(filter));
+            plan.groups.iter_mut().for_each(|group| group.retain_matching(filter));
             plan.groups.retain(|group| !group.is_empty());
         }
         plan
     }
 
     /// Plans every case of the entries on the device of its entry.
-    fn as_they_are(entries: Vec<ResolvedEntry>) -> Self {
+    fn from_entries(entries: Vec<ResolvedEntry>) -> Self {
         let entries: Arc<[ResolvedEntry]> = entries.into();
-        let mut ids = IdsAndReasons::default();
+        let mut ids = IdAllocator::default();
         let mut groups = Vec::with_capacity(entries.iter().map(|entry| entry.tasks.len() * entry.regimes.len()).sum());
         for (index, entry) in entries.iter().enumerate() {
             for task in 0..entry.tasks.len() {
                 for &regime in &entry.regimes {
-                    let place = Place { entries: entries.clone(), entry: index as u32, task: task as u32, regime };
+                    let place = PlanIndex { entries: entries.clone(), entry: index as u32, task: task as u32, regime };
                     groups.push(Group::new(&place, &mut ids));
                 }
             }
@@ -63,7 +63,7 @@ impl Plan {
 
     /// Groups in measurement order: device by device, pseudo-randomly shuffled. Plan order goes from small to large
     /// sizes, and the temperature of a device may rise alike, so that the two effects would be confounded.
-    pub fn drawn(&self) -> Vec<&Group> {
+    pub fn shuffled_groups(&self) -> Vec<&Group> {
         let devices: HashMap<Device, usize> =
             self.groups.iter().enumerate().rev().map(|(at, group)| (self.entry(group).device, at)).collect();
         let mut groups: Vec<&Group> = self.groups.iter().collect();
@@ -119,16 +119,16 @@ impl Plan {
 mod tests {
     use super::*;
     use crate::devices::{Devices, DiscoveredDevice};
-    use crate::dialects::{Source, read};
+    use crate::dialects::{ConfigSource, read};
     use crate::entries::{ConfigError, Entry, Origin, Overrides, Size, resolve};
     use calorimeter_case::Regime;
 
     fn machine(cuda: u16) -> Devices {
-        Devices::invented((0..cuda).map(|index| DiscoveredDevice::named(Device::Cuda(index), "a GPU")))
+        Devices::simulated((0..cuda).map(|index| DiscoveredDevice::with_name(Device::Cuda(index), "a GPU")))
     }
 
     fn plan(text: &str, devices: &Devices) -> Result<Plan, ConfigError> {
-        let source = Source { path: "inline.yml".into(), text: text.into() };
+        let source = ConfigSource { path: "inline.yml".into(), text: text.into() };
         let entries = read(&[source], devices)?.entries;
         Ok(Plan::new(resolve(entries, &Overrides::default(), devices)?, None))
     }
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_file_is_planned_for_the_machine_that_it_is_told_of() {
+    fn plan_depends_on_the_given_machine() {
         let text = "recipes: [baseline]\nmodels: [{shapes: [{name: custom, shapes: [[8, 8, 8]]}]}]";
         let on = |gpus| ids(&plan(text, &machine(gpus)).unwrap()).join(" ");
         assert_eq!(on(0), "inference/linear/baseline/eager/cpu/bf16/m8-k8-n8");
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exchange_is_between_all_the_gpus_that_are_there_and_at_least_two() {
+    fn collectives_use_all_gpus_and_at_least_two() {
         let text = "benchmarks: [{benchmark_name: psum, benchmark_params: [{matrix_dim: 64}]}]";
         for (gpus, devices) in [(0, 2), (1, 2), (2, 2), (8, 8)] {
             let plan = plan(text, &machine(gpus)).unwrap();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_beyond_every_machine_is_planned_and_does_not_exist() {
+    fn huge_sizes_are_planned_without_overflow() {
         let names = calorimeter_zoo::Subject::names();
         let mut sizes = 0;
         for subject in names.iter().map(|name| name.parse::<calorimeter_zoo::Subject>().unwrap()) {
@@ -191,12 +191,12 @@ mod tests {
     }
 
     #[test]
-    fn a_case_of_a_million_is_small() {
+    fn planned_cases_are_small() {
         assert!(size_of::<PlannedCase>() <= 80, "{}", size_of::<PlannedCase>());
     }
 
     #[test]
-    fn groups_are_measured_in_an_order_that_follows_no_trend_of_the_plan() {
+    fn group_order_follows_no_trend() {
         let text = "device: mock\nrecipes: [baseline]
 models:
   - {shapes: [{name: pow2, max_power: 15}]}
@@ -204,7 +204,7 @@ models:
   - {model: ln_linear_gelu, shapes: [{name: pow2, max_power: 15}]}";
         let plan = plan(text, &machine(0)).unwrap();
         let at = |group: &Group| plan.groups().iter().position(|one| std::ptr::eq(one, group)).unwrap();
-        let drawn = plan.drawn();
+        let drawn = plan.shuffled_groups();
         let cpu = drawn.iter().position(|group| plan.entry(group).device == Device::Cpu).unwrap();
         assert!(drawn[cpu..].iter().all(|group| plan.entry(group).device == Device::Cpu));
         let order: Vec<usize> = drawn[..cpu].iter().map(|group| at(group)).collect();
@@ -216,7 +216,7 @@ models:
     }
 
     #[test]
-    fn what_cannot_run_is_known_to_the_plan_with_its_reason() {
+    fn unsupported_cases_have_a_reason() {
         let text = "device: cpu\nimplementations: [eager, cube]\nregimes: [device-cold, graph]\nrecipes: [baseline]
 models: [{shapes: [{name: custom, shapes: [[8, 8, 8]]}]}]";
         let plan = plan(text, &machine(0)).unwrap();
@@ -225,15 +225,15 @@ models: [{shapes: [{name: custom, shapes: [[8, 8, 8]]}]}]";
         let cold = plan.groups().iter().find(|group| group.regime() == Regime::DeviceCold).unwrap();
         assert!(cold.cases()[0].supported().is_ok() && cold.cases()[1].supported().is_err());
         // Unsupported cases are compared with supported ones, never the reverse.
-        assert_eq!((cold.against(0), cold.against(1), graph.against(1)), (None, Some(0), None));
+        assert_eq!((cold.baseline_of(0), cold.baseline_of(1), graph.baseline_of(1)), (None, Some(0), None));
     }
 
     #[test]
-    fn a_filter_keeps_the_baselines_of_what_it_keeps() {
+    fn filter_keeps_required_baselines() {
         let text = "device: mock\nimplementations: [eager, fused]\nrecipes: [int8wo]
 models: [{shapes: [{name: custom, shapes: [[8, 8, 8], [16, 16, 16]]}]}]";
         let devices = machine(0);
-        let source = Source { path: "inline.yml".into(), text: text.into() };
+        let source = ConfigSource { path: "inline.yml".into(), text: text.into() };
         let entries = read(&[source], &devices).unwrap().entries;
         let entries = resolve(entries, &Overrides::default(), &devices).unwrap();
         let plan = Plan::new(entries, Some(&Regex::new("int8wo/fused.*m16").unwrap()));
@@ -244,6 +244,6 @@ models: [{shapes: [{name: custom, shapes: [[8, 8, 8], [16, 16, 16]]}]}]";
             ("inference/linear/int8wo/fused/mock/bf16/m16-k16-n16", false),
         ];
         assert_eq!(implied, expected);
-        assert_eq!(plan.groups()[0].against(1), Some(0));
+        assert_eq!(plan.groups()[0].baseline_of(1), Some(0));
     }
 }

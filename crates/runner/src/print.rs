@@ -1,6 +1,6 @@
 //! Printing of results to standard output.
 
-use crate::shown::shown;
+use crate::sanitize::sanitize;
 use calorimeter_sinks::terminal::WIDTH;
 use std::io::{ErrorKind, Result, Write, stdout};
 use std::os::fd::AsFd;
@@ -8,16 +8,16 @@ use std::os::fd::AsFd;
 /// Prints to standard output.
 pub fn print(text: &str) -> Result<()> {
     let mut out = stdout();
-    heard(out.write_all(shown(text).as_bytes()).and_then(|()| out.flush()))
+    ignore_broken_pipe(out.write_all(sanitize(text).as_bytes()).and_then(|()| out.flush()))
 }
 
 /// Line width of standard output in characters; the default width if it is not a terminal.
 pub fn width() -> usize {
-    width_of(stdout())
+    width_or_default(stdout())
 }
 
 /// Line width of an output in characters; the default width if it is not a terminal.
-pub fn width_of(output: impl AsFd) -> usize {
+pub fn width_or_default(output: impl AsFd) -> usize {
     terminal_width(output).unwrap_or(WIDTH)
 }
 
@@ -28,6 +28,6 @@ pub fn terminal_width(output: impl AsFd) -> Option<usize> {
 }
 
 /// Treats a broken pipe as success: the reader, such as `head`, has read enough. Other errors are returned.
-pub fn heard(written: Result<()>) -> Result<()> {
+pub fn ignore_broken_pipe(written: Result<()>) -> Result<()> {
     written.or_else(|error| if error.kind() == ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
 }

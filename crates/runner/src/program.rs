@@ -5,12 +5,12 @@ use crate::log_line::log_line;
 use crate::platforms::{self, Platform};
 use crate::{Exit, cli, dialects, worker};
 use calorimeter_case::{DeviceKind, Implementation};
-use calorimeter_recipes::Family;
+use calorimeter_recipes::RecipeFamily;
 use calorimeter_shapes::Generator;
 use calorimeter_sinks::Sink;
 use calorimeter_zoo::{
-    Definition, ModelWays, Opener, Operation, OperatorWays, Subject, register_implementation, register_model,
-    register_operator,
+    Definition, ModelBuilder, Operation, OperatorBuilder, Subject, WorkloadFactory, register_implementation,
+    register_model, register_operator,
 };
 use std::process::ExitCode;
 
@@ -42,7 +42,7 @@ use std::process::ExitCode;
 #[must_use = "nothing runs before `main`"]
 #[derive(Default)]
 pub struct Calorimeter {
-    refused: Vec<String>,
+    errors: Vec<String>,
 }
 
 impl Calorimeter {
@@ -53,73 +53,73 @@ impl Calorimeter {
     }
 
     /// Adds a family of recipes.
-    pub fn recipe(self, family: &'static Family) -> Self {
-        self.noting(calorimeter_recipes::Recipe::register(family))
+    pub fn recipe(self, family: &'static RecipeFamily) -> Self {
+        self.record_error(calorimeter_recipes::Recipe::register(family))
     }
 
     /// Adds a shape generator.
     pub fn shapes(self, generator: &'static Generator) -> Self {
-        self.noting(calorimeter_shapes::register(generator))
+        self.record_error(calorimeter_shapes::register(generator))
     }
 
     /// Adds a sink, which writes its own files after each run.
     pub fn sink(self, sink: &'static dyn Sink) -> Self {
-        self.noting(calorimeter_sinks::register(sink))
+        self.record_error(calorimeter_sinks::register(sink))
     }
 
     /// Adds an operator and its implementations, e.g. `|ways| ways.burn().cube()`.
     pub fn operator<O: Operation>(
         self,
         operator: O,
-        ways: impl FnOnce(OperatorWays<'static, O>) -> OperatorWays<'static, O>,
+        ways: impl FnOnce(OperatorBuilder<'static, O>) -> OperatorBuilder<'static, O>,
     ) -> Self {
-        self.noting(register_operator(operator).map(ways))
+        self.record_error(register_operator(operator).map(ways))
     }
 
     /// Adds a model and its implementations; every recipe applies to it.
     pub fn model<D: Definition>(
         self,
         model: D,
-        ways: impl FnOnce(ModelWays<'static, D>) -> ModelWays<'static, D>,
+        ways: impl FnOnce(ModelBuilder<'static, D>) -> ModelBuilder<'static, D>,
     ) -> Self {
-        self.noting(register_model(model).map(ways))
+        self.record_error(register_model(model).map(ways))
     }
 
-    /// Adds a platform. Its devices are discovered, listed, selected and timed like built-in ones; [`way`](Self::way)
+    /// Adds a platform. Its devices are discovered, listed, selected and timed like built-in ones; [`workload`](Self::workload)
     /// adds implementations for them.
     pub fn platform(self, platform: &'static dyn Platform) -> Self {
-        self.noting(platforms::register(platform))
+        self.record_error(platforms::register(platform))
     }
 
-    /// Adds an implementation with a one-line description; [`way`](Self::way) adds its workloads.
+    /// Adds an implementation with a one-line description; [`workload`](Self::workload) adds its workloads.
     pub fn implementation(self, name: &'static str, about: &'static str) -> Self {
-        self.noting(Implementation::register(name, about))
+        self.record_error(Implementation::register(name, about))
     }
 
     /// Adds the code that runs an operator or model in an implementation on a device kind.
-    pub fn way(self, subject: &str, implementation: &str, kind: DeviceKind, opener: impl Opener) -> Self {
+    pub fn workload(self, subject: &str, implementation: &str, kind: DeviceKind, opener: impl WorkloadFactory) -> Self {
         let implementation = match implementation.parse::<Implementation>() {
             Ok(implementation) => implementation,
-            Err(error) => return self.noting::<(), _>(Err(error)),
+            Err(error) => return self.record_error::<(), _>(Err(error)),
         };
         match subject.parse::<Subject>() {
-            Ok(subject) => self.noting(register_implementation(subject, implementation, kind, opener)),
-            Err(error) => self.noting::<(), _>(Err(error)),
+            Ok(subject) => self.record_error(register_implementation(subject, implementation, kind, opener)),
+            Err(error) => self.record_error::<(), _>(Err(error)),
         }
     }
 
-    fn noting<T, E: std::fmt::Display>(mut self, added: Result<T, E>) -> Self {
-        self.refused.extend(added.err().map(|error| error.to_string()));
+    fn record_error<T, E: std::fmt::Display>(mut self, added: Result<T, E>) -> Self {
+        self.errors.extend(added.err().map(|error| error.to_string()));
         self
     }
 
     /// Runs the program: as a worker if it was started as one, otherwise the command line.
     pub fn main(self) -> ExitCode {
-        if !self.refused.is_empty() {
-            self.refused.iter().for_each(|why| log_line!("error: {why}"));
+        if !self.errors.is_empty() {
+            self.errors.iter().for_each(|why| log_line!("error: {why}"));
             return Exit::Usage.into();
         }
-        platforms::name_ours();
+        platforms::register_kinds();
         worker::serve_if_worker();
         cli::main().into()
     }

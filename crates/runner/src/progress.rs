@@ -1,27 +1,27 @@
 //! Terminal output during a run: records on standard output, progress on standard error.
 
 mod bar;
-mod left;
 mod line;
+mod remaining_time;
 
 pub use bar::Bar;
-pub use line::Told;
+pub use line::ProgressState;
 
 use crate::clock_lock;
 use crate::log_line::log_line;
 use crate::print::{print, width};
-use crate::run::Prepared;
+use crate::run::PreparedRun;
 use crate::worker::{Event, Listener, Stage};
 use calorimeter_case::CaseId;
 use calorimeter_sinks::Record;
 use calorimeter_sinks::terminal::{Color, LiveTable};
-use left::Left;
+use remaining_time::RemainingTime;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Output format of records during a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+pub enum RecordFormat {
     /// Human-readable table.
     Table,
     /// JSON object per line.
@@ -32,10 +32,10 @@ pub enum Format {
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Installs the Ctrl-C handler.
-pub fn listen_for_interrupts() {
+pub fn install_interrupt_handler() {
     let installed = ctrlc::set_handler(|| {
         if INTERRUPTED.swap(true, Ordering::SeqCst) {
-            clock_lock::undo_all();
+            clock_lock::release_all();
             std::process::exit(130);
         }
         log_line!("\ninterrupted: finishing the journal; press Ctrl-C again to quit immediately");
@@ -52,86 +52,87 @@ pub fn interrupted() -> bool {
 
 /// Listener that prints records and progress.
 pub struct Terminal {
-    format: Format,
+    format: RecordFormat,
     table: Option<LiveTable>,
     bar: Bar,
     /// Number of finished cases, and of all cases.
     done: u64,
-    of: u64,
+    total: u64,
     /// Number of busy devices.
     devices: usize,
-    left: Left,
-    begun: Instant,
+    remaining: RemainingTime,
+    started: Instant,
     /// Time of the last event.
-    heard: Instant,
-    doing: Option<Doing>,
+    last_event: Instant,
+    current: Option<CurrentStage>,
     /// Result of printing. After the first error printing stops, but the run continues.
-    printed: std::io::Result<()>,
+    print_result: std::io::Result<()>,
 }
 
 /// Current stage, its start, and the displayed case.
-struct Doing {
+struct CurrentStage {
     stage: Stage,
-    since: Instant,
+    started: Instant,
     case: CaseId,
-    shown: Instant,
+    displayed: Instant,
 }
 
 /// Minimum time for which a case id is displayed, because interleaved cases alternate quickly.
-const NAMED: Duration = Duration::from_secs(1);
+const CASE_NAME_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Terminal {
     /// Creates a listener with a table. Progress is shown only if standard error is a terminal.
-    pub fn new(format: Format, color: Color) -> Self {
-        Self { table: Some(LiveTable::new(color).as_wide_as(width())), ..Self::without_rows(format) }
+    pub fn new(format: RecordFormat, color: Color) -> Self {
+        Self { table: Some(LiveTable::new(color).with_width(width())), ..Self::without_table(format) }
     }
 
     /// Creates a listener without a live table; the caller prints the table at the end.
-    pub fn without_rows(format: Format) -> Self {
+    pub fn without_table(format: RecordFormat) -> Self {
         let now = Instant::now();
         Self {
             format,
             table: None,
             bar: Bar::new(),
             done: 0,
-            of: 0,
+            total: 0,
             devices: 1,
-            left: Left::default(),
-            begun: now,
-            heard: now,
-            doing: None,
-            printed: Ok(()),
+            remaining: RemainingTime::default(),
+            started: now,
+            last_event: now,
+            current: None,
+            print_result: Ok(()),
         }
     }
 
     /// Adds the predicted duration of a run for the estimate of the remaining time.
-    pub fn expecting(self, run: &Prepared) -> Self {
+    pub fn with_predictions(self, run: &PreparedRun) -> Self {
         // The estimate is skipped if the progress line is hidden.
-        let remaining = if self.bar.is_seen() { Left::of(run.predicted()) } else { Left::default() };
-        Self { left: remaining, ..self }
+        let remaining =
+            if self.bar.is_visible() { RemainingTime::new(run.predictions()) } else { RemainingTime::default() };
+        Self { remaining, ..self }
     }
 
     /// Removes the progress line and returns the result of printing.
     pub fn finish(self) -> std::io::Result<()> {
         self.bar.clear();
-        self.printed
+        self.print_result
     }
 
     fn print(&mut self, text: &str) {
-        if self.printed.is_ok() {
-            self.printed = self.bar.aside(|| print(&format!("{text}\n")));
+        if self.print_result.is_ok() {
+            self.print_result = self.bar.suspend(|| print(&format!("{text}\n")));
         }
     }
 }
 
 impl Listener for Terminal {
-    fn hear(&mut self, event: Event) {
+    fn on_event(&mut self, event: Event) {
         match event {
-            Event::Begun { cases, already } => self.begin(cases, &already),
-            Event::Touched { case, stage } => self.touched(case, stage),
-            Event::AtWork(at) => self.devices = at.len(),
-            Event::Ended(record) => self.ended(&record),
-            Event::Saw { .. } => {}
+            Event::RunStarted { cases, finished: already } => self.on_start(cases, &already),
+            Event::Progress { case, stage } => self.on_progress(case, stage),
+            Event::ActiveStages(at) => self.devices = at.len(),
+            Event::CaseFinished(record) => self.on_case_finished(&record),
+            Event::KernelsTraced { .. } => {}
         }
     }
 
@@ -141,64 +142,64 @@ impl Listener for Terminal {
 }
 
 impl Terminal {
-    fn begin(&mut self, cases: usize, already: &[CaseId]) {
-        (self.done, self.of, self.begun) = (already.len() as u64, cases as u64, Instant::now());
-        self.heard = self.begun;
-        already.iter().for_each(|case| self.left.end(case, false));
+    fn on_start(&mut self, cases: usize, already: &[CaseId]) {
+        (self.done, self.total, self.started) = (already.len() as u64, cases as u64, Instant::now());
+        self.last_event = self.started;
+        already.iter().for_each(|case| self.remaining.finish_case(case, false));
         if !already.is_empty() {
             log_line!("{} of {cases} cases are already finished", already.len());
         }
     }
 
-    fn touched(&mut self, case: CaseId, stage: Stage) {
+    fn on_progress(&mut self, case: CaseId, stage: Stage) {
         let now = Instant::now();
         // Like the pool: the elapsed time is charged to the case of this event.
-        self.left.spend(&case, stage, now.duration_since(self.heard).as_secs_f64());
-        self.heard = now;
-        match &mut self.doing {
+        self.remaining.add_spent(&case, stage, now.duration_since(self.last_event).as_secs_f64());
+        self.last_event = now;
+        match &mut self.current {
             Some(doing) if doing.stage == stage => {
-                if now.duration_since(doing.shown) >= NAMED {
-                    (doing.case, doing.shown) = (case, now);
+                if now.duration_since(doing.displayed) >= CASE_NAME_INTERVAL {
+                    (doing.case, doing.displayed) = (case, now);
                 }
             }
-            doing => *doing = Some(Doing { stage, since: now, case, shown: now }),
+            doing => *doing = Some(CurrentStage { stage, started: now, case, displayed: now }),
         }
         self.draw();
     }
 
     fn draw(&mut self) {
-        let doing = self.doing.as_ref();
+        let doing = self.current.as_ref();
         let doing = doing.map(|doing| {
             // Peaks belong to the device, not to the case that triggered them.
             let case = if doing.stage == Stage::Peaks { "" } else { &*doing.case };
-            (doing.stage, case, doing.since.elapsed().as_secs_f64())
+            (doing.stage, case, doing.started.elapsed().as_secs_f64())
         });
-        let elapsed = self.begun.elapsed().as_secs_f64();
-        self.bar.draw(|| Told {
+        let elapsed = self.started.elapsed().as_secs_f64();
+        self.bar.draw(|| ProgressState {
             done: self.done,
-            of: self.of,
+            total: self.total,
             devices: self.devices,
-            gone: elapsed,
-            left: self.left.seconds(),
-            doing,
+            elapsed,
+            remaining: self.remaining.seconds(),
+            current: doing,
         });
     }
 
-    fn ended(&mut self, record: &Record) {
+    fn on_case_finished(&mut self, record: &Record) {
         match self.format {
-            Format::Table => {
+            RecordFormat::Table => {
                 if let Some(text) = self.table.as_mut().and_then(|table| table.show(record)) {
                     self.print(&text);
                 }
             }
-            Format::Jsonl => {
+            RecordFormat::Jsonl => {
                 if let Ok(line) = serde_json::to_string(record) {
                     self.print(&line);
                 }
             }
         }
-        self.left.end(&record.case.id, record.is_ok());
-        (self.done, self.heard) = (self.done + 1, Instant::now());
+        self.remaining.finish_case(&record.case.id, record.is_ok());
+        (self.done, self.last_event) = (self.done + 1, Instant::now());
         self.draw();
     }
 }

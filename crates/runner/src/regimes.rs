@@ -1,14 +1,14 @@
 //! Stopwatch of each regime, and regimes that a device does not support.
 
-use crate::platforms::{self, Choice};
+use crate::platforms::{self, StopwatchChoice};
 use calorimeter_case::{Clock, Device, Implementation, Regime};
-use calorimeter_timing::{EndToEnd, Enqueue, Failure, Work};
+use calorimeter_timing::{EndToEndClock, EnqueueClock, Failure, Work};
 use calorimeter_zoo::foreign::ForeignProblem;
-use calorimeter_zoo::{Machines, Setup};
+use calorimeter_zoo::{NativeDevices, Setup};
 
 /// Checks that a regime exists for an implementation on a device; the error is the reason.
 pub fn supported(regime: Regime, implementation: Implementation, device: Device) -> Result<(), String> {
-    let platform = platforms::of(device);
+    let platform = platforms::for_device(device);
     match regime.clock() {
         Clock::Graph if !platform.has_graphs(implementation) => Err(format!(
             "{regime}: only `native` on cuda enqueues on a stream that can be captured, not `{implementation}` on {device}"
@@ -21,18 +21,18 @@ pub fn supported(regime: Regime, implementation: Implementation, device: Device)
 }
 
 /// Checks that a regime exists for a foreign program; the error names a supported regime.
-pub fn supported_of_others(
+pub fn supported_foreign(
     regime: Regime,
     problem: &ForeignProblem,
     implementation: Implementation,
     device: Device,
 ) -> Result<(), String> {
-    let platform = platforms::of(device);
-    if problem.is_a_kernel(implementation) || regime.clock() == Clock::Waiting {
+    let platform = platforms::for_device(device);
+    if problem.is_kernel(implementation) || regime.clock() == Clock::Waiting {
         return Ok(());
     }
     let time = Regime::HostE2e;
-    if problem.is_a_process(implementation) {
+    if problem.is_process(implementation) {
         return Err(format!("{regime}: commands are synchronous; use {time}"));
     }
     if platform.is_synchronous() || platform.is_scripted() {
@@ -46,15 +46,15 @@ pub fn supported_of_others(
 pub fn stopwatch(
     regime: Regime,
     setup: Setup,
-    machines: &mut Machines,
+    machines: &mut NativeDevices,
     work: &mut dyn Work,
-) -> Result<Choice, Failure> {
-    let platform = platforms::of(setup.device);
+) -> Result<StopwatchChoice, Failure> {
+    let platform = platforms::for_device(setup.device);
     match regime.clock() {
         Clock::Device => platform.stopwatch(setup, machines, work),
         Clock::Graph => platform.graph_stopwatch(setup, machines),
-        Clock::Waiting => Ok((Box::new(EndToEnd), None)),
-        Clock::Enqueuing => Ok((Box::new(Enqueue), None)),
+        Clock::Waiting => Ok((Box::new(EndToEndClock), None)),
+        Clock::Enqueuing => Ok((Box::new(EnqueueClock), None)),
     }
 }
 // ANCHOR_END: stopwatch

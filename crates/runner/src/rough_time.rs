@@ -1,7 +1,7 @@
 //! Human-readable durations.
 
 /// Formats seconds in a suitable unit, rounded: `8 s`, `45 s`, `3 min`, `2 h 20 min`, `3 days`.
-pub fn rough(seconds: f64) -> String {
+pub fn rough_duration(seconds: f64) -> String {
     let to = |step: f64| (seconds / step).round().max(1.0) * step;
     match seconds {
         ..19.5 => format!("{} s", to(1.0)),
@@ -19,13 +19,13 @@ pub fn rough(seconds: f64) -> String {
 }
 
 /// Formats a range, e.g. `20 s to 2 min`; a single value if both ends round to it.
-pub fn between(min: f64, max: f64) -> String {
-    let (min, max) = (rough(min), rough(max));
+pub fn rough_range(min: f64, max: f64) -> String {
+    let (min, max) = (rough_duration(min), rough_duration(max));
     if min == max { min } else { format!("{min} to {max}") }
 }
 
 /// Formats seconds as a clock: `0:07`, `1:02:03`.
-pub fn clock(seconds: u64) -> String {
+pub fn clock_time(seconds: u64) -> String {
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
 }
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_has_the_unit_and_the_digits_that_somebody_who_waits_can_use() {
+    fn durations_have_suitable_units_and_digits() {
         for (seconds, expected) in [
             (0.2, "1 s"),
             (7.6, "8 s"),
@@ -47,9 +47,9 @@ mod tests {
             (8_300.0, "2 h 20 min"),
             (200_000.0, "2 days"),
         ] {
-            assert_eq!(rough(seconds), expected);
+            assert_eq!(rough_duration(seconds), expected);
         }
-        assert_eq!((between(20.0, 110.0).as_str(), between(7.0, 7.2).as_str()), ("20 s to 2 min", "7 s"));
-        assert_eq!([7, 62, 3723].map(clock), ["0:07", "1:02", "1:02:03"]);
+        assert_eq!((rough_range(20.0, 110.0).as_str(), rough_range(7.0, 7.2).as_str()), ("20 s to 2 min", "7 s"));
+        assert_eq!([7, 62, 3723].map(clock_time), ["0:07", "1:02", "1:02:03"]);
     }
 }

@@ -3,19 +3,19 @@
 
 mod check;
 mod checks;
-mod company;
+mod isolation;
+mod measurement;
 mod mock_rig;
 mod rig;
 mod settings;
-mod together;
 
 pub use check::Check;
-pub use mock_rig::{Lies, MockRig};
+pub use mock_rig::{MockFaults, MockRig};
 pub use rig::{RealRig, Rig};
 
 /// Runs every check and calls `show` after each. A check that fails with an error counts as not passed.
 pub fn run(rig: &mut dyn Rig, show: &mut dyn FnMut(&Check)) -> Vec<Check> {
-    let mut done = settings::look(rig);
+    let mut done = settings::check_settings(rig);
     done.iter().for_each(&mut *show);
     for &(name, wanted, check) in checks::ALL {
         let (passed, found) = check(rig).unwrap_or_else(|error| (Some(false), error.to_string()));
@@ -31,50 +31,50 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn on(lies: Lies) -> Vec<Check> {
+    fn on(lies: MockFaults) -> Vec<Check> {
         run(&mut MockRig::new(lies), &mut |_| ())
     }
 
-    fn named(checks: Vec<Check>, wanted: impl Fn(&Check) -> bool) -> Vec<&'static str> {
+    fn names_of(checks: Vec<Check>, wanted: impl Fn(&Check) -> bool) -> Vec<&'static str> {
         checks.into_iter().filter(wanted).map(|check| check.name).collect()
     }
 
     #[test]
-    fn everything_holds_on_a_clock_that_tells_the_truth() {
-        for check in on(Lies::default()) {
+    fn every_check_passes_on_an_accurate_clock() {
+        for check in on(MockFaults::default()) {
             assert_eq!(check.passed, Some(true), "{check:?}");
         }
     }
 
     #[test]
-    fn a_clock_or_device_that_lies_is_found_out() {
-        let failing = |lies: Lies| named(on(lies), |check| check.passed == Some(false));
-        assert!(failing(Lies { hidden_nanos: 50_000.0, ..Lies::default() }).contains(&"linear"));
-        assert!(failing(Lies { coarseness: 1.15, ..Lies::default() }).contains(&"a 5 % slower kernel"));
-        assert!(failing(Lies { second_share: 1.05, ..Lies::default() }).contains(&"order"));
-        assert_eq!(failing(Lies { copy_gbps: 5_000.0, ..Lies::default() }), ["copy"]);
-        assert_eq!(failing(Lies { cached_share: 2.0, ..Lies::default() }), ["cold and hot"]);
-        assert_eq!(failing(Lies { cold_share: 0.5, ..Lies::default() }), ["cold and hot"]);
-        assert_eq!(failing(Lies { graph_share: 0.9, ..Lies::default() }), ["clocks"]);
-        assert_eq!(failing(Lies { other_clock_share: 1.02, ..Lies::default() }), ["clocks"]);
-        assert_eq!(failing(Lies { hushed: true, ..Lies::default() }), ["isolation"]);
+    fn wrong_clocks_and_devices_fail() {
+        let failing = |lies: MockFaults| names_of(on(lies), |check| check.passed == Some(false));
+        assert!(failing(MockFaults { extra_launch_nanos: 50_000.0, ..MockFaults::default() }).contains(&"linear"));
+        assert!(failing(MockFaults { rounding_base: 1.15, ..MockFaults::default() }).contains(&"a 5 % slower kernel"));
+        assert!(failing(MockFaults { second_share: 1.05, ..MockFaults::default() }).contains(&"order"));
+        assert_eq!(failing(MockFaults { copy_gbps: 5_000.0, ..MockFaults::default() }), ["copy"]);
+        assert_eq!(failing(MockFaults { cached_share: 2.0, ..MockFaults::default() }), ["cold and hot"]);
+        assert_eq!(failing(MockFaults { cold_share: 0.5, ..MockFaults::default() }), ["cold and hot"]);
+        assert_eq!(failing(MockFaults { graph_share: 0.9, ..MockFaults::default() }), ["clocks"]);
+        assert_eq!(failing(MockFaults { other_clock_share: 1.02, ..MockFaults::default() }), ["clocks"]);
+        assert_eq!(failing(MockFaults { hides_throttling: true, ..MockFaults::default() }), ["isolation"]);
     }
 
     #[test]
-    fn a_machine_that_scatters_is_told_from_one_that_lies() {
-        let open = named(on(Lies { noise: 0.5, ..Lies::default() }), |check| check.passed.is_none());
+    fn noisy_machine_is_inconclusive() {
+        let open = names_of(on(MockFaults { noise: 0.5, ..MockFaults::default() }), |check| check.passed.is_none());
         assert!(open.contains(&"a 5 % slower kernel") && open.contains(&"order"), "{open:?}");
     }
 
     #[test]
-    fn a_setting_that_is_not_as_wanted_has_advice_and_fails_nothing() {
-        let advised = |lies: Lies| {
-            let checks = settings::look(&mut MockRig::new(lies));
+    fn bad_settings_give_advice_only() {
+        let advised = |lies: MockFaults| {
+            let checks = settings::check_settings(&mut MockRig::new(lies));
             assert!(checks.iter().all(|check| check.passed != Some(false)), "{checks:?}");
-            named(checks, |check| check.passed.is_none() && check.advice.is_some())
+            names_of(checks, |check| check.passed.is_none() && check.advice.is_some())
         };
         let with = |fact: &str, value: Value| {
-            let mut lies = Lies::default();
+            let mut lies = MockFaults::default();
             lies.facts[fact] = value;
             lies
         };
@@ -92,6 +92,9 @@ mod tests {
         ] {
             assert_eq!(advised(with(fact, value)), [name]);
         }
-        assert_eq!(advised(Lies { others: vec!["process 7".into()], ..Lies::default() }), ["other users"]);
+        assert_eq!(
+            advised(MockFaults { other_users: vec!["process 7".into()], ..MockFaults::default() }),
+            ["other users"]
+        );
     }
 }

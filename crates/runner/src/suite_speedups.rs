@@ -2,8 +2,8 @@
 
 use calorimeter_case::record::SuiteSpeedup;
 use calorimeter_case::{Device, Element, Implementation, Mode, Name, Regime, variant};
-use calorimeter_sinks::report::Mean;
-use calorimeter_sinks::{Brief, Record, Status};
+use calorimeter_sinks::report::MeanSpeedup;
+use calorimeter_sinks::{CaseExcerpt, Record, Status};
 use calorimeter_timing::SuiteMean;
 use std::collections::HashMap;
 
@@ -12,34 +12,38 @@ const SEED: u64 = 42;
 
 /// Mean speed-ups per recipe (or operator), implementation, device, dtype and regime, in the order of the records.
 pub fn speedups(records: &[Record]) -> Vec<SuiteSpeedup> {
-    let with_speedup: Vec<Brief> = records.iter().filter(|record| record.speedup.is_some()).map(Brief::from).collect();
-    means(&with_speedup).into_iter().map(|mean| mean.together).collect()
+    let with_speedup: Vec<CaseExcerpt> =
+        records.iter().filter(|record| record.speedup.is_some()).map(CaseExcerpt::from).collect();
+    means(&with_speedup).into_iter().map(|mean| mean.speedup).collect()
 }
 
 /// Mean speed-ups with the indices of the cases that each covers.
-pub fn means(cases: &[Brief]) -> Vec<Mean> {
+pub fn means(cases: &[CaseExcerpt]) -> Vec<MeanSpeedup> {
     let mut lines: Vec<(SuiteSpeedup, Vec<f64>, Vec<usize>)> = Vec::new();
-    let mut place_of: HashMap<Line, usize> = HashMap::new();
+    let mut place_of: HashMap<SuiteKey, usize> = HashMap::new();
     for (index, case) in cases.iter().enumerate().filter(|(_, case)| case.status == Status::Ok) {
         let Some(ratio) = case.speedup else { continue };
-        let line = Line::of(case);
+        let line = SuiteKey::new(case);
         let place = *place_of.entry(line).or_insert_with(|| {
-            lines.push((line.named(), Vec::new(), Vec::new()));
+            lines.push((line.into_speedup(), Vec::new(), Vec::new()));
             lines.len() - 1
         });
         lines[place].1.push(ratio);
         lines[place].2.push(index);
     }
     let mean = |(line, ratios, of): (SuiteSpeedup, Vec<f64>, Vec<usize>)| {
-        let SuiteMean { ratio, lo, hi, .. } = SuiteMean::of(&ratios, SEED)?;
-        Some(Mean { together: SuiteSpeedup { cases: ratios.len() as u64, ratio, lo, hi, ..line }, of })
+        let SuiteMean { ratio, lo, hi, .. } = SuiteMean::from_ratios(&ratios, SEED)?;
+        Some(MeanSpeedup {
+            speedup: SuiteSpeedup { cases: ratios.len() as u64, ratio, lo, hi, ..line },
+            record_indices: of,
+        })
     };
     lines.into_iter().filter_map(mean).collect()
 }
 
 /// Key of a mean: properties that its cases share.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Line {
+struct SuiteKey {
     /// Workload of operators and training passes, which are not averaged over workloads.
     workload: Option<Name>,
     variant: Option<(Name, Option<Name>)>,
@@ -49,9 +53,9 @@ struct Line {
     regime: Regime,
 }
 
-impl Line {
-    fn of(case: &Brief) -> Self {
-        let Brief { implementation, device, element, regime, .. } = *case;
+impl SuiteKey {
+    fn new(case: &CaseExcerpt) -> Self {
+        let CaseExcerpt { implementation, device, element, regime, .. } = *case;
         let variant = (case.recipe, case.sparsity);
         let (workload, variant) = match case.mode {
             Mode::Operator(_) => (Some(case.workload), None),
@@ -61,7 +65,7 @@ impl Line {
         Self { workload, variant, implementation, device, element, regime }
     }
 
-    fn named(self) -> SuiteSpeedup {
+    fn into_speedup(self) -> SuiteSpeedup {
         let variant = self.variant.map(|(recipe, sparsity)| variant(recipe, sparsity));
         let parts: Vec<String> = self.workload.map(|name| name.to_string()).into_iter().chain(variant).collect();
         SuiteSpeedup {
@@ -82,7 +86,7 @@ mod tests {
     use calorimeter_case::{Case, Suite};
 
     #[test]
-    fn each_recipe_has_one_line_over_its_shapes() {
+    fn recipes_have_one_mean_over_shapes() {
         let record = |recipe: &str, ratio: f64, status| {
             let case = Case { recipe: recipe.parse().unwrap(), ..Case::default() };
             let speedup = Some(Speedup { ratio, ..Speedup::default() });

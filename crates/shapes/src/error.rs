@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum ShapeError {
     /// Unknown name of a generator, model or column.
-    #[error("unknown {what} {:?};{} known: {}", shortened(.found), hint(.found, .known), .known.join(", "))]
+    #[error("unknown {what} {:?};{} known: {}", shorten(.found), hint(.found, .known), .known.join(", "))]
     Unknown {
         /// Category of the name.
         what: &'static str,
@@ -25,7 +25,7 @@ pub enum ShapeError {
         known: Vec<&'static str>,
     },
     /// Parameter that the generator does not have.
-    #[error("{generator} does not take {:?};{} {}", shortened(.found), hint(.found, .takes), listed(.takes))]
+    #[error("{generator} does not take {:?};{} {}", shorten(.found), hint(.found, .takes), parameter_list(.takes))]
     UnknownParameter {
         /// Generator, or "a shape source" while the name is unknown.
         generator: &'static str,
@@ -60,7 +60,7 @@ pub enum ShapeError {
     },
     /// Duplicate parameter or axis.
     #[error("{name} is given twice: keep one")]
-    GivenTwice {
+    DuplicateName {
         /// Parameter or axis.
         name: String,
     },
@@ -81,8 +81,8 @@ pub enum ShapeError {
         name: String,
     },
     /// Duplicate entry in a list whose entries become names.
-    #[error("{name} lists {} twice: keep one", shortened(.value))]
-    ListedTwice {
+    #[error("{name} lists {} twice: keep one", shorten(.value))]
+    DuplicateEntry {
         /// Parameter.
         name: &'static str,
         /// Duplicate entry.
@@ -95,7 +95,7 @@ pub enum ShapeError {
         found: usize,
     },
     /// Number that is fractional or out of bounds.
-    #[error("{name} is {found}: it must be a whole number from {from} to {to}{}", why(.found, *.to))]
+    #[error("{name} is {found}: it must be a whole number from {from} to {to}{}", bound_reason(.found, *.to))]
     Number {
         /// Axis or parameter.
         name: String,
@@ -155,7 +155,7 @@ pub enum ShapeError {
     },
     /// Range whose step does not increase the value.
     #[error("a range from {start} with {step} never grows: {wayout}")]
-    RangeStuck {
+    ConstantRange {
         /// First value.
         start: u64,
         /// Step as written.
@@ -168,7 +168,7 @@ pub enum ShapeError {
     NoAxes,
     /// Zipped axes of different lengths.
     #[error("zipped axes must have equal lengths: {first} has {first_len} values, {other} has {other_len}")]
-    Ragged {
+    UnequalLengths {
         /// First axis.
         first: String,
         /// Length of the first axis.
@@ -210,14 +210,14 @@ pub enum ShapeError {
 }
 
 /// Explains the upper bound, for values that exceed it.
-fn why(found: &str, to: u64) -> &'static str {
+fn bound_reason(found: &str, to: u64) -> &'static str {
     match found.parse::<u128>() {
         Ok(found) if found > u128::from(to) => ", so that the operations of a shape can be counted in 64 bits",
         _ => "",
     }
 }
 
-fn listed(parameters: &[&str]) -> String {
+fn parameter_list(parameters: &[&str]) -> String {
     if parameters.is_empty() {
         "it takes no parameters".to_owned()
     } else {
@@ -226,7 +226,7 @@ fn listed(parameters: &[&str]) -> String {
 }
 
 /// Abbreviates user input for messages.
-fn shortened(found: &str) -> String {
+fn shorten(found: &str) -> String {
     excerpt(found, 60)
 }
 

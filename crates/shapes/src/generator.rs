@@ -1,6 +1,6 @@
 //! Shape generators.
 
-use crate::parameter::{Parameter, Settings};
+use crate::parameter::{GeneratorSettings, Parameter};
 use crate::{NamedShape, ShapeError};
 use std::path::Path;
 
@@ -15,9 +15,9 @@ pub struct Generator {
     pub parameters: &'static [Parameter],
     /// Checks parameters against each other and returns the number of shapes without generating them; `None` if it
     /// depends on a file.
-    pub count: fn(&Settings) -> Result<Option<u64>, ShapeError>,
+    pub count: fn(&GeneratorSettings) -> Result<Option<u64>, ShapeError>,
     /// Generates the shapes; relative paths start at the given folder.
-    pub shapes: fn(&Settings, &Path) -> Result<Vec<NamedShape>, ShapeError>,
+    pub shapes: fn(&GeneratorSettings, &Path) -> Result<Vec<NamedShape>, ShapeError>,
 }
 
 impl Generator {

@@ -57,28 +57,28 @@ pub struct Grid {
 impl Grid {
     /// Cartesian product of the axes, the last axis fastest.
     pub fn product(axes: impl IntoIterator<Item = Axis>) -> Result<Self, ShapeError> {
-        let axes = checked(axes)?;
+        let axes = check_axes(axes)?;
         // A saturated count exceeds the limit and is rejected below.
         let count = axes.iter().fold(1u128, |count, axis| count.saturating_mul(axis.values.len() as u128));
-        Self::bounded(axes, Pairing::Product, count)
+        Self::build(axes, Pairing::Product, count)
     }
 
     /// Combines the axes element-wise; they must have equal lengths.
     pub fn zipped(axes: impl IntoIterator<Item = Axis>) -> Result<Self, ShapeError> {
-        let axes = checked(axes)?;
+        let axes = check_axes(axes)?;
         let count = axes[0].values.len();
         if let Some(other) = axes.iter().find(|axis| axis.values.len() != count) {
-            return Err(ShapeError::Ragged {
+            return Err(ShapeError::UnequalLengths {
                 first: axes[0].name.to_string(),
                 first_len: count,
                 other: other.name.to_string(),
                 other_len: other.values.len(),
             });
         }
-        Self::bounded(axes, Pairing::Zipped, count as u128)
+        Self::build(axes, Pairing::Zipped, count as u128)
     }
 
-    fn bounded(axes: Vec<Axis>, pairing: Pairing, count: u128) -> Result<Self, ShapeError> {
+    fn build(axes: Vec<Axis>, pairing: Pairing, count: u128) -> Result<Self, ShapeError> {
         match u64::try_from(count) {
             Ok(count) if count <= MAX_SHAPES => Ok(Self { axes, pairing, count }),
             _ => {
@@ -129,13 +129,13 @@ impl Grid {
 }
 
 /// Maximum number of axes.
-const MOST_AXES: usize = 16;
+const MAX_AXES: usize = 16;
 
 /// Checks that there is at least one axis, no axis is empty and no name is repeated.
-fn checked(axes: impl IntoIterator<Item = Axis>) -> Result<Vec<Axis>, ShapeError> {
+fn check_axes(axes: impl IntoIterator<Item = Axis>) -> Result<Vec<Axis>, ShapeError> {
     let axes: Vec<Axis> = axes.into_iter().collect();
-    if axes.len() > MOST_AXES {
-        let message = format!("a grid has {} axes, more than {MOST_AXES}: leave some out", axes.len());
+    if axes.len() > MAX_AXES {
+        let message = format!("a grid has {} axes, more than {MAX_AXES}: leave some out", axes.len());
         return Err(ShapeError::Fields(message));
     }
     if axes.is_empty() {
@@ -146,7 +146,7 @@ fn checked(axes: impl IntoIterator<Item = Axis>) -> Result<Vec<Axis>, ShapeError
             return Err(ShapeError::EmptyList { name: axis.name.to_string() });
         }
         if axes[..index].iter().any(|earlier| earlier.name == axis.name) {
-            return Err(ShapeError::GivenTwice { name: axis.name.to_string() });
+            return Err(ShapeError::DuplicateName { name: axis.name.to_string() });
         }
     }
     Ok(axes)
@@ -162,26 +162,26 @@ mod tests {
     }
 
     #[test]
-    fn the_last_axis_of_a_product_is_fastest() {
+    fn product_varies_the_last_axis_fastest() {
         let grid = Grid::product([Axis::new("b", [1, 2]), Axis::new("s", [8, 16, 32])]).unwrap();
         assert_eq!(points(&grid), ["b1-s8", "b1-s16", "b1-s32", "b2-s8", "b2-s16", "b2-s32"]);
     }
 
     #[test]
-    fn a_grid_of_many_axes_is_refused() {
+    fn too_many_axes_are_rejected() {
         let axes = (0..17).map(|axis| Axis::new(format!("a{axis}"), [1]));
         let error = Grid::product(axes).unwrap_err().to_string();
         assert_eq!(error, "a grid has 17 axes, more than 16: leave some out");
     }
 
     #[test]
-    fn zipped_axes_go_side_by_side() {
+    fn zipped_axes_advance_together() {
         let grid = Grid::zipped([Axis::new("b", [1, 2]), Axis::new("s", [8, 16])]).unwrap();
         assert_eq!(points(&grid), ["b1-s8", "b2-s16"]);
     }
 
     #[test]
-    fn a_grid_that_makes_no_sense_says_why() {
+    fn invalid_grids_are_explained() {
         let long: Vec<u64> = (0..2000).collect();
         for (result, expected) in [
             (Grid::product([]), "a grid needs at least one axis"),

@@ -2,7 +2,7 @@
 
 use crate::ShapeError;
 use crate::number::WholeNumber;
-use crate::shape::{Shape, size_of};
+use crate::shape::{Shape, size_bounds};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -18,13 +18,13 @@ pub struct Parameter {
     /// Description in one line.
     pub about: &'static str,
     /// Kind of value.
-    pub kind: Kind,
+    pub kind: ParameterKind,
 }
 
 /// Kind of value of a parameter, with its default.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum ParameterKind {
     /// Exponent of two, up to [`MAX_POWER`].
     Power {
         /// Default.
@@ -51,7 +51,7 @@ pub enum Kind {
 /// Value of a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Value {
+pub enum SettingValue {
     /// Exponent of two.
     Power(u64),
     /// Sizes.
@@ -66,11 +66,11 @@ pub enum Value {
 
 /// Explicit parameter values; other parameters have their defaults.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Settings {
-    given: Vec<(&'static str, Value)>,
+pub struct GeneratorSettings {
+    explicit_values: Vec<(&'static str, SettingValue)>,
 }
 
-impl Kind {
+impl ParameterKind {
     /// Describes the expected value.
     pub fn expects(self) -> &'static str {
         match self {
@@ -83,7 +83,7 @@ impl Kind {
     }
 
     /// True if the parameter has no default.
-    pub fn required(self) -> bool {
+    pub fn is_required(self) -> bool {
         matches!(self, Self::Shapes | Self::Path)
     }
 
@@ -98,7 +98,7 @@ impl Kind {
     }
 }
 
-impl Value {
+impl SettingValue {
     /// Describes the kind of the value.
     fn describe(&self) -> &'static str {
         match self {
@@ -112,26 +112,26 @@ impl Value {
 }
 
 impl Parameter {
-    /// Bounds of a [`Kind::Power`].
+    /// Bounds of a [`ParameterKind::Power`].
     pub(crate) fn power(&self) -> WholeNumber<'_> {
         WholeNumber { name: self.name, from: 0, to: MAX_POWER }
     }
 
     /// Checks the kind and bounds of a value, and that lists have no duplicates.
-    pub(crate) fn check(&self, value: &Value) -> Result<(), ShapeError> {
+    pub(crate) fn check(&self, value: &SettingValue) -> Result<(), ShapeError> {
         match (self.kind, value) {
-            (Kind::Power { .. }, Value::Power(power)) => self.power().check(*power).map(drop),
-            (Kind::Sizes { .. }, Value::Sizes(sizes)) => {
-                sizes.iter().try_for_each(|size| size_of(self.name).check(*size).map(drop))?;
+            (ParameterKind::Power { .. }, SettingValue::Power(power)) => self.power().check(*power).map(drop),
+            (ParameterKind::Sizes { .. }, SettingValue::Sizes(sizes)) => {
+                sizes.iter().try_for_each(|size| size_bounds(self.name).check(*size).map(drop))?;
                 self.check_list(sizes)
             }
-            (Kind::Names { what, known }, Value::Names(names)) => {
+            (ParameterKind::Names { what, known }, SettingValue::Names(names)) => {
                 names.iter().try_for_each(|name| check_known(what, known, name))?;
                 self.check_list(names)
             }
             // `custom` has always accepted duplicate shapes.
-            (Kind::Shapes, Value::Shapes(shapes)) => self.check_filled(shapes),
-            (Kind::Path, Value::Path(_)) => Ok(()),
+            (ParameterKind::Shapes, SettingValue::Shapes(shapes)) => self.check_nonempty(shapes),
+            (ParameterKind::Path, SettingValue::Path(_)) => Ok(()),
             (kind, value) => {
                 Err(ShapeError::WrongValue { parameter: self.name, expects: kind.expects(), found: value.describe() })
             }
@@ -139,15 +139,15 @@ impl Parameter {
     }
 
     fn check_list<T: Ord + Display>(&self, entries: &[T]) -> Result<(), ShapeError> {
-        self.check_filled(entries)?;
+        self.check_nonempty(entries)?;
         let mut seen = BTreeSet::new();
         match entries.iter().find(|entry| !seen.insert(*entry)) {
-            Some(entry) => Err(ShapeError::ListedTwice { name: self.name, value: entry.to_string() }),
+            Some(entry) => Err(ShapeError::DuplicateEntry { name: self.name, value: entry.to_string() }),
             None => Ok(()),
         }
     }
 
-    fn check_filled<T>(&self, entries: &[T]) -> Result<(), ShapeError> {
+    fn check_nonempty<T>(&self, entries: &[T]) -> Result<(), ShapeError> {
         if entries.is_empty() { Err(ShapeError::EmptyList { name: self.name.to_owned() }) } else { Ok(()) }
     }
 }
@@ -160,75 +160,75 @@ pub(crate) fn check_known(what: &'static str, known: &[&'static str], found: &st
     Err(ShapeError::Unknown { what, found: found.to_owned(), known: known.to_vec() })
 }
 
-impl Settings {
+impl GeneratorSettings {
     /// Creates settings from values that have passed their parameters' checks.
-    pub(crate) fn new(given: Vec<(&'static str, Value)>) -> Self {
-        Self { given }
+    pub(crate) fn new(explicit_values: Vec<(&'static str, SettingValue)>) -> Self {
+        Self { explicit_values }
     }
 
     /// Explicit values, in the order of the generator's parameters.
-    pub fn given(&self) -> impl Iterator<Item = (&'static str, &Value)> {
-        self.given.iter().map(|(name, value)| (*name, value))
+    pub fn explicit(&self) -> impl Iterator<Item = (&'static str, &SettingValue)> {
+        self.explicit_values.iter().map(|(name, value)| (*name, value))
     }
 
-    fn get(&self, parameter: &Parameter) -> Option<&Value> {
-        self.given().find(|(name, _)| *name == parameter.name).map(|(_, value)| value)
+    fn get(&self, parameter: &Parameter) -> Option<&SettingValue> {
+        self.explicit().find(|(name, _)| *name == parameter.name).map(|(_, value)| value)
     }
 
-    /// Exponent of a [`Kind::Power`], or its default.
+    /// Exponent of a [`ParameterKind::Power`], or its default.
     ///
     /// # Panics
     /// If the parameter belongs to another generator or has another kind.
     pub fn power(&self, parameter: &Parameter) -> u64 {
         match (self.get(parameter), parameter.kind) {
-            (Some(Value::Power(power)), _) => *power,
-            (None, Kind::Power { default }) => default,
+            (Some(SettingValue::Power(power)), _) => *power,
+            (None, ParameterKind::Power { default }) => default,
             _ => mismatch(parameter),
         }
     }
 
-    /// Sizes of a [`Kind::Sizes`], or its default.
+    /// Sizes of a [`ParameterKind::Sizes`], or its default.
     ///
     /// # Panics
     /// If the parameter belongs to another generator or has another kind.
     pub fn sizes(&self, parameter: &Parameter) -> &[u64] {
         match (self.get(parameter), parameter.kind) {
-            (Some(Value::Sizes(sizes)), _) => sizes,
-            (None, Kind::Sizes { default }) => default,
+            (Some(SettingValue::Sizes(sizes)), _) => sizes,
+            (None, ParameterKind::Sizes { default }) => default,
             _ => mismatch(parameter),
         }
     }
 
-    /// Names of a [`Kind::Names`], or all known names.
+    /// Names of a [`ParameterKind::Names`], or all known names.
     ///
     /// # Panics
     /// If the parameter belongs to another generator or has another kind.
     pub fn names(&self, parameter: &Parameter) -> Vec<&str> {
         match (self.get(parameter), parameter.kind) {
-            (Some(Value::Names(names)), _) => names.iter().map(String::as_str).collect(),
-            (None, Kind::Names { known, .. }) => known.to_vec(),
+            (Some(SettingValue::Names(names)), _) => names.iter().map(String::as_str).collect(),
+            (None, ParameterKind::Names { known, .. }) => known.to_vec(),
             _ => mismatch(parameter),
         }
     }
 
-    /// Shapes of a [`Kind::Shapes`].
+    /// Shapes of a [`ParameterKind::Shapes`].
     ///
     /// # Panics
     /// If the parameter belongs to another generator or has another kind.
     pub fn shapes(&self, parameter: &Parameter) -> &[Shape] {
         match self.get(parameter) {
-            Some(Value::Shapes(shapes)) => shapes,
+            Some(SettingValue::Shapes(shapes)) => shapes,
             _ => mismatch(parameter),
         }
     }
 
-    /// Path of a [`Kind::Path`].
+    /// Path of a [`ParameterKind::Path`].
     ///
     /// # Panics
     /// If the parameter belongs to another generator or has another kind.
     pub fn path(&self, parameter: &Parameter) -> &Path {
         match self.get(parameter) {
-            Some(Value::Path(path)) => path,
+            Some(SettingValue::Path(path)) => path,
             _ => mismatch(parameter),
         }
     }

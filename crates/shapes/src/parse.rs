@@ -1,8 +1,8 @@
 //! Serde implementations of shapes and sources. Errors are raised inside visitors, where the format knows line and
 //! column. The accepted parameters are defined by the generators.
 
-use crate::parameter::{Kind, Parameter, Value, check_known};
-use crate::shape::size_of;
+use crate::parameter::{Parameter, ParameterKind, SettingValue, check_known};
+use crate::shape::size_bounds;
 use crate::{Generator, Shape, ShapeError, ShapeSource, registry};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
@@ -35,7 +35,7 @@ impl<'de> Visitor<'de> for ShapeVisitor {
         let mut sizes = [0; 3];
         for (index, axis) in ["m", "k", "n"].into_iter().enumerate() {
             sizes[index] = seq
-                .next_element_seed(size_of(axis))?
+                .next_element_seed(size_bounds(axis))?
                 .ok_or(ShapeError::Arity { found: index })
                 .map_err(Error::custom)?;
         }
@@ -55,13 +55,13 @@ impl Serialize for ShapeSource {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("name", self.generator().name)?;
-        for (name, value) in self.settings().given() {
+        for (name, value) in self.settings().explicit() {
             match value {
-                Value::Power(power) => map.serialize_entry(name, power)?,
-                Value::Sizes(sizes) => map.serialize_entry(name, sizes)?,
-                Value::Names(names) => map.serialize_entry(name, names)?,
-                Value::Shapes(shapes) => map.serialize_entry(name, shapes)?,
-                Value::Path(path) => map.serialize_entry(name, path)?,
+                SettingValue::Power(power) => map.serialize_entry(name, power)?,
+                SettingValue::Sizes(sizes) => map.serialize_entry(name, sizes)?,
+                SettingValue::Names(names) => map.serialize_entry(name, names)?,
+                SettingValue::Shapes(shapes) => map.serialize_entry(name, shapes)?,
+                SettingValue::Path(path) => map.serialize_entry(name, path)?,
             }
         }
         map.end()
@@ -85,11 +85,11 @@ impl<'de> Visitor<'de> for SourceVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ShapeSource, A::Error> {
         let mut generator = None;
-        let mut given: Vec<(&'static str, Value)> = Vec::new();
-        while let Some(key) = map.next_key_seed(KeySeed { generator, given: &given })? {
+        let mut given: Vec<(&'static str, SettingValue)> = Vec::new();
+        while let Some(key) = map.next_key_seed(KeySeed { generator, previous: &given })? {
             match key {
-                Key::Name => generator = Some(map.next_value_seed(GeneratorSeed)?),
-                Key::Parameter(parameter) => given.push((parameter.name, map.next_value_seed(parameter)?)),
+                SourceKey::Name => generator = Some(map.next_value_seed(GeneratorSeed)?),
+                SourceKey::Parameter(parameter) => given.push((parameter.name, map.next_value_seed(parameter)?)),
             }
         }
         let generator = generator.ok_or_else(|| ShapeError::NoGenerator { known: registry::names() });
@@ -98,7 +98,7 @@ impl<'de> Visitor<'de> for SourceVisitor {
 }
 
 /// Key of a source: the generator's name or one of its parameters.
-enum Key {
+enum SourceKey {
     Name,
     Parameter(&'static Parameter),
 }
@@ -106,37 +106,37 @@ enum Key {
 struct KeySeed<'a> {
     /// `None` until `name` has been read; keys may come in any order.
     generator: Option<&'static Generator>,
-    given: &'a [(&'static str, Value)],
+    previous: &'a [(&'static str, SettingValue)],
 }
 
 impl KeySeed<'_> {
-    fn find(&self, key: &str) -> Result<Key, ShapeError> {
-        let twice = self.given.iter().any(|(name, _)| *name == key) || key == "name" && self.generator.is_some();
+    fn find(&self, key: &str) -> Result<SourceKey, ShapeError> {
+        let twice = self.previous.iter().any(|(name, _)| *name == key) || key == "name" && self.generator.is_some();
         match (key, self.generator) {
-            _ if twice => Err(ShapeError::GivenTwice { name: key.to_owned() }),
-            ("name", _) => Ok(Key::Name),
-            (_, Some(generator)) => generator.parameter(key).map(Key::Parameter),
-            (_, None) => registry::parameter_anywhere(key).map(Key::Parameter),
+            _ if twice => Err(ShapeError::DuplicateName { name: key.to_owned() }),
+            ("name", _) => Ok(SourceKey::Name),
+            (_, Some(generator)) => generator.parameter(key).map(SourceKey::Parameter),
+            (_, None) => registry::find_parameter(key).map(SourceKey::Parameter),
         }
     }
 }
 
 impl<'de> DeserializeSeed<'de> for KeySeed<'_> {
-    type Value = Key;
+    type Value = SourceKey;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Key, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<SourceKey, D::Error> {
         deserializer.deserialize_str(self)
     }
 }
 
 impl<'de> Visitor<'de> for KeySeed<'_> {
-    type Value = Key;
+    type Value = SourceKey;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("name or a parameter of the generator")
     }
 
-    fn visit_str<E: Error>(self, key: &str) -> Result<Key, E> {
+    fn visit_str<E: Error>(self, key: &str) -> Result<SourceKey, E> {
         self.find(key).map_err(E::custom)
     }
 }
@@ -164,54 +164,54 @@ impl<'de> Visitor<'de> for GeneratorSeed {
 }
 
 impl<'de> DeserializeSeed<'de> for &'static Parameter {
-    type Value = Value;
+    type Value = SettingValue;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<SettingValue, D::Error> {
         match self.kind {
-            Kind::Power { .. } => self.power().deserialize(deserializer).map(Value::Power),
+            ParameterKind::Power { .. } => self.power().deserialize(deserializer).map(SettingValue::Power),
             _ => deserializer.deserialize_any(self),
         }
     }
 }
 
 impl<'de> Visitor<'de> for &'static Parameter {
-    type Value = Value;
+    type Value = SettingValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} as {}", self.name, self.kind.expects())
     }
 
-    fn visit_str<E: Error>(self, found: &str) -> Result<Value, E> {
+    fn visit_str<E: Error>(self, found: &str) -> Result<SettingValue, E> {
         match self.kind {
-            Kind::Path => Ok(Value::Path(PathBuf::from(found))),
+            ParameterKind::Path => Ok(SettingValue::Path(PathBuf::from(found))),
             _ => Err(E::invalid_type(serde::de::Unexpected::Str(found), &self)),
         }
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<SettingValue, A::Error> {
         let value = match self.kind {
-            Kind::Sizes { .. } => {
+            ParameterKind::Sizes { .. } => {
                 let mut sizes = Vec::new();
-                while let Some(size) = seq.next_element_seed(size_of(self.name))? {
+                while let Some(size) = seq.next_element_seed(size_bounds(self.name))? {
                     sizes.push(size);
                 }
-                Value::Sizes(sizes)
+                SettingValue::Sizes(sizes)
             }
-            Kind::Names { what, known } => {
+            ParameterKind::Names { what, known } => {
                 let mut names = Vec::new();
-                while let Some(name) = seq.next_element_seed(KnownName { what, known })? {
+                while let Some(name) = seq.next_element_seed(KnownNameSeed { what, known })? {
                     names.push(name);
                 }
-                Value::Names(names)
+                SettingValue::Names(names)
             }
-            Kind::Shapes => {
+            ParameterKind::Shapes => {
                 let mut shapes = Vec::new();
                 while let Some(shape) = seq.next_element()? {
                     shapes.push(shape);
                 }
-                Value::Shapes(shapes)
+                SettingValue::Shapes(shapes)
             }
-            Kind::Power { .. } | Kind::Path => {
+            ParameterKind::Power { .. } | ParameterKind::Path => {
                 return Err(Error::invalid_type(serde::de::Unexpected::Seq, &self));
             }
         };
@@ -220,12 +220,12 @@ impl<'de> Visitor<'de> for &'static Parameter {
     }
 }
 
-struct KnownName {
+struct KnownNameSeed {
     what: &'static str,
     known: &'static [&'static str],
 }
 
-impl<'de> DeserializeSeed<'de> for KnownName {
+impl<'de> DeserializeSeed<'de> for KnownNameSeed {
     type Value = String;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
@@ -233,7 +233,7 @@ impl<'de> DeserializeSeed<'de> for KnownName {
     }
 }
 
-impl<'de> Visitor<'de> for KnownName {
+impl<'de> Visitor<'de> for KnownNameSeed {
     type Value = String;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_names_its_line_and_column() {
+    fn errors_report_line_and_column() {
         for (yaml, expected) in [
             (
                 "- name: llama\n- name: pow3\n",
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_come_in_any_order() {
+    fn key_order_is_free() {
         let sorted: ShapeSource = serde_yaml::from_str("{max_power: 12, min_power: 11, name: pow2}").unwrap();
         let usual: ShapeSource = serde_yaml::from_str("{name: pow2, min_power: 11, max_power: 12}").unwrap();
         assert_eq!(sorted, usual);
@@ -382,23 +382,23 @@ mod tests {
                 .prop_map(|(name, a, b)| {
                     ShapeSource::new(
                         name,
-                        [("max_power", Value::Power(a.max(b))), ("min_power", Value::Power(a.min(b)))],
+                        [("max_power", SettingValue::Power(a.max(b))), ("min_power", SettingValue::Power(a.min(b)))],
                     )
                 });
         let models = subsequence(vec!["llama3_8b", "qwen3_32b", "deepseek_v3"], 1..=3);
         let rows = prop::collection::btree_set(1..=MAX_SIZE, 1..8);
         prop_oneof![
             prop::collection::vec(shape, 1..8)
-                .prop_map(|shapes| ShapeSource::new("custom", [("shapes", Value::Shapes(shapes))])),
+                .prop_map(|shapes| ShapeSource::new("custom", [("shapes", SettingValue::Shapes(shapes))])),
             powers,
             (models, rows).prop_map(|(models, rows)| {
                 let models = models.into_iter().map(String::from).collect();
                 ShapeSource::new(
                     "decode",
-                    [("models", Value::Names(models)), ("m", Value::Sizes(rows.into_iter().collect()))],
+                    [("models", SettingValue::Names(models)), ("m", SettingValue::Sizes(rows.into_iter().collect()))],
                 )
             }),
-            "[a-z]{1,8}\\.csv".prop_map(|path| ShapeSource::new("csv", [("path", Value::Path(path.into()))])),
+            "[a-z]{1,8}\\.csv".prop_map(|path| ShapeSource::new("csv", [("path", SettingValue::Path(path.into()))])),
             Just(ShapeSource::new("llama", [])),
         ]
         .prop_map(Result::unwrap)

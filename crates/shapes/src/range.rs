@@ -11,7 +11,7 @@ use std::iter::successors;
 /// Step of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Step {
+pub enum RangeStep {
     /// Factor between successive values, at least 2.
     Multiply(u64),
     /// Difference between successive values, at least 1.
@@ -20,25 +20,25 @@ pub enum Step {
 
 /// Values from `start` to `end`; `end` is included if it is reached: `{start: 1, end: 64, multiplier: 2}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Range {
+pub struct ValueRange {
     start: u64,
     end: u64,
-    step: Step,
+    step: RangeStep,
 }
 
-impl Range {
+impl ValueRange {
     /// Checks that the range is finite and has at most [`MAX_SHAPES`] values.
-    pub fn new(start: u64, end: u64, step: Step) -> Result<Self, ShapeError> {
+    pub fn new(start: u64, end: u64, step: RangeStep) -> Result<Self, ShapeError> {
         if start > end {
             return Err(ShapeError::RangeReversed { start, end });
         }
-        let stuck = |step, wayout| Err(ShapeError::RangeStuck { start, step, wayout });
+        let stuck = |step, wayout| Err(ShapeError::ConstantRange { start, step, wayout });
         match step {
-            Step::Multiply(by @ (0 | 1)) => return stuck(format!("multiplier {by}"), "multiply by 2 or more"),
-            Step::Multiply(by) if start == 0 => {
+            RangeStep::Multiply(by @ (0 | 1)) => return stuck(format!("multiplier {by}"), "multiply by 2 or more"),
+            RangeStep::Multiply(by) if start == 0 => {
                 return stuck(format!("multiplier {by}"), "start at 1 or more, or use increment");
             }
-            Step::Add(0) => return stuck("increment 0".to_owned(), "add 1 or more"),
+            RangeStep::Add(0) => return stuck("increment 0".to_owned(), "add 1 or more"),
             _ => {}
         }
         let range = Self { start, end, step };
@@ -60,16 +60,16 @@ impl Range {
     /// Number of values as `u128`: 0 to `u64::MAX` in steps of one has 2^64 values.
     fn wide_count(self) -> u128 {
         match self.step {
-            Step::Multiply(_) => self.iter().count() as u128,
-            Step::Add(by) => u128::from((self.end - self.start) / by) + 1,
+            RangeStep::Multiply(_) => self.iter().count() as u128,
+            RangeStep::Add(by) => u128::from((self.end - self.start) / by) + 1,
         }
     }
 
     /// Iterates over the values in ascending order.
     pub fn iter(self) -> impl Iterator<Item = u64> {
         successors(Some(self.start), move |value| match self.step {
-            Step::Multiply(by) => value.checked_mul(by),
-            Step::Add(by) => value.checked_add(by),
+            RangeStep::Multiply(by) => value.checked_mul(by),
+            RangeStep::Add(by) => value.checked_add(by),
         })
         .take_while(move |value| *value <= self.end)
     }
@@ -79,51 +79,51 @@ impl Range {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged)]
 #[non_exhaustive]
-pub enum Values {
+pub enum SizeValues {
     /// Single value.
     One(u64),
     /// List, in the given order.
     List(Vec<u64>),
     /// Range.
-    Range(Range),
+    Range(ValueRange),
 }
 
-impl From<Range> for Vec<u64> {
-    fn from(range: Range) -> Self {
+impl From<ValueRange> for Vec<u64> {
+    fn from(range: ValueRange) -> Self {
         range.iter().collect()
     }
 }
 
-impl From<Values> for Vec<u64> {
-    fn from(values: Values) -> Self {
+impl From<SizeValues> for Vec<u64> {
+    fn from(values: SizeValues) -> Self {
         match values {
-            Values::One(value) => vec![value],
-            Values::List(values) => values,
-            Values::Range(range) => range.into(),
+            SizeValues::One(value) => vec![value],
+            SizeValues::List(values) => values,
+            SizeValues::Range(range) => range.into(),
         }
     }
 }
 
-impl Serialize for Range {
+impl Serialize for ValueRange {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(3))?;
         map.serialize_entry("start", &self.start)?;
         map.serialize_entry("end", &self.end)?;
         match self.step {
-            Step::Multiply(by) => map.serialize_entry("multiplier", &by)?,
-            Step::Add(by) => map.serialize_entry("increment", &by)?,
+            RangeStep::Multiply(by) => map.serialize_entry("multiplier", &by)?,
+            RangeStep::Add(by) => map.serialize_entry("increment", &by)?,
         }
         map.end()
     }
 }
 
-impl<'de> Deserialize<'de> for Range {
+impl<'de> Deserialize<'de> for ValueRange {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(RangeVisitor)
     }
 }
 
-impl<'de> Deserialize<'de> for Values {
+impl<'de> Deserialize<'de> for SizeValues {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ValuesVisitor)
     }
@@ -132,7 +132,7 @@ impl<'de> Deserialize<'de> for Values {
 /// Fields of a range as written, before they are checked against each other.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Fields {
+struct RangeFields {
     start: u64,
     end: u64,
     multiplier: Option<u64>,
@@ -143,39 +143,39 @@ struct Fields {
 struct RangeVisitor;
 
 impl<'de> Visitor<'de> for RangeVisitor {
-    type Value = Range;
+    type Value = ValueRange;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a range such as {start: 1, end: 64, multiplier: 2}")
     }
 
     // Errors raised inside the visitor have a line and column.
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Range, A::Error> {
-        let fields = Fields::deserialize(MapAccessDeserializer::new(map))?;
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ValueRange, A::Error> {
+        let fields = RangeFields::deserialize(MapAccessDeserializer::new(map))?;
         let step = match (fields.multiplier, fields.increment) {
-            (Some(by), None) => Ok(Step::Multiply(by)),
-            (None, Some(by)) => Ok(Step::Add(by)),
+            (Some(by), None) => Ok(RangeStep::Multiply(by)),
+            (None, Some(by)) => Ok(RangeStep::Add(by)),
             (Some(_), Some(_)) => Err(ShapeError::RangeStep { found: "both" }),
             (None, None) => Err(ShapeError::RangeStep { found: "neither" }),
         };
-        step.and_then(|step| Range::new(fields.start, fields.end, step)).map_err(Error::custom)
+        step.and_then(|step| ValueRange::new(fields.start, fields.end, step)).map_err(Error::custom)
     }
 }
 
 struct ValuesVisitor;
 
 impl<'de> Visitor<'de> for ValuesVisitor {
-    type Value = Values;
+    type Value = SizeValues;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a whole number, a list of them, or a range such as {start: 1, end: 64, multiplier: 2}")
     }
 
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Values, E> {
-        Ok(Values::One(value))
+    fn visit_u64<E: Error>(self, value: u64) -> Result<SizeValues, E> {
+        Ok(SizeValues::One(value))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Values, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<SizeValues, A::Error> {
         let mut values = Vec::new();
         while let Some(value) = seq.next_element()? {
             values.push(value);
@@ -183,11 +183,11 @@ impl<'de> Visitor<'de> for ValuesVisitor {
         if values.is_empty() {
             return Err(Error::custom(ShapeError::EmptyList { name: "an axis".to_owned() }));
         }
-        Ok(Values::List(values))
+        Ok(SizeValues::List(values))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Values, A::Error> {
-        RangeVisitor.visit_map(map).map(Values::Range)
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<SizeValues, A::Error> {
+        RangeVisitor.visit_map(map).map(SizeValues::Range)
     }
 }
 
@@ -198,12 +198,12 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn read(yaml: &str) -> Result<Vec<u64>, String> {
-        let mut axes: BTreeMap<String, Values> = serde_yaml::from_str(yaml).map_err(|error| error.to_string())?;
+        let mut axes: BTreeMap<String, SizeValues> = serde_yaml::from_str(yaml).map_err(|error| error.to_string())?;
         Ok(axes.remove("m").unwrap().into())
     }
 
     #[test]
-    fn an_end_that_is_reached_is_included() {
+    fn ranges_include_a_reached_end() {
         for (yaml, expected) in [
             ("m: 128", &[128][..]),
             ("m: [4, 2, 4]", &[4, 2, 4]),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_that_makes_no_sense_says_so_and_where() {
+    fn invalid_ranges_are_explained_with_position() {
         for (yaml, expected) in [
             (
                 "m: {start: 8, end: 1, multiplier: 2}",
@@ -271,14 +271,14 @@ mod tests {
         }
     }
 
-    fn ranges() -> impl Strategy<Value = Range> {
+    fn ranges() -> impl Strategy<Value = ValueRange> {
         let step = prop_oneof![
-            (2..u64::MAX).prop_map(Step::Multiply),
-            (2..9u64).prop_map(Step::Multiply),
-            (1..u64::MAX).prop_map(Step::Add)
+            (2..u64::MAX).prop_map(RangeStep::Multiply),
+            (2..9u64).prop_map(RangeStep::Multiply),
+            (1..u64::MAX).prop_map(RangeStep::Add)
         ];
         (1..u64::MAX, 1..u64::MAX, step)
-            .prop_filter_map("too many values", |(a, b, step)| Range::new(a.min(b), a.max(b), step).ok())
+            .prop_filter_map("too many values", |(a, b, step)| ValueRange::new(a.min(b), a.max(b), step).ok())
     }
 
     proptest! {
@@ -290,17 +290,17 @@ mod tests {
             prop_assert!(values.is_sorted_by(|a, b| a < b));
             prop_assert!(values.iter().all(|value| *value <= range.end));
             let next = match range.step {
-                Step::Multiply(by) => values[values.len() - 1].checked_mul(by),
-                Step::Add(by) => values[values.len() - 1].checked_add(by),
+                RangeStep::Multiply(by) => values[values.len() - 1].checked_mul(by),
+                RangeStep::Add(by) => values[values.len() - 1].checked_add(by),
             };
             prop_assert!(next.is_none_or(|next| next > range.end));
         }
 
         #[test]
         fn values_are_written_as_they_are_read(range in ranges(), list in prop::collection::vec(any::<u64>(), 1..5)) {
-            for values in [Values::Range(range), Values::One(list[0]), Values::List(list)] {
+            for values in [SizeValues::Range(range), SizeValues::One(list[0]), SizeValues::List(list)] {
                 let yaml = serde_yaml::to_string(&values).unwrap();
-                prop_assert_eq!(serde_yaml::from_str::<Values>(&yaml).unwrap(), values);
+                prop_assert_eq!(serde_yaml::from_str::<SizeValues>(&yaml).unwrap(), values);
             }
         }
     }

@@ -8,7 +8,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 static GENERATORS: LazyLock<Registry<Generator>> = LazyLock::new(|| {
     let generators = Registry::new("shape generator");
-    for &generator in generators::OURS {
+    for &generator in generators::BUILT_IN {
         add(&generators, generator).expect("built-in generators have distinct names");
     }
     generators
@@ -58,18 +58,18 @@ fn add(generators: &Registry<Generator>, generator: &'static Generator) -> Resul
 }
 
 /// All generators, in order of registration.
-pub fn known() -> impl Iterator<Item = &'static Generator> {
+pub fn all_generators() -> impl Iterator<Item = &'static Generator> {
     GENERATORS.all().into_iter()
 }
 
 /// Names of all generators.
 pub(crate) fn names() -> Vec<&'static str> {
-    known().map(|generator| generator.name).collect()
+    all_generators().map(|generator| generator.name).collect()
 }
 
 /// Generator with this name, or an error that lists all generators.
 pub(crate) fn find(name: &str) -> Result<&'static Generator, ShapeError> {
-    known().find(|generator| generator.name == name).ok_or_else(|| ShapeError::Unknown {
+    all_generators().find(|generator| generator.name == name).ok_or_else(|| ShapeError::Unknown {
         what: "shape generator",
         found: name.to_owned(),
         known: names(),
@@ -78,8 +78,8 @@ pub(crate) fn find(name: &str) -> Result<&'static Generator, ShapeError> {
 
 /// Parameter of any generator, for keys that precede the generator's name. Parameters with equal names have equal
 /// kinds; only defaults differ.
-pub(crate) fn parameter_anywhere(name: &str) -> Result<&'static Parameter, ShapeError> {
-    let parameters = || known().flat_map(|generator| generator.parameters);
+pub(crate) fn find_parameter(name: &str) -> Result<&'static Parameter, ShapeError> {
+    let parameters = || all_generators().flat_map(|generator| generator.parameters);
     parameters().find(|parameter| parameter.name == name).ok_or_else(|| {
         let mut takes = vec!["name"];
         for parameter in parameters() {
@@ -94,18 +94,18 @@ pub(crate) fn parameter_anywhere(name: &str) -> Result<&'static Parameter, Shape
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Kind;
+    use crate::ParameterKind;
     use crate::generators::listing;
 
     #[test]
-    fn a_name_that_is_taken_and_a_parameter_that_means_something_else_are_refused() {
+    fn conflicting_registrations_are_rejected() {
         const fn generator(name: &'static str, parameters: &'static [Parameter]) -> Generator {
             Generator { name, about: "", parameters, count: |_| Ok(None), shapes: |_, _| Ok(vec![]) }
         }
         static LLAMA: Generator = generator("llama", &[]);
         static POWERS: Generator =
-            generator("mine", &[Parameter { name: "m", about: "", kind: Kind::Power { default: 1 } }]);
-        static NAME: Generator = generator("mine", &[Parameter { name: "name", about: "", kind: Kind::Path }]);
+            generator("mine", &[Parameter { name: "m", about: "", kind: ParameterKind::Power { default: 1 } }]);
+        static NAME: Generator = generator("mine", &[Parameter { name: "name", about: "", kind: ParameterKind::Path }]);
         for (generator, error) in [
             (&LLAMA, "the shape generator \"llama\" is registered already; choose another name"),
             (&POWERS, "the parameter name \"m\" of mine is reserved or has another type; choose another name"),
@@ -116,8 +116,8 @@ mod tests {
     }
 
     #[test]
-    fn whatever_needs_nothing_runs_on_its_defaults() {
-        for generator in known().filter(|g| !g.parameters.iter().any(|p| p.kind.required())) {
+    fn generators_run_with_default_parameters() {
+        for generator in all_generators().filter(|g| !g.parameters.iter().any(|p| p.kind.is_required())) {
             assert!(!listing(&format!("name: {}", generator.name)).is_empty());
         }
     }

@@ -1,7 +1,7 @@
 //! JSON Schemas for editor completion, derived from the generators' parameters.
 
-use crate::parameter::{Kind, MAX_POWER, Parameter};
-use crate::{Generator, MAX_SIZE, Range, Shape, ShapeSource, Values, known};
+use crate::parameter::{MAX_POWER, Parameter, ParameterKind};
+use crate::{Generator, MAX_SIZE, Shape, ShapeSource, SizeValues, ValueRange, all_generators};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -28,16 +28,16 @@ impl JsonSchema for ShapeSource {
     }
 
     fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
-        let generators: Vec<Schema> = known().map(|generator| of_generator(generator, schemas)).collect();
+        let generators: Vec<Schema> = all_generators().map(|generator| generator_schema(generator, schemas)).collect();
         json_schema!({"description": "Source of shapes.", "oneOf": generators})
     }
 }
 
-fn of_generator(generator: &Generator, schemas: &mut SchemaGenerator) -> Schema {
+fn generator_schema(generator: &Generator, schemas: &mut SchemaGenerator) -> Schema {
     let name = json_schema!({"const": generator.name, "description": generator.about});
-    let parameters = generator.parameters.iter().map(|p| (p.name, of_parameter(p, schemas)));
+    let parameters = generator.parameters.iter().map(|p| (p.name, parameter_schema(p, schemas)));
     let properties: BTreeMap<&str, Schema> = parameters.chain([("name", name)]).collect();
-    let without_default = generator.parameters.iter().filter(|p| p.kind.required()).map(|p| p.name);
+    let without_default = generator.parameters.iter().filter(|p| p.kind.is_required()).map(|p| p.name);
     let required: Vec<&str> = ["name"].into_iter().chain(without_default).collect();
     json_schema!({
         "title": generator.name,
@@ -49,13 +49,13 @@ fn of_generator(generator: &Generator, schemas: &mut SchemaGenerator) -> Schema 
     })
 }
 
-fn of_parameter(parameter: &Parameter, schemas: &mut SchemaGenerator) -> Schema {
+fn parameter_schema(parameter: &Parameter, schemas: &mut SchemaGenerator) -> Schema {
     let about = parameter.about;
     match parameter.kind {
-        Kind::Power { default } => json_schema!({
+        ParameterKind::Power { default } => json_schema!({
             "description": about, "type": "integer", "minimum": 0, "maximum": MAX_POWER, "default": default,
         }),
-        Kind::Sizes { default } => json_schema!({
+        ParameterKind::Sizes { default } => json_schema!({
             "description": about,
             "type": "array",
             "items": {"type": "integer", "minimum": 1, "maximum": MAX_SIZE},
@@ -63,7 +63,7 @@ fn of_parameter(parameter: &Parameter, schemas: &mut SchemaGenerator) -> Schema 
             "uniqueItems": true,
             "default": default,
         }),
-        Kind::Names { known, .. } => json_schema!({
+        ParameterKind::Names { known, .. } => json_schema!({
             "description": about,
             "type": "array",
             "items": {"enum": known},
@@ -71,15 +71,15 @@ fn of_parameter(parameter: &Parameter, schemas: &mut SchemaGenerator) -> Schema 
             "uniqueItems": true,
             "default": known,
         }),
-        Kind::Shapes => {
+        ParameterKind::Shapes => {
             let shape = schemas.subschema_for::<Shape>();
             json_schema!({"description": about, "type": "array", "items": shape, "minItems": 1})
         }
-        Kind::Path => json_schema!({"description": about, "type": "string"}),
+        ParameterKind::Path => json_schema!({"description": about, "type": "string"}),
     }
 }
 
-impl JsonSchema for Range {
+impl JsonSchema for ValueRange {
     fn schema_name() -> Cow<'static, str> {
         "Range".into()
     }
@@ -106,14 +106,14 @@ impl JsonSchema for Range {
     }
 }
 
-impl JsonSchema for Values {
+impl JsonSchema for SizeValues {
     fn schema_name() -> Cow<'static, str> {
         "Values".into()
     }
 
     fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
         let value = json_schema!({"type": "integer", "minimum": 0});
-        let range = schemas.subschema_for::<Range>();
+        let range = schemas.subschema_for::<ValueRange>();
         json_schema!({
             "description": "The values of an axis: one, a list, or a range.",
             "anyOf": [value, {"type": "array", "items": value, "minItems": 1}, range],
@@ -127,27 +127,27 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn the_schema_completes_every_generator_and_parameter() {
+    fn schema_covers_generators_and_parameters() {
         let schema = serde_json::to_value(schemars::schema_for!(ShapeSource)).unwrap();
         let branches = schema["oneOf"].as_array().unwrap();
-        assert_eq!(branches.len(), known().count());
-        for (branch, generator) in branches.iter().zip(known()) {
+        assert_eq!(branches.len(), all_generators().count());
+        for (branch, generator) in branches.iter().zip(all_generators()) {
             assert_eq!(branch["properties"]["name"]["const"], generator.name);
             assert_eq!(branch["additionalProperties"], false);
             for parameter in generator.parameters {
                 let property = &branch["properties"][parameter.name];
                 assert_eq!(property["description"], parameter.about);
-                assert_eq!(property.get("default").is_some(), !parameter.kind.required(), "{}", parameter.name);
+                assert_eq!(property.get("default").is_some(), !parameter.kind.is_required(), "{}", parameter.name);
                 let required = branch["required"].as_array().unwrap();
-                assert_eq!(required.contains(&Value::from(parameter.name)), parameter.kind.required());
+                assert_eq!(required.contains(&Value::from(parameter.name)), parameter.kind.is_required());
             }
         }
         assert_eq!(schema["$defs"]["Shape"]["minItems"], 3);
     }
 
     #[test]
-    fn a_range_takes_one_kind_of_step() {
-        let schema = serde_json::to_value(schemars::schema_for!(Values)).unwrap();
+    fn range_schema_requires_one_step() {
+        let schema = serde_json::to_value(schemars::schema_for!(SizeValues)).unwrap();
         let steps = schema["$defs"]["Range"]["oneOf"].as_array().unwrap();
         let required: Vec<&Value> = steps.iter().map(|step| &step["required"][2]).collect();
         assert_eq!(required, [&json!("multiplier"), &json!("increment"), &json!("increase_by")]);

@@ -21,7 +21,7 @@ pub struct Shape {
 impl Shape {
     /// Checks the sizes; an error contains the axis and its value.
     pub fn new(m: u64, k: u64, n: u64) -> Result<Self, ShapeError> {
-        let shape = Self { m: size("m", m)?, k: size("k", k)?, n: size("n", n)? };
+        let shape = Self { m: check_size("m", m)?, k: check_size("k", k)?, n: check_size("n", n)? };
         if shape.operations() > u128::from(u64::MAX) {
             return Err(ShapeError::TooLarge { m, k, n });
         }
@@ -60,12 +60,12 @@ impl Shape {
 }
 
 /// Bounds of an axis size.
-pub(crate) fn size_of(name: &str) -> WholeNumber<'_> {
+pub(crate) fn size_bounds(name: &str) -> WholeNumber<'_> {
     WholeNumber { name, from: 1, to: MAX_SIZE }
 }
 
-fn size(axis: &str, value: u64) -> Result<NonZeroU64, ShapeError> {
-    let value = size_of(axis).check(value)?;
+fn check_size(axis: &str, value: u64) -> Result<NonZeroU64, ShapeError> {
+    let value = size_bounds(axis).check(value)?;
     Ok(NonZeroU64::new(value).expect("checked sizes are at least 1"))
 }
 
@@ -114,7 +114,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_bad_size_names_its_axis_and_value() {
+    fn size_errors_report_axis_and_value() {
         for (sizes, expected) in [
             ([0, 1, 1], "m is 0: it must be a whole number from 1 to 2147483648"),
             ([1, 0, 1], "k is 0: it must be a whole number from 1 to 2147483648"),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_display_is_the_case_name() {
+    fn display_matches_case_names() {
         let shape = Shape::new(1024, 512, 1).unwrap();
         assert_eq!(format!("{shape}|{shape:16}|"), "m1024-k512-n1|m1024-k512-n1   |");
     }
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shape_is_three_axes_and_back() {
+    fn shape_converts_to_axes_and_back() {
         let shape = Shape::new(1, 2, 3).unwrap();
         let axes = Axes::from(shape);
         assert_eq!(axes.to_string(), shape.to_string());

@@ -1,6 +1,6 @@
 //! Shape sources: a generator with its parameter values.
 
-use crate::parameter::{Settings, Value};
+use crate::parameter::{GeneratorSettings, SettingValue};
 use crate::{Generator, MAX_SHAPES, NamedShape, ShapeError, registry};
 use std::path::Path;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use std::str::FromStr;
 #[derive(Debug, Clone)]
 pub struct ShapeSource {
     generator: &'static Generator,
-    settings: Settings,
+    settings: GeneratorSettings,
 }
 
 impl ShapeSource {
@@ -24,26 +24,29 @@ impl ShapeSource {
     /// assert_eq!(one.shapes()?[0].shape.to_string(), "m8-k4096-n4096");
     /// # Ok::<(), calorimeter_shapes::ShapeError>(())
     /// ```
-    pub fn new<'a>(name: &str, parameters: impl IntoIterator<Item = (&'a str, Value)>) -> Result<Self, ShapeError> {
+    pub fn new<'a>(
+        name: &str,
+        parameters: impl IntoIterator<Item = (&'a str, SettingValue)>,
+    ) -> Result<Self, ShapeError> {
         Self::build(registry::find(name)?, parameters)
     }
 
     /// Checks each value, then the combination of values, then the number of shapes.
     pub(crate) fn build<'a>(
         generator: &'static Generator,
-        parameters: impl IntoIterator<Item = (&'a str, Value)>,
+        parameters: impl IntoIterator<Item = (&'a str, SettingValue)>,
     ) -> Result<Self, ShapeError> {
-        let mut values: Vec<(&'static str, Value)> = Vec::new();
+        let mut values: Vec<(&'static str, SettingValue)> = Vec::new();
         for (name, value) in parameters {
             let parameter = generator.parameter(name)?;
             if values.iter().any(|(earlier, _)| *earlier == name) {
-                return Err(ShapeError::GivenTwice { name: name.to_owned() });
+                return Err(ShapeError::DuplicateName { name: name.to_owned() });
             }
             parameter.check(&value)?;
             values.push((parameter.name, value));
         }
         let is_explicit = |name| values.iter().any(|(earlier, _)| *earlier == name);
-        if let Some(absent) = generator.parameters.iter().find(|p| p.kind.required() && !is_explicit(p.name)) {
+        if let Some(absent) = generator.parameters.iter().find(|p| p.kind.is_required() && !is_explicit(p.name)) {
             return Err(ShapeError::MissingParameter {
                 generator: generator.name,
                 parameter: absent.name,
@@ -52,7 +55,7 @@ impl ShapeSource {
         }
         // Sorted, so that equality is independent of the order of keys.
         values.sort_by_key(|(name, _)| generator.parameters.iter().position(|p| p.name == *name));
-        let source = Self { generator, settings: Settings::new(values) };
+        let source = Self { generator, settings: GeneratorSettings::new(values) };
         match (generator.count)(&source.settings)? {
             Some(count) if count > MAX_SHAPES => Err(ShapeError::TooMany {
                 what: generator.name.to_owned(),
@@ -72,7 +75,7 @@ impl ShapeSource {
     }
 
     /// Parameter values of the source.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &GeneratorSettings {
         &self.settings
     }
 
@@ -116,34 +119,46 @@ mod tests {
     use crate::Shape;
 
     #[test]
-    fn a_source_built_in_code_is_checked_like_one_that_was_read() {
+    fn sources_built_in_code_are_checked() {
         let shape = Shape::new(1, 2, 3).unwrap();
         for (name, parameters, expected) in [
             ("lama", vec![], "unknown shape generator \"lama\"; did you mean \"llama\"? known: custom, llama, pow2, "),
-            ("llama", vec![("m", Value::Sizes(vec![1]))], "llama does not take \"m\"; it takes no parameters"),
+            ("llama", vec![("m", SettingValue::Sizes(vec![1]))], "llama does not take \"m\"; it takes no parameters"),
             ("custom", vec![], "custom needs shapes: the shapes as a list of [m, k, n]"),
-            ("custom", vec![("shapes", Value::Shapes(vec![]))], "shapes is an empty list: give it at least one entry"),
-            ("pow2", vec![("min_power", Value::Shapes(vec![shape]))], "min_power takes an exponent of two, not shapes"),
-            ("pow2", vec![("max_power", Value::Power(21))], "max_power is 21: it must be a whole number from 0 to 20"),
+            (
+                "custom",
+                vec![("shapes", SettingValue::Shapes(vec![]))],
+                "shapes is an empty list: give it at least one entry",
+            ),
+            (
+                "pow2",
+                vec![("min_power", SettingValue::Shapes(vec![shape]))],
+                "min_power takes an exponent of two, not shapes",
+            ),
+            (
+                "pow2",
+                vec![("max_power", SettingValue::Power(21))],
+                "max_power is 21: it must be a whole number from 0 to 20",
+            ),
             (
                 "sweep",
-                vec![("min_power", Value::Power(16))],
+                vec![("min_power", SettingValue::Power(16))],
                 "sweep: min_power 16 is above max_power 15, which leaves no shapes: raise max_power or lower min_power",
             ),
-            ("decode", vec![("m", Value::Sizes(vec![8, 1, 8]))], "m lists 8 twice: keep one"),
+            ("decode", vec![("m", SettingValue::Sizes(vec![8, 1, 8]))], "m lists 8 twice: keep one"),
             (
                 "decode",
-                vec![("models", Value::Names(vec!["llama_8b".into()]))],
+                vec![("models", SettingValue::Names(vec!["llama_8b".into()]))],
                 "unknown model of decode \"llama_8b\"; did you mean \"llama3_8b\"? known: llama3_8b, llama3_70b, ",
             ),
             (
                 "decode",
-                vec![("m", Value::Sizes((1..=100_000).collect()))],
+                vec![("m", SettingValue::Sizes((1..=100_000).collect()))],
                 "decode would make 2500000 entries, more than 1000000: narrow models or m",
             ),
             (
                 "pow2",
-                vec![("max_power", Value::Power(12)), ("max_power", Value::Power(13))],
+                vec![("max_power", SettingValue::Power(12)), ("max_power", SettingValue::Power(13))],
                 "max_power is given twice: keep one",
             ),
         ] {
@@ -153,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_alone_is_a_source_with_its_defaults() {
+    fn bare_name_uses_defaults() {
         assert_eq!("pow2".parse::<ShapeSource>().unwrap().count(), Some(5));
         assert!("csv".parse::<ShapeSource>().unwrap_err().to_string().starts_with("csv needs path: "));
     }

@@ -4,10 +4,10 @@
 //! `cargo run -p calorimeter-sinks --no-default-features --example store_results [-- FOLDER]`
 
 use calorimeter_case::{Case, Element, Implementation, Mode, Regime, Suite};
-use calorimeter_sinks::journal::{Header, Summary, count_by_status};
-use calorimeter_sinks::record::{Estimate, Window};
+use calorimeter_sinks::journal::{Header, RunSummary, count_by_status};
+use calorimeter_sinks::record::{Estimate, WindowRecord};
 use calorimeter_sinks::terminal::{Color, LiveTable};
-use calorimeter_sinks::{Journal, Record, Run, SinkError, Status, write_all};
+use calorimeter_sinks::{Journal, Record, SinkError, SinkInput, Status, write_all};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -34,14 +34,14 @@ fn main() -> Result<(), SinkError> {
         table.show(&record).iter().for_each(|lines| println!("{lines}"));
         records.push(record);
     }
-    let stored = journal.finish(&Summary {
+    let stored = journal.finish(&RunSummary {
         finished: now(),
         interrupted: false,
         counts: count_by_status(&records),
         notes: Vec::new(),
         suite: Vec::new(),
     })?;
-    let written = write_all(&Run { output_dir: dir.clone(), dir, header, records, stored });
+    let written = write_all(&SinkInput { output_dir: dir.clone(), dir, header, records, stored });
     written.paths.iter().for_each(|path| println!("wrote {}", path.display()));
     written.errors.into_iter().next().map_or(Ok(()), Err)
 }
@@ -57,7 +57,7 @@ fn sorted(size: u64) -> Record {
             start.elapsed().as_nanos() as u64
         })
         .collect();
-    let windows = nanos.iter().map(|&nanos| Window { launches: 1, nanos, ..Window::default() }).collect();
+    let windows = nanos.iter().map(|&nanos| WindowRecord { launches: 1, nanos, ..WindowRecord::default() }).collect();
     nanos.sort_unstable();
     let case = Case {
         id: format!("sort/{size}").into(),

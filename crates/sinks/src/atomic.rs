@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use crate::{SinkError, left_over};
+use crate::{SinkError, stale_files};
 
 /// Writes `bytes` to `path` atomically, creating its directory if necessary. A reader sees the old or the new file.
 ///
@@ -28,29 +28,29 @@ pub fn write_named(path: &Path, bytes: &[u8]) -> Result<(), SinkError> {
 /// Writes a file atomically from a function that streams its content.
 pub fn write_with(path: &Path, content: impl FnOnce(&mut File) -> Result<(), SinkError>) -> Result<(), SinkError> {
     let failed = |cause| SinkError::write(path, cause);
-    let dir = folder_of(path);
+    let dir = parent_dir(path);
     fs::create_dir_all(dir).map_err(failed)?;
     let mut temporary = temporary_in(dir).map_err(failed)?;
     content(temporary.as_file_mut())?;
     temporary.as_file().sync_all().map_err(failed)?;
     temporary.persist(path).map_err(|refused| failed(refused.error))?;
-    sync_folder(dir);
+    sync_dir(dir);
     Ok(())
 }
 
 /// Writes a file atomically unless the path exists; returns true if it was written.
 pub fn write_new(path: &Path, bytes: &[u8]) -> Result<bool, SinkError> {
-    put_new(path, bytes).map_err(|cause| SinkError::write(path, cause))
+    persist_new(path, bytes).map_err(|cause| SinkError::write(path, cause))
 }
 
-fn put_new(path: &Path, bytes: &[u8]) -> io::Result<bool> {
-    let dir = folder_of(path);
+fn persist_new(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    let dir = parent_dir(path);
     fs::create_dir_all(dir)?;
     let mut temporary = temporary_in(dir)?;
     temporary.write_all(bytes)?;
     temporary.as_file().sync_all()?;
     match temporary.persist_noclobber(path) {
-        Ok(_) => sync_folder(dir),
+        Ok(_) => sync_dir(dir),
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
         Err(error) => return Err(error.error),
     }
@@ -62,12 +62,12 @@ fn put_new(path: &Path, bytes: &[u8]) -> io::Result<bool> {
 /// It has the permissions of an ordinary new file; the private ones of temporary files would remain after renaming.
 pub(crate) fn temporary_in(dir: &Path) -> io::Result<tempfile::NamedTempFile> {
     // Until it is locked, a file of this process looks like one left by an earlier process with the same id.
-    static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    left_over::clear(dir);
+    static CLEANUP_LOCK: Mutex<()> = Mutex::new(());
+    let _turn = CLEANUP_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    stale_files::remove_stale(dir);
     let file = tempfile::Builder::new()
-        .prefix(&left_over::prefix())
-        .suffix(left_over::SUFFIX)
+        .prefix(&stale_files::prefix())
+        .suffix(stale_files::SUFFIX)
         .append(true)
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(dir)?;
@@ -77,11 +77,11 @@ pub(crate) fn temporary_in(dir: &Path) -> io::Result<tempfile::NamedTempFile> {
 }
 
 /// Makes a rename durable. Errors are ignored: not every file system supports it, and the file is complete anyway.
-pub(crate) fn sync_folder(dir: &Path) {
+pub(crate) fn sync_dir(dir: &Path) {
     let _ = File::open(dir).and_then(|dir| dir.sync_all());
 }
 
-fn folder_of(path: &Path) -> &Path {
+fn parent_dir(path: &Path) -> &Path {
     match path.parent() {
         Some(dir) if !dir.as_os_str().is_empty() => dir,
         _ => Path::new("."),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_new_content_replaces_the_old_and_nothing_is_left_beside_it() {
+    fn writing_replaces_and_leaves_no_temporary_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("deep/er/results.csv");
         write(&path, b"old, and longer").unwrap();
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_stays_where_only_a_new_file_may_be_written() {
+    fn write_new_keeps_existing_files() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("deep/profile.json");
         assert!(write_new(&path, b"first").unwrap());
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_as_readable_as_one_made_by_hand() {
+    fn files_have_ordinary_permissions() {
         let dir = tempfile::tempdir().unwrap();
         let (ours, plain) = (dir.path().join("ours"), dir.path().join("plain"));
         write(&ours, b"x").unwrap();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_names_the_path_and_leaves_no_temporary_file() {
+    fn failed_writes_leave_no_temporary_file() {
         let dir = tempfile::tempdir().unwrap();
         let taken = dir.path().join("taken");
         fs::create_dir(&taken).unwrap();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_writer_left_goes_when_the_next_one_comes() {
+    fn stale_temporary_files_are_removed() {
         let dir = tempfile::tempdir().unwrap();
         let name = |writer: u32, end: &str| dir.path().join(format!(".calorimeter-{writer}-{end}"));
         let (dead, other, ours) = (nobody(), std::os::unix::process::parent_id(), std::process::id());
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_being_written_is_not_taken_for_left_over() {
+    fn live_temporary_files_are_kept() {
         let dir = tempfile::tempdir().unwrap();
         let mine = temporary_in(dir.path()).unwrap();
         write(&dir.path().join("results.csv"), b"whole").unwrap();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_followed_where_the_user_has_named_it_and_nowhere_else() {
+    fn only_named_symlinks_are_followed() {
         let dir = tempfile::tempdir().unwrap();
         let (link, target) = (dir.path().join("latest.json"), dir.path().join("run-7.json"));
         std::os::unix::fs::symlink(&target, &link).unwrap();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_written_directly_and_a_full_one_is_named() {
+    fn devices_are_written_directly() {
         let full = Path::new("/dev/full");
         if !full.exists() {
             return; // macOS has none

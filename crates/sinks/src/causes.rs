@@ -17,11 +17,11 @@ pub(crate) fn causes<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<C
     let ends = records
         .into_iter()
         .map(|Record { case, outcome, .. }| (outcome.status, outcome.reason.as_deref().unwrap_or_default(), &*case.id));
-    causes_of(ends)
+    group_causes(ends)
 }
 
 /// Groups (status, reason, case id) by status and reason. Ordered by severity of the status, then by descending count.
-pub(crate) fn causes_of<'a>(ends: impl IntoIterator<Item = (Status, &'a str, &'a str)>) -> Vec<Cause<'a>> {
+pub(crate) fn group_causes<'a>(ends: impl IntoIterator<Item = (Status, &'a str, &'a str)>) -> Vec<Cause<'a>> {
     let mut causes: Vec<Cause> = Vec::new();
     let mut index_of: HashMap<(Status, &str), usize> = HashMap::new();
     for (status, reason, id) in ends.into_iter().filter(|(status, ..)| *status != Status::Ok) {
@@ -38,11 +38,11 @@ pub(crate) fn causes_of<'a>(ends: impl IntoIterator<Item = (Status, &'a str, &'a
 
 /// Counts the warnings of records, most frequent first.
 pub(crate) fn warnings<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<(&'a str, usize)> {
-    counted(records.into_iter().flat_map(|record| &record.outcome.warnings))
+    count_texts(records.into_iter().flat_map(|record| &record.outcome.warnings))
 }
 
 /// Counts equal texts, most frequent first.
-pub(crate) fn counted<'a>(given: impl IntoIterator<Item = &'a String>) -> Vec<(&'a str, usize)> {
+pub(crate) fn count_texts<'a>(given: impl IntoIterator<Item = &'a String>) -> Vec<(&'a str, usize)> {
     let mut warnings: Vec<(&str, usize)> = Vec::new();
     let mut index_of = HashMap::new();
     for warning in given {

@@ -5,7 +5,7 @@
 
 mod reference;
 
-pub use crate::record::{Cell, Field, Kind};
+pub use crate::record::{Cell, CellKind, Field};
 pub use reference::markdown;
 
 use std::fmt;
@@ -20,22 +20,22 @@ use crate::record::{
 /// Columns of `results.csv` and `results.parquet`, in order.
 pub static COLUMNS: LazyLock<Vec<RecordColumn>> = LazyLock::new(|| {
     [
-        of(Case::COLUMNS, |record| Some(&record.case)),
-        of(Traffic::COLUMNS, |record| record.traffic.as_ref()),
-        of(Case::REQUESTS, |record| Some(&record.case)),
-        of(Outcome::COLUMNS, |record| Some(&record.outcome)),
-        of(Execution::COLUMNS, |record| Some(&record.execution)),
-        of(Time::COLUMNS, |record| Some(&record.time)),
-        of(Speedup::COLUMNS, |record| record.speedup.as_ref()),
-        of(Rates::COLUMNS, |record| Some(&record.rates)),
-        of(Accuracy::COLUMNS, |record| record.accuracy.as_deref()),
-        of(Weights::COLUMNS, |record| Some(&record.weights)),
-        of(Footprint::COLUMNS, |record| Some(&record.footprint)),
-        of(Telemetry::COLUMNS, |record| record.telemetry.as_deref()),
-        of(Profile::COLUMNS, |record| Some(&record.profile)),
-        of(Footprint::FILES, |record| Some(&record.footprint)),
-        of(Preparation::COLUMNS, |record| Some(&record.preparation)),
-        of(Outcome::REMARKS, |record| Some(&record.outcome)),
+        lift_columns(Case::COLUMNS, |record| Some(&record.case)),
+        lift_columns(Traffic::COLUMNS, |record| record.traffic.as_ref()),
+        lift_columns(Case::REQUEST_COLUMNS, |record| Some(&record.case)),
+        lift_columns(Outcome::COLUMNS, |record| Some(&record.outcome)),
+        lift_columns(Execution::COLUMNS, |record| Some(&record.execution)),
+        lift_columns(Time::COLUMNS, |record| Some(&record.time)),
+        lift_columns(Speedup::COLUMNS, |record| record.speedup.as_ref()),
+        lift_columns(Rates::COLUMNS, |record| Some(&record.rates)),
+        lift_columns(Accuracy::COLUMNS, |record| record.accuracy.as_deref()),
+        lift_columns(Weights::COLUMNS, |record| Some(&record.weights)),
+        lift_columns(Footprint::COLUMNS, |record| Some(&record.footprint)),
+        lift_columns(Telemetry::COLUMNS, |record| record.telemetry.as_deref()),
+        lift_columns(Profile::COLUMNS, |record| Some(&record.profile)),
+        lift_columns(Footprint::FILE_COLUMNS, |record| Some(&record.footprint)),
+        lift_columns(Preparation::COLUMNS, |record| Some(&record.preparation)),
+        lift_columns(Outcome::REMARKS, |record| Some(&record.outcome)),
     ]
     .into_iter()
     .flatten()
@@ -69,7 +69,7 @@ pub struct RecordColumn {
     /// Documentation in Markdown.
     pub doc: &'static str,
     /// Type of the cells.
-    pub kind: Kind,
+    pub kind: CellKind,
     read: Box<ReadCell>,
 }
 
@@ -82,12 +82,12 @@ impl RecordColumn {
     }
 
     /// Type of the cells in words, with the unit.
-    pub fn in_words(&self) -> String {
+    pub fn type_description(&self) -> String {
         let kind = match self.kind {
-            Kind::Text => "text",
-            Kind::Count => "whole number",
-            Kind::Number => "number",
-            Kind::Flag => "true or false",
+            CellKind::Text => "text",
+            CellKind::Count => "whole number",
+            CellKind::Number => "number",
+            CellKind::Flag => "true or false",
         };
         if self.unit.is_empty() { kind.to_owned() } else { format!("{kind}, {}", self.unit) }
     }
@@ -100,7 +100,7 @@ impl fmt::Debug for RecordColumn {
 }
 
 /// Lifts the columns of a facet to columns of records.
-fn of<F>(columns: &'static [Column<F>], facet: fn(&Record) -> Option<&F>) -> Vec<RecordColumn> {
+fn lift_columns<F>(columns: &'static [Column<F>], facet: fn(&Record) -> Option<&F>) -> Vec<RecordColumn> {
     let lifted = columns.iter().map(|column| RecordColumn {
         name: column.name,
         field: column.field,

@@ -6,15 +6,15 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::pivot::{self, Arm, Row};
+use crate::pivot::{self, PivotArm, PivotRow};
 use crate::{SinkError, atomic};
 use calorimeter_case::record::Record;
 use calorimeter_case::{DeviceKind, Dtype, Element};
 
 /// Writes [`to_json`] to `path` atomically; returns the number of entries.
 pub fn write(path: &Path, records: &[Record], arch: &str) -> Result<usize, SinkError> {
-    let rows = rows(records);
-    let entries: Vec<Entry> = rows.iter().flat_map(|(row, name)| entries(row, name, arch)).collect();
+    let rows = named_rows(records);
+    let entries: Vec<DashboardEntry> = rows.iter().flat_map(|(row, name)| entries(row, name, arch)).collect();
     let json = serde_json::to_string_pretty(&entries).map_err(|cause| SinkError::format(path, cause))?;
     atomic::write_named(path, json.as_bytes())?;
     Ok(entries.len())
@@ -30,13 +30,13 @@ pub fn write(path: &Path, records: &[Record], arch: &str) -> Result<usize, SinkE
 /// mode gets `default`, as in torchao. Combinations of model name, recipe and metric are unique: if sizes do not
 /// distinguish rows, distinguishing properties are appended to the name.
 pub fn to_json(records: &[Record], arch: &str) -> Result<String, serde_json::Error> {
-    let rows = rows(records);
-    let entries: Vec<Entry> = rows.iter().flat_map(|(row, name)| entries(row, name, arch)).collect();
+    let rows = named_rows(records);
+    let entries: Vec<DashboardEntry> = rows.iter().flat_map(|(row, name)| entries(row, name, arch)).collect();
     serde_json::to_string_pretty(&entries)
 }
 
 /// Properties that distinguish rows of equal recipe and sizes, in the order in which they are appended.
-const TELLING: [fn(&Row) -> String; 6] = [
+const DISTINGUISHING_PROPERTIES: [fn(&PivotRow) -> String; 6] = [
     |row| row.case.workload.to_string(),
     |row| row.case.element.to_string(),
     |row| row.case.device.to_string(),
@@ -46,14 +46,14 @@ const TELLING: [fn(&Row) -> String; 6] = [
 ];
 
 /// Rows with unique names.
-fn rows(records: &[Record]) -> Vec<(Row<'_>, String)> {
-    let rows = pivot::rows(records);
-    let base = |row: &Row| format!("{}-{}-{}-{}", row.case.variant(), row.m, row.k, row.n);
+fn named_rows(records: &[Record]) -> Vec<(PivotRow<'_>, String)> {
+    let rows = pivot::pivot_rows(records);
+    let base = |row: &PivotRow| format!("{}-{}-{}-{}", row.case.variant(), row.m, row.k, row.n);
     let mut groups: HashMap<String, Vec<usize>> = HashMap::new();
     rows.iter().enumerate().for_each(|(at, row)| groups.entry(base(row)).or_default().push(at));
     let mut names: Vec<String> = rows.iter().map(base).collect();
     for group in groups.values().filter(|group| group.len() > 1) {
-        for property in TELLING {
+        for property in DISTINGUISHING_PROPERTIES {
             let values: Vec<String> = group.iter().map(|&at| property(&rows[at])).collect();
             if values.iter().any(|one| *one != values[0]) {
                 group.iter().zip(values).for_each(|(&at, one)| names[at] += &format!("-{one}"));
@@ -71,26 +71,26 @@ fn rows(records: &[Record]) -> Vec<(Row<'_>, String)> {
     rows.into_iter().zip(names).collect()
 }
 
-fn entries<'a>(row: &Row<'a>, name: &str, arch: &'a str) -> Vec<Entry<'a>> {
+fn entries<'a>(row: &PivotRow<'a>, name: &str, arch: &'a str) -> Vec<DashboardEntry<'a>> {
     let dtype = dtype_label(row.case.element);
-    let mut metrics = of_arm(row.compiled, row.baseline_compiled, ["Fwd", &dtype]);
-    if let (false, Arm(Some(Record { footprint: Footprint { peak_bytes: Some(bytes), .. }, .. }))) =
+    let mut metrics = arm_metrics(row.compiled, row.baseline_compiled, ["Fwd", &dtype]);
+    if let (false, PivotArm(Some(Record { footprint: Footprint { peak_bytes: Some(bytes), .. }, .. }))) =
         (metrics.is_empty(), row.compiled)
     {
-        metrics.push(Metric::new("Allocated Memory (MB)".into(), *bytes as f64 / 1e6, Some("MB")));
+        metrics.push(DashboardMetric::new("Allocated Memory (MB)".into(), *bytes as f64 / 1e6, Some("MB")));
     }
-    metrics.extend(of_arm(row.eager, row.baseline_eager, ["Eager Fwd", &dtype]));
-    metrics.into_iter().map(|metric| Entry::new(row, name, arch, metric)).collect()
+    metrics.extend(arm_metrics(row.eager, row.baseline_eager, ["Eager Fwd", &dtype]));
+    metrics.into_iter().map(|metric| DashboardEntry::new(row, name, arch, metric)).collect()
 }
 
 /// Metrics of an arm and its baseline; empty unless both were measured.
-fn of_arm(arm: Arm, baseline: Arm, [pass, dtype]: [&str; 2]) -> Vec<Metric> {
+fn arm_metrics(arm: PivotArm, baseline: PivotArm, [pass, dtype]: [&str; 2]) -> Vec<DashboardMetric> {
     let figures = || Some((arm.speedup_over(baseline)?, baseline.milliseconds()?, arm.milliseconds()?));
     let Some((speedup, before, after)) = figures() else { return Vec::new() };
     vec![
-        Metric::new(format!("{pass} Speedup (x)"), speedup, None),
-        Metric::new(format!("{dtype} {pass} Time (ms)"), before, Some("ms")),
-        Metric::new(format!("Quantized {pass} Time (ms)"), after, Some("ms")),
+        DashboardMetric::new(format!("{pass} Speedup (x)"), speedup, None),
+        DashboardMetric::new(format!("{dtype} {pass} Time (ms)"), before, Some("ms")),
+        DashboardMetric::new(format!("Quantized {pass} Time (ms)"), after, Some("ms")),
     ]
 }
 
@@ -105,77 +105,81 @@ fn dtype_label(element: Element) -> String {
 
 /// Entry of the list. The order of fields is the order of JSON keys.
 #[derive(Serialize)]
-struct Entry<'a> {
-    benchmark: Benchmark<'a>,
-    model: Model,
-    metric: Metric,
+struct DashboardEntry<'a> {
+    benchmark: DashboardBenchmark<'a>,
+    model: DashboardModel,
+    metric: DashboardMetric,
     runners: [(); 0],
-    dependencies: Empty,
+    dependencies: EmptyObject,
 }
 
-impl<'a> Entry<'a> {
-    fn new(row: &Row<'a>, name: &str, arch: &'a str, metric: Metric) -> Entry<'a> {
+impl<'a> DashboardEntry<'a> {
+    fn new(row: &PivotRow<'a>, name: &str, arch: &'a str, metric: DashboardMetric) -> DashboardEntry<'a> {
         let case = row.case;
-        Entry {
-            benchmark: Benchmark {
+        DashboardEntry {
+            benchmark: DashboardBenchmark {
                 name: "micro-benchmark api",
                 mode: case.mode.name(),
                 dtype: case.recipe.as_str(),
-                extra_info: Machine {
+                extra_info: DashboardDevice {
                     device: case.device.kind(),
                     arch,
                     torch_compile_mode: case.compile_mode.as_deref().unwrap_or("default"),
                 },
             },
-            model: Model { name: name.to_owned(), r#type: "micro-benchmark custom layer", origins: ["torchao"] },
+            model: DashboardModel {
+                name: name.to_owned(),
+                r#type: "micro-benchmark custom layer",
+                origins: ["torchao"],
+            },
             metric,
             runners: [],
-            dependencies: Empty {},
+            dependencies: EmptyObject {},
         }
     }
 }
 
 #[derive(Serialize)]
-struct Benchmark<'a> {
+struct DashboardBenchmark<'a> {
     name: &'static str,
     mode: &'a str,
     dtype: &'a str,
-    extra_info: Machine<'a>,
+    extra_info: DashboardDevice<'a>,
 }
 
 #[derive(Serialize)]
-struct Machine<'a> {
+struct DashboardDevice<'a> {
     device: DeviceKind,
     arch: &'a str,
     torch_compile_mode: &'a str,
 }
 
 #[derive(Serialize)]
-struct Model {
+struct DashboardModel {
     name: String,
     r#type: &'static str,
     origins: [&'static str; 1],
 }
 
 #[derive(Serialize)]
-struct Metric {
+struct DashboardMetric {
     name: String,
     benchmark_values: [f64; 1],
     target_value: f64,
-    extra_info: Unit,
+    extra_info: MetricUnit,
 }
 
-impl Metric {
-    fn new(name: String, value: f64, unit: Option<&'static str>) -> Metric {
-        Metric { name, benchmark_values: [value], target_value: 0.0, extra_info: Unit { unit } }
+impl DashboardMetric {
+    fn new(name: String, value: f64, unit: Option<&'static str>) -> DashboardMetric {
+        DashboardMetric { name, benchmark_values: [value], target_value: 0.0, extra_info: MetricUnit { unit } }
     }
 }
 
 #[derive(Serialize)]
-struct Unit {
+struct MetricUnit {
     #[serde(skip_serializing_if = "Option::is_none")]
     unit: Option<&'static str>,
 }
 
 #[derive(Serialize)]
-struct Empty {}
+struct EmptyObject {}

@@ -9,25 +9,25 @@ use calorimeter_case::record::{Record, Status};
 use serde::{Deserialize, Serialize};
 
 use crate::journal::{JOURNAL_FILE, count_by_status};
-use crate::links::{encoded, relative};
-use crate::{Run, SinkError, atomic};
+use crate::links::{percent_encode, relative_path};
+use crate::{SinkError, SinkInput, atomic};
 
 /// File name of the page in the directory of a run.
 pub const INDEX_FILE: &str = "index.html";
 
 /// Data of the page.
 #[derive(Serialize, Deserialize)]
-struct Index {
+struct IndexData {
     run: String,
     started: String,
     counts: Vec<(Status, u64)>,
-    files: Vec<Linked>,
+    files: Vec<LinkedFile>,
 }
 
 /// File of a run.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
-struct Linked {
-    group: Group,
+struct LinkedFile {
+    group: IndexSection,
     /// Path relative to the page.
     way: PathBuf,
     /// Description, or the case that the file belongs to.
@@ -37,7 +37,7 @@ struct Linked {
 /// Section of the page, in order.
 #[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Group {
+enum IndexSection {
     /// Reports and plots written after the run.
     Report,
     /// Journal and tables derived from it.
@@ -46,7 +46,7 @@ enum Group {
     Memory,
 }
 
-impl Group {
+impl IndexSection {
     const ALL: [Self; 4] = [Self::Report, Self::Result, Self::Trace, Self::Memory];
 
     fn title(self) -> &'static str {
@@ -60,22 +60,22 @@ impl Group {
 }
 
 /// Descriptions of known files; files of other formats have self-explanatory names.
-const KNOWN: [(&str, &str); 3] = [
+const FILE_DESCRIPTIONS: [(&str, &str); 3] = [
     (JOURNAL_FILE, "all records; every other file is derived from it"),
     ("results.csv", "table of all cases"),
     ("results.parquet", "typed table of all cases, including windows"),
 ];
 
 /// Writes the page of a run with these derived files. Files that were added to an earlier page remain.
-pub(crate) fn write(run: &Run, derived: &[PathBuf]) -> Result<PathBuf, SinkError> {
+pub(crate) fn write(run: &SinkInput, derived: &[PathBuf]) -> Result<PathBuf, SinkError> {
     let path = run.dir.join(INDEX_FILE);
     let dir = run.dir.canonicalize().map_err(|cause| SinkError::write(&path, cause))?;
-    let mut files: Vec<Linked> = known(&path)?.into_iter().flat_map(|known| known.files).collect();
-    files.retain(|file| file.group == Group::Report && dir.join(&file.way).is_file());
+    let mut files: Vec<LinkedFile> = read_index(&path)?.into_iter().flat_map(|known| known.files).collect();
+    files.retain(|file| file.group == IndexSection::Report && dir.join(&file.way).is_file());
     let journal = run.dir.join(JOURNAL_FILE);
-    files.extend([journal].iter().chain(derived).filter_map(|file| linked(&dir, file, Group::Result)));
-    files.extend(run.records.iter().flat_map(|record| of_case(&dir, record)));
-    let index = Index {
+    files.extend([journal].iter().chain(derived).filter_map(|file| link_to(&dir, file, IndexSection::Result)));
+    files.extend(run.records.iter().flat_map(|record| case_links(&dir, record)));
+    let index = IndexData {
         run: run.header.run_id.clone(),
         started: run.header.started.clone(),
         counts: count_by_status(&run.records).into_iter().collect(),
@@ -88,9 +88,9 @@ pub(crate) fn write(run: &Run, derived: &[PathBuf]) -> Result<PathBuf, SinkError
 /// Adds files to the page of a run and returns its path; `None` if the directory has no page.
 pub fn add(dir: &Path, made: &[PathBuf]) -> Result<Option<PathBuf>, SinkError> {
     let path = dir.join(INDEX_FILE);
-    let Some(mut index) = known(&path)? else { return Ok(None) };
+    let Some(mut index) = read_index(&path)? else { return Ok(None) };
     let dir = dir.canonicalize().map_err(|cause| SinkError::write(&path, cause))?;
-    for file in made.iter().filter_map(|file| linked(&dir, file, Group::Report)) {
+    for file in made.iter().filter_map(|file| link_to(&dir, file, IndexSection::Report)) {
         if !index.files.contains(&file) {
             index.files.push(file);
         }
@@ -103,7 +103,7 @@ const BEFORE_DATA: &str = "<script type=\"application/json\" id=\"files\">";
 const AFTER_DATA: &str = "</script>";
 
 /// Reads the data of an existing page.
-fn known(path: &Path) -> Result<Option<Index>, SinkError> {
+fn read_index(path: &Path) -> Result<Option<IndexData>, SinkError> {
     if !path.is_file() {
         return Ok(None);
     }
@@ -114,43 +114,43 @@ fn known(path: &Path) -> Result<Option<Index>, SinkError> {
 }
 
 /// Link to a file, if it exists.
-fn linked(dir: &Path, file: &Path, group: Group) -> Option<Linked> {
+fn link_to(dir: &Path, file: &Path, group: IndexSection) -> Option<LinkedFile> {
     let file = file.canonicalize().ok().filter(|file| file.is_file())?;
-    let way = relative(dir, &file);
-    let said = KNOWN.iter().find(|(name, _)| way == Path::new(name)).map_or("", |(_, said)| said);
-    Some(Linked { group, way, said: said.into() })
+    let way = relative_path(dir, &file);
+    let said = FILE_DESCRIPTIONS.iter().find(|(name, _)| way == Path::new(name)).map_or("", |(_, said)| said);
+    Some(LinkedFile { group, way, said: said.into() })
 }
 
 /// Links to the trace and the memory files of a case.
-fn of_case(dir: &Path, record: &Record) -> Vec<Linked> {
+fn case_links(dir: &Path, record: &Record) -> Vec<LinkedFile> {
     let inside = |file: PathBuf, group| {
         // The name comes from a record, which must not lead out of the directory.
         let link =
-            linked(dir, &file, group).filter(|link| dir.join(&link.way).starts_with(dir) && !link.is_outside())?;
-        Some(Linked { said: record.case.id.to_string(), ..link })
+            link_to(dir, &file, group).filter(|link| dir.join(&link.way).starts_with(dir) && !link.is_outside())?;
+        Some(LinkedFile { said: record.case.id.to_string(), ..link })
     };
-    let trace = record.profile.trace.iter().filter_map(|trace| inside(dir.join(trace), Group::Trace));
+    let trace = record.profile.trace.iter().filter_map(|trace| inside(dir.join(trace), IndexSection::Trace));
     let memory = record.footprint.memory_profile.iter().flat_map(|folder| {
         let mut files: Vec<PathBuf> =
             fs::read_dir(dir.join(folder)).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
         files.sort_unstable();
-        files.into_iter().filter_map(|file| inside(file, Group::Memory))
+        files.into_iter().filter_map(|file| inside(file, IndexSection::Memory))
     });
     trace.chain(memory).collect()
 }
 
 /// Maximum length of a list that is not collapsed.
-const LONG: usize = 40;
+const MAX_EXPANDED_LEN: usize = 40;
 
-impl Index {
+impl IndexData {
     fn html(&self, path: &Path) -> Result<String, SinkError> {
         let data = serde_json::to_string(self).map_err(|cause| SinkError::format(path, cause))?;
         // These characters occur only in strings, where the escapes are equivalent; unescaped they could end the script
         // element.
         let data = data.replace('<', r"\u003c").replace('>', r"\u003e").replace('&', r"\u0026");
         let counts: Vec<String> = self.counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
-        let groups: String = Group::ALL.into_iter().map(|group| self.group(group)).collect();
-        let (run, started) = (escaped(&self.run), escaped(&self.started));
+        let groups: String = IndexSection::ALL.into_iter().map(|group| self.section_html(group)).collect();
+        let (run, started) = (escape_html(&self.run), escape_html(&self.started));
         Ok(format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -164,24 +164,25 @@ impl Index {
         ))
     }
 
-    fn group(&self, group: Group) -> String {
-        let files: Vec<String> = self.files.iter().filter(|file| file.group == group).map(Linked::html).collect();
+    fn section_html(&self, group: IndexSection) -> String {
+        let files: Vec<String> = self.files.iter().filter(|file| file.group == group).map(LinkedFile::html).collect();
         let list = format!("<ul>\n{}</ul>\n", files.concat());
         match files.len() {
             0 => String::new(),
-            1..=LONG => format!("<h2>{}</h2>\n{list}", group.title()),
+            1..=MAX_EXPANDED_LEN => format!("<h2>{}</h2>\n{list}", group.title()),
             many => format!("<h2>{}</h2>\n<details><summary>{many} files</summary>\n{list}</details>\n", group.title()),
         }
     }
 }
 
-impl Linked {
+impl LinkedFile {
     fn is_outside(&self) -> bool {
         self.way.starts_with("..") || self.way.is_absolute()
     }
 
     fn html(&self) -> String {
-        let (address, name, said) = (encoded(&self.way), escaped(&self.way.to_string_lossy()), escaped(&self.said));
+        let (address, name, said) =
+            (percent_encode(&self.way), escape_html(&self.way.to_string_lossy()), escape_html(&self.said));
         let said = if said.is_empty() { said } else { format!(" <span>{said}</span>") };
         format!("<li><a href=\"{address}\">{name}</a>{said}</li>\n")
     }
@@ -195,7 +196,7 @@ ul { margin: .25rem 0; padding-left: 1.25rem; } li span { opacity: .75; margin-l
 ";
 
 /// Escapes text for HTML.
-fn escaped(text: &str) -> String {
+fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
@@ -203,9 +204,9 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::journal::Header;
-    use crate::{Case, Stored};
+    use crate::{Case, SeriesStore};
 
-    fn run(dir: &Path) -> Run {
+    fn run(dir: &Path) -> SinkInput {
         let mut record = Record::new(Case { id: "a/<b>".into(), ..Case::default() }, Status::Ok);
         record.profile.trace = Some("traces/a.json".into());
         record.footprint.memory_profile = Some("memory/a".into());
@@ -213,11 +214,11 @@ mod tests {
         hostile.profile.trace = Some("../secret".into());
         let header = Header { run_id: "r\"1</script>".into(), started: "now".into(), ..Header::default() };
         let records = vec![record, hostile];
-        Run { dir: dir.into(), output_dir: dir.into(), header, records, stored: Stored::default() }
+        SinkInput { dir: dir.into(), output_dir: dir.into(), header, records, stored: SeriesStore::default() }
     }
 
     #[test]
-    fn the_page_leads_to_every_file_and_nowhere_else() {
+    fn index_links_every_file_of_the_run() {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path().join("run");
         let odd = "odd <name>&\"#%.csv";
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_somebody_else_is_not_replaced() {
+    fn foreign_pages_are_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(add(folder.path(), &[]).unwrap(), None);
         fs::write(folder.path().join(INDEX_FILE), "<h1>mine</h1>").unwrap();

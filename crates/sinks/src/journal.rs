@@ -12,17 +12,19 @@ mod blocks;
 mod follow;
 pub(crate) mod format;
 
-pub use follow::{Followed, Follower};
-pub use format::{Header, Resumed, Summary};
+pub use follow::{JournalFollower, JournalLine};
+pub use format::{Header, Resumed, RunSummary};
 
-use crate::lock::{is_at, lock};
+use crate::lock::{is_same_file, lock};
 use crate::record_part::RecordPart;
-use crate::stored::{Line, Stored};
-use crate::{SinkError, atomic, left_over};
-use blocks::{Blocks, MOST_BYTES};
+use crate::series_store::{LineSpan, SeriesStore};
+use crate::{SinkError, atomic, stale_files};
+use blocks::{LineBlocks, MAX_LINE_BYTES};
 use calorimeter_case::record::{Record, Status};
-use calorimeter_case::{CaseId, too_long};
-use format::{LineIn, LineOut, first_line, later_line, line_of, read_first_line, read_later_line};
+use calorimeter_case::{CaseId, too_large_error};
+use format::{
+    IncomingLine, OutgoingLine, encode_first_line, encode_line, encode_record, read_first_line, read_later_line,
+};
 use rustix::fs::OFlags;
 use serde::de::DeserializeOwned;
 use std::collections::hash_map::Entry;
@@ -38,7 +40,7 @@ use std::time::Duration;
 pub const JOURNAL_FILE: &str = "journal.jsonl";
 
 /// Timeout for a lock held by a process that is about to release it.
-const PATIENCE: Duration = Duration::from_secs(2);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Counts records by status; statuses without records are not listed.
 pub fn count_by_status(records: &[Record]) -> BTreeMap<Status, u64> {
@@ -59,7 +61,7 @@ pub struct JournalContents<R = Record> {
     /// Resumptions of the run.
     pub resumed: Vec<Resumed>,
     /// Last summary, if the run finished after the last resumption.
-    pub summary: Option<Summary>,
+    pub summary: Option<RunSummary>,
     /// Skipped lines.
     pub warnings: Vec<JournalWarning>,
 }
@@ -98,7 +100,7 @@ pub struct Journal {
     /// Length up to the last complete line.
     length: u64,
     /// Last record of each case.
-    records: HashMap<CaseId, Line>,
+    records: HashMap<CaseId, LineSpan>,
 }
 
 impl Journal {
@@ -106,18 +108,18 @@ impl Journal {
     pub fn create(dir: &Path, header: &Header) -> Result<Journal, SinkError> {
         check_writable(dir)?;
         let path = dir.join(JOURNAL_FILE);
-        let line = first_line(&path, header)?;
-        refuse_longer(&line, MOST_BYTES, &path)?;
+        let line = encode_first_line(&path, header)?;
+        check_line_length(&line, MAX_LINE_BYTES, &path)?;
         // The file is renamed after header and lock are in place, so no process sees a partial journal.
         let mut temporary = atomic::temporary_in(dir).map_err(|cause| SinkError::write(&path, cause))?;
-        lock(temporary.as_file(), &path, PATIENCE)?;
+        lock(temporary.as_file(), &path, LOCK_TIMEOUT)?;
         temporary.write_all(&line).map_err(|cause| SinkError::write(&path, cause))?;
         temporary.as_file().sync_all().map_err(|cause| SinkError::write(&path, cause))?;
         let file = temporary.persist_noclobber(&path).map_err(|failed| match failed.error.kind() {
             io::ErrorKind::AlreadyExists => SinkError::JournalExists { path: path.clone() },
             _ => SinkError::write(&path, failed.error),
         })?;
-        atomic::sync_folder(dir);
+        atomic::sync_dir(dir);
         Ok(Journal { path, file, length: line.len() as u64, records: HashMap::new() })
     }
 
@@ -133,16 +135,16 @@ impl Journal {
             io::ErrorKind::NotFound => SinkError::JournalMissing { path: path.clone(), cause },
             _ => SinkError::Write { path: path.clone(), cause },
         })?;
-        lock(&file, &path, PATIENCE)?;
-        let (mut contents, length, records) = read_from(&file, &path, slim)?.stored();
+        lock(&file, &path, LOCK_TIMEOUT)?;
+        let (mut contents, length, records) = read_from(&file, &path, without_series)?.into_parts();
         let found = &contents.header.config_fingerprint;
         if found != fingerprint {
             return Err(SinkError::OtherConfig { path, found: found.clone(), given: fingerprint.into() });
         }
-        left_over::clear_run(dir);
+        stale_files::remove_stale_in_run(dir);
         file.set_len(length).map_err(|cause| SinkError::write(&path, cause))?;
         let mut journal = Journal { path, file, length, records };
-        journal.append_line(&LineOut::Resumed(resumed))?;
+        journal.append_line(&OutgoingLine::Resumed(resumed))?;
         contents.resumed.push(resumed.clone());
         contents.summary = None;
         Ok((journal, contents))
@@ -158,34 +160,34 @@ impl Journal {
     /// Returns the record as stored if its time series exceeded the maximum line length: without them, and with a
     /// warning.
     pub fn append(&mut self, record: &Record) -> Result<Option<Record>, SinkError> {
-        let (line, shortened) = line_of(&self.path, record, MOST_BYTES)?;
+        let (line, shortened) = encode_record(&self.path, record, MAX_LINE_BYTES)?;
         let line = self.write_line(&line)?;
         self.records.insert(record.case.id.clone(), line);
         Ok(shortened)
     }
 
     /// Appends the summary, syncs the file and releases the lock. Returns access to the stored records.
-    pub fn finish(mut self, summary: &Summary) -> Result<Stored, SinkError> {
-        self.append_line(&LineOut::Summary(summary))?;
+    pub fn finish(mut self, summary: &RunSummary) -> Result<SeriesStore, SinkError> {
+        self.append_line(&OutgoingLine::Summary(summary))?;
         self.file.sync_all().map_err(|cause| SinkError::write(&self.path, cause))?;
         // Temporary files of killed workers.
-        self.path.parent().into_iter().for_each(left_over::clear_run);
+        self.path.parent().into_iter().for_each(stale_files::remove_stale_in_run);
         // Fails only without lock support.
         let _ = self.file.unlock();
-        Ok(Stored::new(self.path, self.file, self.records))
+        Ok(SeriesStore::new(self.path, self.file, self.records))
     }
 
-    fn append_line(&mut self, line: &LineOut<'_>) -> Result<Line, SinkError> {
-        self.write_line(&later_line(&self.path, line)?)
+    fn append_line(&mut self, line: &OutgoingLine<'_>) -> Result<LineSpan, SinkError> {
+        self.write_line(&encode_line(&self.path, line)?)
     }
 
-    fn write_line(&mut self, bytes: &[u8]) -> Result<Line, SinkError> {
-        refuse_longer(bytes, MOST_BYTES, &self.path)?;
+    fn write_line(&mut self, bytes: &[u8]) -> Result<LineSpan, SinkError> {
+        check_line_length(bytes, MAX_LINE_BYTES, &self.path)?;
         match self.file.write_all(bytes) {
             Ok(()) => {
-                let line = Line { start: self.length, bytes: bytes.len() as u64 };
+                let line = LineSpan { start: self.length, bytes: bytes.len() as u64 };
                 self.length += line.bytes;
-                if is_at(&self.file, &self.path) {
+                if is_same_file(&self.file, &self.path) {
                     Ok(line)
                 } else {
                     Err(SinkError::JournalLost { path: self.path.clone() })
@@ -208,14 +210,14 @@ pub fn read(dir: &Path) -> Result<JournalContents, SinkError> {
 /// Reads a journal and applies `trim` to each record, which drops fields that the reader does not need.
 pub fn read_trimmed(dir: &Path, trim: impl Fn(&mut Record) + Sync) -> Result<JournalContents, SinkError> {
     let (file, path) = open(dir)?;
-    Ok(read_from(&file, &path, |record| trimmed(record, &trim))?.contents)
+    Ok(read_from(&file, &path, |record| trim_record(record, &trim))?.contents)
 }
 
 /// Reads a journal without time series; the second result gives access to them on disk.
-pub fn read_stored(dir: &Path) -> Result<(JournalContents, Stored), SinkError> {
+pub fn read_stored(dir: &Path) -> Result<(JournalContents, SeriesStore), SinkError> {
     let (file, path) = open(dir)?;
-    let (contents, _, records) = read_from(&file, &path, slim)?.stored();
-    Ok((contents, Stored::new(path, file, records)))
+    let (contents, _, records) = read_from(&file, &path, without_series)?.into_parts();
+    Ok((contents, SeriesStore::new(path, file, records)))
 }
 
 /// Reads a part of each record. Fields outside that part are not validated.
@@ -225,13 +227,13 @@ pub fn read_parts<P: RecordPart>(dir: &Path) -> Result<JournalContents<P>, SinkE
 }
 
 /// Applies `trim` to a record and returns it with its case id.
-fn trimmed(mut record: Box<Record>, trim: impl Fn(&mut Record)) -> (CaseId, Record) {
+fn trim_record(mut record: Box<Record>, trim: impl Fn(&mut Record)) -> (CaseId, Record) {
     trim(&mut record);
     (record.case.id.clone(), *record)
 }
 
-fn slim(record: Box<Record>) -> (CaseId, Record) {
-    trimmed(record, |record| drop(record.take_series()))
+fn without_series(record: Box<Record>) -> (CaseId, Record) {
+    trim_record(record, |record| drop(record.take_series()))
 }
 
 /// Writes the contents of a journal to `path` atomically, replacing an existing file.
@@ -239,10 +241,10 @@ pub fn write_copy(contents: &JournalContents, path: &Path) -> Result<(), SinkErr
     atomic::write_with(path, |file| {
         let mut file = BufWriter::new(file);
         let mut put = |line: Vec<u8>| file.write_all(&line).map_err(|cause| SinkError::write(path, cause));
-        put(first_line(path, &contents.header)?)?;
-        contents.records.iter().try_for_each(|record| put(later_line(path, &LineOut::Record(record))?))?;
-        contents.resumed.iter().try_for_each(|resumed| put(later_line(path, &LineOut::Resumed(resumed))?))?;
-        contents.summary.iter().try_for_each(|summary| put(later_line(path, &LineOut::Summary(summary))?))?;
+        put(encode_first_line(path, &contents.header)?)?;
+        contents.records.iter().try_for_each(|record| put(encode_line(path, &OutgoingLine::Record(record))?))?;
+        contents.resumed.iter().try_for_each(|resumed| put(encode_line(path, &OutgoingLine::Resumed(resumed))?))?;
+        contents.summary.iter().try_for_each(|summary| put(encode_line(path, &OutgoingLine::Summary(summary))?))?;
         file.flush().map_err(|cause| SinkError::write(path, cause))
     })
 }
@@ -250,7 +252,7 @@ pub fn write_copy(contents: &JournalContents, path: &Path) -> Result<(), SinkErr
 /// Reads the first line of the journal in `dir`.
 pub fn read_header(dir: &Path) -> Result<Header, SinkError> {
     let (file, path) = open(dir)?;
-    header_of(&mut Blocks::starting_small(&file, &path))
+    read_header_line(&mut LineBlocks::starting_small(&file, &path))
 }
 
 /// Opens the journal of a directory, or a journal file.
@@ -278,13 +280,13 @@ struct ReadJournal<R> {
     /// Length up to the last complete line.
     length: u64,
     /// Index of each case in the records, and its last line.
-    places: HashMap<CaseId, (usize, Line)>,
+    positions: HashMap<CaseId, (usize, LineSpan)>,
 }
 
 impl<R> ReadJournal<R> {
     /// Returns the contents, their length, and the last line of each case.
-    fn stored(self) -> (JournalContents<R>, u64, HashMap<CaseId, Line>) {
-        (self.contents, self.length, self.places.into_iter().map(|(case, (_, line))| (case, line)).collect())
+    fn into_parts(self) -> (JournalContents<R>, u64, HashMap<CaseId, LineSpan>) {
+        (self.contents, self.length, self.positions.into_iter().map(|(case, (_, line))| (case, line)).collect())
     }
 }
 
@@ -294,9 +296,9 @@ fn read_from<L: DeserializeOwned, R: Send>(
     path: &Path,
     keep: impl Fn(L) -> (CaseId, R) + Sync,
 ) -> Result<ReadJournal<R>, SinkError> {
-    let mut blocks = Blocks::of(file, path);
+    let mut blocks = LineBlocks::new(file, path);
     let (mut header, mut found) =
-        (None, Found { records: Vec::new(), places: HashMap::new(), resumed: Vec::new(), summary: None });
+        (None, LaterLines { records: Vec::new(), positions: HashMap::new(), resumed: Vec::new(), summary: None });
     loop {
         let lines = blocks.next()?;
         let later = match (&header, lines.split_first()) {
@@ -307,35 +309,39 @@ fn read_from<L: DeserializeOwned, R: Send>(
             }
             (Some(_), Some(_)) => &lines,
         };
-        let read = blocks::each(later, |line| {
+        let read = blocks::map_lines(later, |line| {
             let read = read_later_line(line.text, line.number, path)?.map(&keep);
-            Ok((read, Line { start: line.start, bytes: line.text.len() as u64 + 1 }))
+            Ok((read, LineSpan { start: line.start, bytes: line.text.len() as u64 + 1 }))
         });
         for line in read {
             let (entry, line) = line?;
-            found.take(entry, line);
+            found.add(entry, line);
         }
     }
     let header = header.ok_or_else(|| SinkError::NotAJournal { path: path.to_owned() })?;
-    let (lines, length, rest) = blocks.end();
+    let (lines, length, rest) = blocks.totals();
     let incomplete = JournalWarning::IncompleteLastLine { line: lines + 1, bytes: rest };
     let warnings = (rest > 0).then_some(incomplete).into_iter().collect();
-    let Found { records, places, resumed, summary } = found;
-    Ok(ReadJournal { contents: JournalContents { header, records, resumed, summary, warnings }, length, places })
+    let LaterLines { records, positions: places, resumed, summary } = found;
+    Ok(ReadJournal {
+        contents: JournalContents { header, records, resumed, summary, warnings },
+        length,
+        positions: places,
+    })
 }
 
 /// Content of the lines after the header.
-struct Found<R> {
+struct LaterLines<R> {
     records: Vec<R>,
-    places: HashMap<CaseId, (usize, Line)>,
+    positions: HashMap<CaseId, (usize, LineSpan)>,
     resumed: Vec<Resumed>,
-    summary: Option<Summary>,
+    summary: Option<RunSummary>,
 }
 
-impl<R> Found<R> {
-    fn take(&mut self, entry: LineIn<(CaseId, R)>, line: Line) {
+impl<R> LaterLines<R> {
+    fn add(&mut self, entry: IncomingLine<(CaseId, R)>, line: LineSpan) {
         match entry {
-            LineIn::Record((case, record)) => match self.places.entry(case) {
+            IncomingLine::Record((case, record)) => match self.positions.entry(case) {
                 Entry::Occupied(mut known) => {
                     known.get_mut().1 = line;
                     self.records[known.get().0] = record;
@@ -345,16 +351,16 @@ impl<R> Found<R> {
                     self.records.push(record);
                 }
             },
-            LineIn::Resumed(resumed) => {
+            IncomingLine::Resumed(resumed) => {
                 self.summary = None;
                 self.resumed.push(resumed);
             }
-            LineIn::Summary(summary) => self.summary = Some(summary),
+            IncomingLine::Summary(summary) => self.summary = Some(summary),
         }
     }
 }
 
-fn header_of(blocks: &mut Blocks<'_>) -> Result<Header, SinkError> {
+fn read_header_line(blocks: &mut LineBlocks<'_>) -> Result<Header, SinkError> {
     let path = blocks.path;
     match blocks.next()?.first() {
         Some(line) => read_first_line(line.text, line.number, path),
@@ -363,11 +369,11 @@ fn header_of(blocks: &mut Blocks<'_>) -> Result<Header, SinkError> {
 }
 
 /// Rejects a line that is too long for readers.
-fn refuse_longer(line: &[u8], most: u64, path: &Path) -> Result<(), SinkError> {
+fn check_line_length(line: &[u8], most: u64, path: &Path) -> Result<(), SinkError> {
     if line.len() as u64 <= most {
         return Ok(());
     }
-    Err(SinkError::write(path, too_long(most, "a line of a journal")))
+    Err(SinkError::write(path, too_large_error(most, "a line of a journal")))
 }
 
 #[cfg(test)]
@@ -376,25 +382,25 @@ mod tests {
     use calorimeter_case::Case;
 
     #[test]
-    fn a_line_that_would_be_refused_is_not_written() {
+    fn overlong_lines_are_not_written() {
         let path = Path::new("journal.jsonl");
-        let window = calorimeter_case::record::Window { launches: 1, nanos: 1_000_000, ..Default::default() };
+        let window = calorimeter_case::record::WindowRecord { launches: 1, nanos: 1_000_000, ..Default::default() };
         let mut record = Record::new(Case::default(), Status::Ok);
         record.time.windows = vec![window; 100_000];
-        let (whole, shortened) = line_of(path, &record, MOST_BYTES).unwrap();
+        let (whole, shortened) = encode_record(path, &record, MAX_LINE_BYTES).unwrap();
         assert!(shortened.is_none() && whole.len() > 2 << 20);
-        let (line, shortened) = line_of(path, &record, 2 << 20).unwrap();
+        let (line, shortened) = encode_record(path, &record, 2 << 20).unwrap();
         let shortened = shortened.unwrap();
-        assert_eq!(format::record_of_line(&line, path).unwrap(), shortened);
-        assert!(shortened.time.windows.is_empty() && refuse_longer(&line, 2 << 20, path).is_ok());
+        assert_eq!(format::decode_record(&line, path).unwrap(), shortened);
+        assert!(shortened.time.windows.is_empty() && check_line_length(&line, 2 << 20, path).is_ok());
         let warning = "windows and samples dropped: the journal line had 3 MiB, more than the maximum of 2 MiB";
         assert_eq!(shortened.outcome.warnings, [warning]);
-        let error = refuse_longer(&whole, 2 << 20, path).unwrap_err().with_causes();
+        let error = check_line_length(&whole, 2 << 20, path).unwrap_err().with_causes();
         assert!(error.contains("exceeds 2 MiB"), "{error}");
     }
 
     #[test]
-    fn a_full_disk_is_named() {
+    fn full_disk_is_reported() {
         let path = Path::new("/dev/full");
         if !path.exists() {
             return; // macOS has none

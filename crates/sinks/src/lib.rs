@@ -35,7 +35,7 @@
 //! - [`record`]: the schema, a [`Case`] and its result
 //! - [`journal`]: `journal.jsonl`, appended line by line, read, resumed
 //! - [`read_back()`]: a run from its directory, its journal or its Parquet file
-//! - [`columns`]: columns of record tables, and [`csv`], which writes them
+//! - [`columns`](mod@columns): columns of record tables, and [`csv`], which writes them
 //! - `table` and `parquet`: the table as a polars data frame and as a Parquet file, in the feature `tables`
 //! - [`torchao`] and [`dashboard`]: the files of torchao's micro-benchmarks
 //! - [`services`]: formats of continuous benchmarking services
@@ -57,14 +57,13 @@
 extern crate self as calorimeter_sinks;
 
 pub mod atomic;
-mod brief;
+mod case_excerpt;
 mod causes;
 pub mod columns;
 pub mod dashboard;
 mod error;
 pub mod index;
 pub mod journal;
-mod left_over;
 mod links;
 mod lock;
 pub mod markdown;
@@ -76,11 +75,12 @@ mod read_back;
 mod record_part;
 mod registry;
 pub mod report;
+mod series_store;
 pub mod services;
 pub mod sink;
 mod sinks;
 mod spreadsheet;
-mod stored;
+mod stale_files;
 #[cfg(feature = "tables")]
 pub mod table;
 pub mod terminal;
@@ -89,16 +89,16 @@ pub mod terminal;
 pub use ::{chrono, serde_json};
 #[cfg(feature = "tables")]
 pub use ::polars;
-pub use brief::Brief;
 pub use calorimeter_case::{self as case, record};
 pub use calorimeter_case::{Case, CaseId, Record, Status};
+pub use case_excerpt::CaseExcerpt;
 pub use error::SinkError;
 pub use journal::Journal;
-pub use read_back::{ReadBack, read_back, read_parts};
+pub use read_back::{StoredRun, read_back, read_parts};
 pub use record_part::RecordPart;
-pub use registry::{Written, not_in_this_build, register, sinks, write_all};
-pub use sink::{Run, Sink};
+pub use registry::{WriteResult, register, sinks, unavailable_files, write_all};
+pub use series_store::SeriesStore;
+pub use sink::{Sink, SinkInput};
 #[cfg(feature = "tables")]
 pub use sinks::parquet;
 pub use sinks::{accelerator, csv, torchao};
-pub use stored::Stored;

@@ -2,8 +2,8 @@
 //!
 //! The page is self-contained: its data are embedded as JSON, and its script draws them.
 
+mod downsample;
 mod profile;
-mod thin;
 
 use std::path::{Path, PathBuf};
 
@@ -11,12 +11,12 @@ use serde::Serialize;
 
 use crate::{SinkError, atomic};
 
-pub use calorimeter_case::record::Bound;
-pub use profile::{Block, Mark, Peaks, Profile};
-use thin::thin;
+pub use calorimeter_case::record::PeakBound;
+use downsample::downsample;
+pub use profile::{MemoryBlock, MemoryMark, MemoryProfile, PeakBytes};
 
 /// Writes the page into the directory of the case and returns its path.
-pub fn write(dir: &Path, case_id: &str, profiles: &[Profile]) -> Result<PathBuf, SinkError> {
+pub fn write(dir: &Path, case_id: &str, profiles: &[MemoryProfile]) -> Result<PathBuf, SinkError> {
     let path = dir.join("memory.html");
     let html = to_html(case_id, profiles).map_err(|cause| SinkError::format(&path, cause))?;
     atomic::write(&path, html.as_bytes())?;
@@ -24,80 +24,80 @@ pub fn write(dir: &Path, case_id: &str, profiles: &[Profile]) -> Result<PathBuf,
 }
 
 const TEMPLATE: &str = include_str!("memory_page/template.html");
-const PLACE_OF_DATA: &str = "{{data}}";
+const DATA_PLACEHOLDER: &str = "{{data}}";
 
 /// Number of listed blocks per profile.
-const LISTED: usize = 64;
+const MAX_LISTED_BLOCKS: usize = 64;
 
 /// Number of time intervals of all lines of a page. Each has at most four points.
-const STRETCHES: usize = 6000;
+const MAX_INTERVALS: usize = 6000;
 
 /// Maximum number of time intervals per line; more could not be distinguished on a screen.
-const STRETCHES_OF_A_LINE: usize = 2000;
+const MAX_INTERVALS_PER_LINE: usize = 2000;
 
-fn to_html(case_id: &str, profiles: &[Profile]) -> Result<String, String> {
-    let lines = profiles.iter().flat_map(Profile::lines).filter(|line| !line.is_empty()).count();
-    let intervals = (STRETCHES / lines.max(1)).clamp(1, STRETCHES_OF_A_LINE);
-    let page = Page {
+fn to_html(case_id: &str, profiles: &[MemoryProfile]) -> Result<String, String> {
+    let lines = profiles.iter().flat_map(MemoryProfile::lines).filter(|line| !line.is_empty()).count();
+    let intervals = (MAX_INTERVALS / lines.max(1)).clamp(1, MAX_INTERVALS_PER_LINE);
+    let page = MemoryPageData {
         case: case_id,
-        profiles: profiles.iter().map(|profile| Drawn::of(profile, intervals)).collect(),
+        profiles: profiles.iter().map(|profile| DrawnProfile::new(profile, intervals)).collect(),
         comparisons: comparisons(profiles)?,
     };
     let json = serde_json::to_string(&page).map_err(|cause| cause.to_string())?;
     // These characters occur only in strings, where the escapes are equivalent; unescaped they could end the script
     // element.
     let json = json.replace('<', r"\u003c").replace('>', r"\u003e").replace('&', r"\u0026");
-    Ok(TEMPLATE.replacen(PLACE_OF_DATA, &json, 1))
+    Ok(TEMPLATE.replacen(DATA_PLACEHOLDER, &json, 1))
 }
 
 /// Data of the page's script.
 #[derive(Serialize)]
-struct Page<'a> {
+struct MemoryPageData<'a> {
     case: &'a str,
-    profiles: Vec<Drawn<'a>>,
-    comparisons: Vec<Comparison>,
+    profiles: Vec<DrawnProfile<'a>>,
+    comparisons: Vec<PeakComparison>,
 }
 
 #[derive(Serialize)]
-struct Drawn<'a> {
+struct DrawnProfile<'a> {
     label: &'a str,
     source: &'a str,
     end_ns: u64,
     lost_from_ns: Option<u64>,
     /// Allocated, active, reserved.
     lines: [Vec<(u64, u64)>; 3],
-    marks: &'a [Mark],
-    bound: Bound,
+    marks: &'a [MemoryMark],
+    bound: PeakBound,
     peak_at_ns: Option<u64>,
-    blocks: Vec<Listed<'a>>,
+    blocks: Vec<ListedBlock<'a>>,
     block_count: usize,
     /// Reason for an empty list.
     no_blocks: Option<&'static str>,
     notes: &'a [String],
 }
 
-impl<'a> Drawn<'a> {
-    fn of(profile: &'a Profile, intervals: usize) -> Drawn<'a> {
-        let mut largest: Vec<&Block> = profile.blocks.iter().collect();
+impl<'a> DrawnProfile<'a> {
+    fn new(profile: &'a MemoryProfile, intervals: usize) -> DrawnProfile<'a> {
+        let mut largest: Vec<&MemoryBlock> = profile.blocks.iter().collect();
         largest.sort_by_key(|block| std::cmp::Reverse(block.bytes));
-        Drawn {
+        DrawnProfile {
             label: &profile.label,
             source: &profile.source,
             end_ns: profile.end_ns,
             lost_from_ns: profile.lost_from_ns,
-            lines: profile.lines().map(|line| thin(line, profile.end_ns, intervals)),
+            lines: profile.lines().map(|line| downsample(line, profile.end_ns, intervals)),
             marks: &profile.marks,
             bound: profile.peaks.bound,
             peak_at_ns: profile.peak_at_ns,
-            blocks: largest.into_iter().take(LISTED).map(Listed::of).collect(),
+            blocks: largest.into_iter().take(MAX_LISTED_BLOCKS).map(ListedBlock::new).collect(),
             block_count: profile.blocks.len(),
-            no_blocks: profile.blocks.is_empty().then(|| no_blocks(profile)),
+            no_blocks: profile.blocks.is_empty().then(|| missing_blocks_reason(profile)),
             notes: &profile.notes,
         }
     }
 }
 
-fn no_blocks(profile: &Profile) -> &'static str {
+fn missing_blocks_reason(profile: &MemoryProfile) -> &'static str {
     if profile.source == "pool-statistics" {
         return "The pool reports totals only, not single blocks.";
     }
@@ -108,7 +108,7 @@ fn no_blocks(profile: &Profile) -> &'static str {
 }
 
 #[derive(Serialize)]
-struct Listed<'a> {
+struct ListedBlock<'a> {
     /// Text, because JavaScript numbers have 53 bits.
     address: String,
     bytes: u64,
@@ -116,23 +116,23 @@ struct Listed<'a> {
     what: Option<&'a str>,
 }
 
-impl<'a> Listed<'a> {
-    fn of(block: &'a Block) -> Listed<'a> {
+impl<'a> ListedBlock<'a> {
+    fn new(block: &'a MemoryBlock) -> ListedBlock<'a> {
         let address = format!("{:#x}", block.address);
-        Listed { address, bytes: block.bytes, since_ns: block.since_ns, what: block.what.as_deref() }
+        ListedBlock { address, bytes: block.bytes, since_ns: block.since_ns, what: block.what.as_deref() }
     }
 }
 
 /// Peaks of a profile, with those of its baseline if it has one.
 #[derive(Debug, PartialEq, Serialize)]
-struct Comparison {
+struct PeakComparison {
     profile: usize,
     against: Option<usize>,
-    rows: Vec<Row>,
+    rows: Vec<PeakRow>,
 }
 
 #[derive(Debug, PartialEq, Serialize)]
-struct Row {
+struct PeakRow {
     quantity: &'static str,
     baseline: Option<u64>,
     this: Option<u64>,
@@ -141,27 +141,36 @@ struct Row {
 }
 
 /// Comparison of each profile with its baseline. Profiles that serve only as baselines are omitted.
-fn comparisons(profiles: &[Profile]) -> Result<Vec<Comparison>, String> {
+fn comparisons(profiles: &[MemoryProfile]) -> Result<Vec<PeakComparison>, String> {
     let is_baseline = |index| profiles.iter().any(|profile| profile.against == Some(index));
     let mut comparisons = Vec::new();
     for (index, profile) in profiles.iter().enumerate() {
         if profile.against.is_none() && is_baseline(index) {
             continue;
         }
-        let baseline = profile.against.map(|against| baseline_of(profile, against, profiles)).transpose()?;
+        let baseline = profile.against.map(|against| find_baseline(profile, against, profiles)).transpose()?;
         let baselines = baseline.map(|baseline| baseline.peaks).unwrap_or_default();
-        let exact = [profile.peaks.bound, baselines.bound] == [Bound::Exact; 2];
+        let exact = [profile.peaks.bound, baselines.bound] == [PeakBound::Exact; 2];
         let saving = |baseline, this| saving(baseline, this).filter(|_| exact);
-        let rows = (profile.peaks.named().into_iter().zip(baselines.named()))
+        let rows = (profile.peaks.with_names().into_iter().zip(baselines.with_names()))
             .filter(|((_, this), (_, baseline))| this.or(*baseline).is_some())
-            .map(|((quantity, this), (_, baseline))| Row { quantity, baseline, this, saving: saving(baseline, this) })
+            .map(|((quantity, this), (_, baseline))| PeakRow {
+                quantity,
+                baseline,
+                this,
+                saving: saving(baseline, this),
+            })
             .collect();
-        comparisons.push(Comparison { profile: index, against: profile.against, rows });
+        comparisons.push(PeakComparison { profile: index, against: profile.against, rows });
     }
     Ok(comparisons)
 }
 
-fn baseline_of<'a>(profile: &Profile, against: usize, profiles: &'a [Profile]) -> Result<&'a Profile, String> {
+fn find_baseline<'a>(
+    profile: &MemoryProfile,
+    against: usize,
+    profiles: &'a [MemoryProfile],
+) -> Result<&'a MemoryProfile, String> {
     let label = &profile.label;
     let baseline = profiles.get(against).ok_or_else(|| format!("missing baseline of {label:?}"))?;
     if baseline.source != profile.source {
@@ -182,19 +191,19 @@ fn saving(baseline: Option<u64>, this: Option<u64>) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn profile(label: &str, allocated: u64) -> Profile {
-        Profile {
+    fn profile(label: &str, allocated: u64) -> MemoryProfile {
+        MemoryProfile {
             label: label.into(),
             source: "host-allocator".into(),
             end_ns: 1_000,
             allocated: vec![(0, 0), (10, allocated), (20, 0)],
-            peaks: Peaks { allocated: Some(allocated), ..Peaks::default() },
-            ..Profile::default()
+            peaks: PeakBytes { allocated: Some(allocated), ..PeakBytes::default() },
+            ..MemoryProfile::default()
         }
     }
 
-    fn against(baseline: usize, profile: Profile) -> Profile {
-        Profile { against: Some(baseline), ..profile }
+    fn against(baseline: usize, profile: MemoryProfile) -> MemoryProfile {
+        MemoryProfile { against: Some(baseline), ..profile }
     }
 
     /// Data of the page's script.
@@ -204,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_is_one_file_that_refers_to_nothing() {
+    fn page_is_self_contained() {
         let dir = tempfile::tempdir().unwrap();
         let path = write(&dir.path().join("case"), "linear/int8wo", &[profile("int8wo eager", 5)]).unwrap();
         assert_eq!(path, dir.path().join("case/memory.html"));
@@ -216,12 +225,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_the_data_can_become_markup() {
+    fn data_cannot_become_markup() {
         let hostile = r#"</script><script>alert("1")</script><!-- & '{{data}}' \u003c"#;
         let mut hostile_profile = profile(hostile, 5);
         hostile_profile.notes = vec![hostile.into()];
-        hostile_profile.marks = vec![Mark { at_ns: 1, name: hostile.into() }];
-        hostile_profile.blocks = vec![Block { what: Some(hostile.into()), ..Block::default() }];
+        hostile_profile.marks = vec![MemoryMark { at_ns: 1, name: hostile.into() }];
+        hostile_profile.blocks = vec![MemoryBlock { what: Some(hostile.into()), ..MemoryBlock::default() }];
         let html = to_html(hostile, &[hostile_profile]).unwrap();
         let harmless = to_html("case", &[profile("label", 5)]).unwrap();
         for tag in ["<script", "</script", "<!--"] {
@@ -234,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_saving_is_the_baseline_s_peak_over_this_one() {
+    fn saving_is_the_ratio_of_peaks() {
         let mut device = against(2, profile("int8wo fused", 0));
         device.peaks.reserved = Some(64);
         let profiles = [
@@ -244,8 +253,8 @@ mod tests {
             device,
             profile("alone", 7),
         ];
-        let row = |quantity, baseline, this, saving| Row { quantity, baseline, this, saving };
-        let compared = |profile, against, rows| Comparison { profile, against, rows };
+        let row = |quantity, baseline, this, saving| PeakRow { quantity, baseline, this, saving };
+        let compared = |profile, against, rows| PeakComparison { profile, against, rows };
         assert_eq!(
             comparisons(&profiles).unwrap(),
             [
@@ -261,26 +270,28 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_has_no_saving() {
-        for (theirs, ours) in
-            [(Bound::AtLeast, Bound::Exact), (Bound::Exact, Bound::AtLeast), (Bound::Exact, Bound::Unknown)]
-        {
+    fn inexact_peaks_have_no_saving() {
+        for (theirs, ours) in [
+            (PeakBound::AtLeast, PeakBound::Exact),
+            (PeakBound::Exact, PeakBound::AtLeast),
+            (PeakBound::Exact, PeakBound::Unknown),
+        ] {
             let mut profiles = [profile("baseline eager", 400), against(0, profile("int8wo eager", 100))];
             profiles[0].peaks.bound = theirs;
             profiles[1].peaks.bound = ours;
-            let row = Row { quantity: "allocated", baseline: Some(400), this: Some(100), saving: None };
+            let row = PeakRow { quantity: "allocated", baseline: Some(400), this: Some(100), saving: None };
             assert_eq!(comparisons(&profiles).unwrap()[0].rows, [row]);
         }
     }
 
     #[test]
-    fn a_profile_without_blocks_says_why() {
-        let block = Block { bytes: 1, ..Block::default() };
+    fn missing_blocks_are_explained() {
+        let block = MemoryBlock { bytes: 1, ..MemoryBlock::default() };
         let profiles = [
-            Profile { source: "pool-statistics".into(), ..profile("int8wo fused", 5) },
-            Profile { lost_from_ns: Some(3), ..profile("lost", 5) },
+            MemoryProfile { source: "pool-statistics".into(), ..profile("int8wo fused", 5) },
+            MemoryProfile { lost_from_ns: Some(3), ..profile("lost", 5) },
             profile("nothing", 0),
-            Profile { blocks: vec![block], ..profile("int8wo eager", 5) },
+            MemoryProfile { blocks: vec![block], ..profile("int8wo eager", 5) },
         ];
         let html = to_html("case", &profiles).unwrap();
         let data = data(&html);
@@ -292,9 +303,9 @@ mod tests {
     }
 
     #[test]
-    fn a_baseline_that_is_missing_or_told_by_another_source_is_an_error_that_names_the_file() {
+    fn invalid_baselines_are_errors() {
         let dir = tempfile::tempdir().unwrap();
-        let device = Profile { source: "cupti".into(), ..profile("baseline eager", 9) };
+        let device = MemoryProfile { source: "cupti".into(), ..profile("baseline eager", 9) };
         for (profiles, cause) in [
             (vec![against(3, profile("int8wo eager", 9))], r#"missing baseline of "int8wo eager""#),
             (
@@ -309,10 +320,11 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_blocks_are_listed_and_all_are_counted() {
-        let block = |index: u64| Block { address: index << 32, bytes: index * 7919 % 1_000, ..Block::default() };
+    fn largest_blocks_are_listed() {
+        let block =
+            |index: u64| MemoryBlock { address: index << 32, bytes: index * 7919 % 1_000, ..MemoryBlock::default() };
         let blocks = (0..1_000).map(block).collect();
-        let data = data(&to_html("case", &[Profile { blocks, ..profile("int8wo eager", 5) }]).unwrap());
+        let data = data(&to_html("case", &[MemoryProfile { blocks, ..profile("int8wo eager", 5) }]).unwrap());
         let drawn = &data["profiles"][0];
         let listed: Vec<u64> =
             drawn["blocks"].as_array().unwrap().iter().map(|block| block["bytes"].as_u64().unwrap()).collect();
@@ -322,12 +334,12 @@ mod tests {
     }
 
     #[test]
-    fn a_million_events_of_each_of_four_profiles_fit_into_a_megabyte_with_their_peak() {
+    fn long_profiles_fit_into_a_megabyte() {
         let wide = 4_000_000_000_000;
         let line: Vec<(u64, u64)> =
             (0..1_000_000).map(|index| (index * 60_000_000, wide + index * 7919 % 999_983)).collect();
         let highest = line.iter().map(|point| point.1).max().unwrap();
-        let full = Profile {
+        let full = MemoryProfile {
             end_ns: 60_000_000_000_000,
             allocated: line.clone(),
             active: line.clone(),

@@ -67,11 +67,11 @@ fn entry(record: &Record) -> Value {
 mod tests {
     use super::*;
     use calorimeter_case::Case;
-    use calorimeter_case::record::{Estimate, Memory, Roof, Roofline};
+    use calorimeter_case::record::{Estimate, PeakMemory, Roofline, RooflineBound};
     use calorimeter_case::record::{Footprint, Rates, Time};
 
     #[test]
-    fn the_ten_fields_stand_first_and_what_is_unknown_is_null() {
+    fn known_fields_come_first_and_may_be_null() {
         let shape = [("batch", 16), ("sequence", 256), ("dimension", 64)].into();
         let case =
             Case { workload: "softmax".into(), implementation: "cube".parse().unwrap(), shape, ..Case::default() };
@@ -80,11 +80,11 @@ mod tests {
             time: Time { time_ns: Some(Estimate { median: 2e6, lo: None, hi: None }), ..Time::default() },
             rates: Rates {
                 gbps: Some(400.0),
-                roofline: Some(Roofline { percent: 80.0, bound: Roof::Memory, ..Roofline::default() }.into()),
+                roofline: Some(Roofline { percent: 80.0, bound: RooflineBound::Memory, ..Roofline::default() }.into()),
                 ..Rates::default()
             },
             footprint: Footprint {
-                memory: Some(Memory { peak_above_inputs: Some(1 << 20), ..Memory::default() }.into()),
+                memory: Some(PeakMemory { peak_above_inputs: Some(1 << 20), ..PeakMemory::default() }.into()),
                 ..Footprint::default()
             },
             ..Record::new(case, Status::Ok)

@@ -12,46 +12,46 @@ use calorimeter_case::record::{Record, Status, finite};
 use calorimeter_case::{Case, Implementation, Name};
 
 /// Recipe at a shape that the user listed.
-pub(crate) struct Row<'a> {
+pub(crate) struct PivotRow<'a> {
     /// Case of the first arm; its implementation applies to that arm only.
     pub(crate) case: &'a Case,
     pub(crate) m: u64,
     pub(crate) k: u64,
     pub(crate) n: u64,
-    pub(crate) eager: Arm<'a>,
-    pub(crate) compiled: Arm<'a>,
-    pub(crate) baseline_eager: Arm<'a>,
-    pub(crate) baseline_compiled: Arm<'a>,
+    pub(crate) eager: PivotArm<'a>,
+    pub(crate) compiled: PivotArm<'a>,
+    pub(crate) baseline_eager: PivotArm<'a>,
+    pub(crate) baseline_compiled: PivotArm<'a>,
 }
 
 /// Fastest successful record of an arm, if any.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Arm<'a>(pub(crate) Option<&'a Record>);
+pub(crate) struct PivotArm<'a>(pub(crate) Option<&'a Record>);
 
-impl<'a> Arm<'a> {
+impl<'a> PivotArm<'a> {
     pub(crate) fn milliseconds(self) -> Option<f64> {
         nanos(self.0?).map(|nanos| nanos / 1e6)
     }
 
     /// Speed-up over `other`, rounded to two decimals as torchao stores it.
-    pub(crate) fn speedup_over(self, other: Arm<'a>) -> Option<f64> {
+    pub(crate) fn speedup_over(self, other: PivotArm<'a>) -> Option<f64> {
         let ratio = finite(other.milliseconds()? / self.milliseconds()?)?;
         format!("{ratio:.2}").parse().ok()
     }
 
-    fn or_faster(self, record: &'a Record) -> Arm<'a> {
+    fn or_faster(self, record: &'a Record) -> PivotArm<'a> {
         match self.0 {
             Some(best) if nanos(best) <= nanos(record) => self,
-            _ => Arm(Some(record)),
+            _ => PivotArm(Some(record)),
         }
     }
 }
 
 /// Returns the rows in order of their first records. Implied baselines and shapes without m, k and n have no rows.
-pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
-    let mut arms: HashMap<ArmsKey, (Arm, Arm)> = HashMap::new();
+pub(crate) fn pivot_rows(records: &[Record]) -> Vec<PivotRow<'_>> {
+    let mut arms: HashMap<ArmsKey, (PivotArm, PivotArm)> = HashMap::new();
     for record in records.iter().filter(|record| record.outcome.status == Status::Ok && nanos(record).is_some()) {
-        let (eager, compiled) = arms.entry(ArmsKey::of(&record.case)).or_default();
+        let (eager, compiled) = arms.entry(ArmsKey::new(&record.case)).or_default();
         let arm = if record.case.implementation == Implementation::Eager { eager } else { compiled };
         *arm = arm.or_faster(record);
     }
@@ -60,7 +60,7 @@ pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
     let mut rows = Vec::new();
     let mut seen = HashSet::new();
     for case in records.iter().map(|record| &record.case).filter(|case| !case.implied) {
-        let key = ArmsKey::of(case);
+        let key = ArmsKey::new(case);
         let (Some(m), Some(k), Some(n)) = (case.shape.get("m"), case.shape.get("k"), case.shape.get("n")) else {
             continue;
         };
@@ -69,7 +69,7 @@ pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
         }
         let (eager, compiled) = arms_of(&key);
         let (baseline_eager, baseline_compiled) = arms_of(&ArmsKey { recipe: Case::BASELINE, sparsity: None, ..key });
-        rows.push(Row { case, m, k, n, eager, compiled, baseline_eager, baseline_compiled });
+        rows.push(PivotRow { case, m, k, n, eager, compiled, baseline_eager, baseline_compiled });
     }
     rows
 }
@@ -89,7 +89,7 @@ struct ArmsKey<'a> {
 }
 
 impl<'a> ArmsKey<'a> {
-    fn of(case: &'a Case) -> ArmsKey<'a> {
+    fn new(case: &'a Case) -> ArmsKey<'a> {
         ArmsKey { case, recipe: case.recipe, sparsity: case.sparsity }
     }
 

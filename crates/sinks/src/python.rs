@@ -1,7 +1,7 @@
 //! Numbers formatted as in Python.
 
 /// Formats a float as Python's `repr`: the shortest digits that parse to an equal value.
-pub fn float(value: f64) -> String {
+pub fn format_float(value: f64) -> String {
     let scientific = format!("{value:e}");
     // `{:e}` always has an exponent, and Rust and Python agree on the shortest digits.
     let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn floats_are_laid_out_as_python_does() {
+    fn floats_are_formatted_like_python() {
         for (value, text) in [
             (1.0, "1.0"),
             (0.0, "0.0"),
@@ -35,7 +35,7 @@ mod tests {
             (1e16, "1e+16"),
             (1.5e300, "1.5e+300"),
         ] {
-            assert_eq!(float(value), text);
+            assert_eq!(format_float(value), text);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Stored run; `R` is the part of each record that the reader requested.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ReadBack<R = Record> {
+pub struct StoredRun<R = Record> {
     /// Provenance; `None` for a Parquet file without a journal next to it.
     pub header: Option<Header>,
     /// Resumptions of the run.
@@ -17,7 +17,7 @@ pub struct ReadBack<R = Record> {
     pub records: Vec<R>,
 }
 
-impl<R> From<JournalContents<R>> for ReadBack<R> {
+impl<R> From<JournalContents<R>> for StoredRun<R> {
     fn from(contents: JournalContents<R>) -> Self {
         Self { header: Some(contents.header), resumed: contents.resumed, records: contents.records }
     }
@@ -25,26 +25,26 @@ impl<R> From<JournalContents<R>> for ReadBack<R> {
 
 /// Reads the directory of a run, a journal, or a Parquet file. The header missing in a Parquet file is read from the
 /// journal next to it.
-pub fn read_back(path: &Path) -> Result<ReadBack, SinkError> {
-    let journal = |path: &Path| journal::read_trimmed(path, condensed).map(ReadBack::from);
+pub fn read_back(path: &Path) -> Result<StoredRun, SinkError> {
+    let journal = |path: &Path| journal::read_trimmed(path, condense).map(StoredRun::from);
     if !is_parquet(path) {
         return journal(path);
     }
     let records = records_of_parquet(path)?;
     let neighbor = path.with_file_name(JOURNAL_FILE);
     if !neighbor.exists() {
-        return Ok(ReadBack { header: None, resumed: Vec::new(), records });
+        return Ok(StoredRun { header: None, resumed: Vec::new(), records });
     }
-    Ok(ReadBack { records, ..journal(&neighbor)? })
+    Ok(StoredRun { records, ..journal(&neighbor)? })
 }
 
 /// Reads a part of each record, which takes a fraction of the time and memory for long runs.
-pub fn read_parts<P: RecordPart>(path: &Path) -> Result<ReadBack<P>, SinkError> {
+pub fn read_parts<P: RecordPart>(path: &Path) -> Result<StoredRun<P>, SinkError> {
     if !is_parquet(path) {
         return Ok(journal::read_parts(path)?.into());
     }
-    let ReadBack { header, resumed, records } = read_back(path)?;
-    Ok(ReadBack { header, resumed, records: records.iter().map(P::from).collect() })
+    let StoredRun { header, resumed, records } = read_back(path)?;
+    Ok(StoredRun { header, resumed, records: records.iter().map(P::from).collect() })
 }
 
 fn is_parquet(path: &Path) -> bool {
@@ -52,7 +52,7 @@ fn is_parquet(path: &Path) -> bool {
 }
 
 /// Removes time series; telemetry is reduced to its median.
-fn condensed(record: &mut Record) {
+fn condense(record: &mut Record) {
     if let Some(telemetry) = &mut record.telemetry {
         telemetry.condense();
     }

@@ -7,12 +7,12 @@ use std::sync::LazyLock;
 
 use calorimeter_case::{NameTaken, Registry};
 
-use crate::sinks::OURS;
-use crate::{Run, Sink, SinkError, index};
+use crate::sinks::BUILT_IN;
+use crate::{Sink, SinkError, SinkInput, index};
 
 static SINKS: LazyLock<Registry<dyn Sink>> = LazyLock::new(|| {
     let registry = Registry::new("sink");
-    for &sink in OURS {
+    for &sink in BUILT_IN {
         registry.add(sink.name(), sink).expect("built-in names are unique");
     }
     registry
@@ -29,13 +29,13 @@ pub fn register(sink: &'static dyn Sink) -> Result<(), NameTaken> {
 }
 
 /// Files that this build cannot write because it lacks the feature `tables`.
-pub fn not_in_this_build() -> &'static [&'static str] {
+pub fn unavailable_files() -> &'static [&'static str] {
     if cfg!(feature = "tables") { &[] } else { &["results.parquet"] }
 }
 
 /// Result of [`write_all`].
 #[derive(Debug, Default)]
-pub struct Written {
+pub struct WriteResult {
     /// Written files.
     pub paths: Vec<PathBuf>,
     /// Errors of sinks that failed.
@@ -43,8 +43,8 @@ pub struct Written {
 }
 
 /// Runs every sink; a failing sink does not affect the others. The last file is the index page.
-pub fn write_all(run: &Run) -> Written {
-    let mut written = written_by(&sinks(), run);
+pub fn write_all(run: &SinkInput) -> WriteResult {
+    let mut written = run_sinks(&sinks(), run);
     match index::write(run, &written.paths) {
         Ok(path) => written.paths.push(path),
         Err(error) => written.errors.push(error),
@@ -52,14 +52,14 @@ pub fn write_all(run: &Run) -> Written {
     written
 }
 
-fn written_by(sinks: &[&dyn Sink], run: &Run) -> Written {
-    let mut written = Written::default();
+fn run_sinks(sinks: &[&dyn Sink], run: &SinkInput) -> WriteResult {
+    let mut written = WriteResult::default();
     for sink in sinks {
         // A table engine that gets no threads panics, and so may a sink of another crate.
         let result = catch_unwind(AssertUnwindSafe(|| sink.write(run)));
-        match result
-            .unwrap_or_else(|panic| Err(SinkError::Panicked { sink: sink.name(), message: said(panic.as_ref()) }))
-        {
+        match result.unwrap_or_else(|panic| {
+            Err(SinkError::Panicked { sink: sink.name(), message: panic_message(panic.as_ref()) })
+        }) {
             Ok(paths) => written.paths.extend(paths),
             Err(error) => written.errors.push(error),
         }
@@ -67,7 +67,7 @@ fn written_by(sinks: &[&dyn Sink], run: &Run) -> Written {
     written
 }
 
-fn said(panic: &(dyn Any + Send)) -> String {
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "unknown panic".into())
 }
@@ -75,7 +75,7 @@ fn said(panic: &(dyn Any + Send)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Stored;
+    use crate::SeriesStore;
     use crate::journal::Header;
 
     struct Fine;
@@ -84,7 +84,7 @@ mod tests {
         fn name(&self) -> &'static str {
             "fine"
         }
-        fn write(&self, run: &Run) -> Result<Vec<PathBuf>, SinkError> {
+        fn write(&self, run: &SinkInput) -> Result<Vec<PathBuf>, SinkError> {
             Ok(vec![run.dir.clone()])
         }
     }
@@ -95,21 +95,21 @@ mod tests {
         fn name(&self) -> &'static str {
             "panics"
         }
-        fn write(&self, _: &Run) -> Result<Vec<PathBuf>, SinkError> {
+        fn write(&self, _: &SinkInput) -> Result<Vec<PathBuf>, SinkError> {
             panic!("no threads");
         }
     }
 
     #[test]
-    fn a_sink_that_panics_does_not_take_the_others_with_it() {
-        let run = Run {
+    fn panicking_sink_does_not_affect_others() {
+        let run = SinkInput {
             dir: "a".into(),
             output_dir: "a".into(),
             header: Header::default(),
             records: vec![],
-            stored: Stored::default(),
+            stored: SeriesStore::default(),
         };
-        let written = written_by(&[&Panics, &Fine], &run);
+        let written = run_sinks(&[&Panics, &Fine], &run);
         assert_eq!(written.paths, [PathBuf::from("a")]);
         assert_eq!(written.errors[0].to_string(), "the sink `panics` panicked: no threads");
     }

@@ -3,7 +3,7 @@
 //! All figures come from the records, which are embedded column by column and drawn by scripts.
 
 mod markdown;
-mod packed;
+mod packed_columns;
 mod page;
 mod plots;
 mod run;
@@ -16,7 +16,7 @@ use crate::{SinkError, atomic};
 
 pub use markdown::markdown;
 pub use plots::write_plots;
-pub use run::{Mean, ReportedProfile, ReportedRun, SummarizedRun};
+pub use run::{MeanSpeedup, ReportedProfile, ReportedRun, SummarizedRun};
 
 /// File name of the page in the directory of a run.
 pub const REPORT_FILE: &str = "report.html";

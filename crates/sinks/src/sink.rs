@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use crate::journal::Header;
-use crate::{SinkError, Stored};
+use crate::{SeriesStore, SinkError};
 use calorimeter_case::record::Record;
 
 /// Input of sinks. Everything in it can be read back from the journal.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct SinkInput {
     /// Directory of the run, with its journal.
     pub dir: PathBuf,
     /// Results directory of the configuration, for the torchao-compatible files.
@@ -19,12 +19,12 @@ pub struct Run {
     /// Records in plan order; without time series if those are stored on disk.
     pub records: Vec<Record>,
     /// Access to time series on disk.
-    pub stored: Stored,
+    pub stored: SeriesStore,
 }
 
-impl Run {
+impl SinkInput {
     /// Iterates over the records with their time series.
-    pub fn whole(&self) -> impl Iterator<Item = Result<Cow<'_, Record>, SinkError>> {
+    pub fn records_with_series(&self) -> impl Iterator<Item = Result<Cow<'_, Record>, SinkError>> {
         self.records.iter().map(|record| self.with_series(record))
     }
 
@@ -33,7 +33,7 @@ impl Run {
         Ok(match self.stored.series(&record.case.id)? {
             Some(series) => {
                 let mut record = record.clone();
-                record.put_series(series);
+                record.restore_series(series);
                 Cow::Owned(record)
             }
             None => Cow::Borrowed(record),
@@ -47,5 +47,5 @@ pub trait Sink: Sync {
     fn name(&self) -> &'static str;
 
     /// Writes the files, each atomically, and returns their paths. A sink without data writes none.
-    fn write(&self, run: &Run) -> Result<Vec<PathBuf>, SinkError>;
+    fn write(&self, run: &SinkInput) -> Result<Vec<PathBuf>, SinkError>;
 }

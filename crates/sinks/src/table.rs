@@ -6,7 +6,7 @@ pub use read::read_records;
 
 use polars::prelude::{AnyValue, Column, DataFrame, DataType, PolarsResult, Series};
 
-use crate::columns::{COLUMNS, Cell, Kind};
+use crate::columns::{COLUMNS, Cell, CellKind};
 use crate::record::Record;
 
 /// Builds the data frame of all [columns](crate::columns).
@@ -30,11 +30,11 @@ fn value(cell: Option<Cell<'_>>) -> AnyValue<'_> {
     }
 }
 
-fn data_type(kind: Kind) -> DataType {
+fn data_type(kind: CellKind) -> DataType {
     match kind {
-        Kind::Text => DataType::String,
-        Kind::Count => DataType::UInt64,
-        Kind::Number => DataType::Float64,
-        Kind::Flag => DataType::Boolean,
+        CellKind::Text => DataType::String,
+        CellKind::Count => DataType::UInt64,
+        CellKind::Number => DataType::Float64,
+        CellKind::Flag => DataType::Boolean,
     }
 }

@@ -24,7 +24,7 @@ pub const WIDTH: usize = 120;
 const RECIPE_WIDTH: usize = 20;
 
 /// Shown if the confidence intervals of the fastest implementations overlap.
-const NOBODY: &str = "even";
+const EVEN: &str = "even";
 
 /// Use of ANSI colors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_live_table_is_this_to_the_digit() {
+    fn live_table_matches_expected_text() {
         let mut table = LiveTable::new(Color::Never);
         let lines: Vec<String> = records().iter().filter_map(|record| table.show(record)).collect();
         assert_eq!(
@@ -176,8 +176,8 @@ marlin               eager   timeout"
     }
 
     #[test]
-    fn on_a_narrow_terminal_a_row_of_figures_stays_one_row() {
-        let mut table = LiveTable::new(Color::Never).as_wide_as(80);
+    fn narrow_terminals_keep_one_row_per_case() {
+        let mut table = LiveTable::new(Color::Never).with_width(80);
         let lines: Vec<String> = records().iter().filter_map(|record| table.show(record)).take(3).collect();
         assert_eq!(
             lines.join("\n"),
@@ -192,17 +192,17 @@ int8wo               fused     3200 s ±0.4%   0.04321x ±10%   SLOWER
     cupti"
         );
         for width in [72, 80, 120, 200] {
-            let mut table = LiveTable::new(Color::Never).as_wide_as(width);
+            let mut table = LiveTable::new(Color::Never).with_width(width);
             let text: Vec<String> = records().iter().filter_map(|record| table.show(record)).collect();
             assert!(text.iter().flat_map(|text| text.lines()).all(|line| line.chars().count() <= width), "{text:?}");
         }
-        let mut wide = LiveTable::new(Color::Never).as_wide_as(200);
+        let mut wide = LiveTable::new(Color::Never).with_width(200);
         let lines: Vec<String> = records().iter().filter_map(|record| wide.show(record)).collect();
         assert!(lines[4].ends_with("-  timestamp queries, not converged"), "{lines:?}");
     }
 
     #[test]
-    fn a_new_group_gets_a_new_heading() {
+    fn new_groups_get_a_heading() {
         let mut table = LiveTable::new(Color::Never);
         let first = ok("baseline", "eager", 1.0);
         let mut second = first.clone();
@@ -219,7 +219,7 @@ int8wo               fused     3200 s ±0.4%   0.04321x ±10%   SLOWER
     }
 
     #[test]
-    fn color_changes_no_word_and_no_column() {
+    fn color_does_not_change_text() {
         let strip = |text: String| {
             ["0", "1", "31", "32", "33"].iter().fold(text, |text, code| text.replace(&format!("\x1b[{code}m"), ""))
         };
@@ -237,7 +237,7 @@ int8wo               fused     3200 s ±0.4%   0.04321x ±10%   SLOWER
     }
 
     #[test]
-    fn the_summary_counts_names_the_winners_and_gathers_like_causes() {
+    fn summary_matches_expected_text() {
         let mut records = records();
         records.push(ok("int8wo", "eager", 5.0));
         // Overlapping intervals.

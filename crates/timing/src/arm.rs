@@ -1,6 +1,6 @@
 //! Arms of a comparison.
 
-use crate::{Estimate, Stopwatch, Window, Work, median};
+use crate::{Stopwatch, TimeEstimate, Window, Work, median};
 
 /// Arm of a comparison: a computation with its stopwatch.
 pub struct Arm<'a> {
@@ -17,18 +17,20 @@ impl<'a> Arm<'a> {
     }
 
     /// Widens the intervals of the arm by half the resolution of its stopwatch.
-    pub fn with_step(mut self, nanos: u64) -> Self {
+    pub fn with_clock_step(mut self, nanos: u64) -> Self {
         self.step_ns = nanos;
         self
     }
 
     /// Time per launch over some of the arm's windows.
-    pub(crate) fn estimate(&self, windows: &[Window]) -> Option<Estimate> {
-        Some(Estimate::of(windows, self.stopwatch.overhead())?.blurred(self.blur(windows)))
+    pub(crate) fn estimate(&self, windows: &[Window]) -> Option<TimeEstimate> {
+        Some(
+            TimeEstimate::from_windows(windows, self.stopwatch.overhead())?.widened(self.half_step_per_launch(windows)),
+        )
     }
 
     /// Half a step of the stopwatch, per launch.
-    pub(crate) fn blur(&self, windows: &[Window]) -> f64 {
+    pub(crate) fn half_step_per_launch(&self, windows: &[Window]) -> f64 {
         let launches: Vec<f64> = windows.iter().map(|window| f64::from(window.launches)).collect();
         self.step_ns as f64 / 2.0 / median(&launches).unwrap_or(1.0).max(1.0)
     }

@@ -1,13 +1,13 @@
 //! Speed-ups between two independent measurements.
 
 use crate::median;
-use crate::student::{beyond, point};
+use crate::student::{critical_value, two_sided_tail};
 
 /// A value with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Figure {
+pub struct ValueWithInterval {
     /// Median or mean.
-    pub middle: f64,
+    pub center: f64,
     /// Lower end of the interval.
     pub lo: f64,
     /// Upper end of the interval.
@@ -17,7 +17,7 @@ pub struct Figure {
 /// Speed-up between two measurements: above 1 is faster.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
-pub struct Change {
+pub struct SpeedChange {
     /// Time before divided by time after.
     pub ratio: f64,
     /// Lower end of the 95 % interval.
@@ -31,9 +31,9 @@ pub struct Change {
 
 /// Degrees of freedom of the width of median intervals. The distance of two order statistics of n windows scatters like
 /// an estimate with about √n of them; thirty windows, the minimum of a run, on two sides give eleven.
-const DEGREES_OF_INTERVALS: usize = 11;
+const INTERVAL_DEGREES_OF_FREEDOM: usize = 11;
 
-impl Change {
+impl SpeedChange {
     /// Compares two values with intervals.
     ///
     /// ```
@@ -44,76 +44,79 @@ impl Change {
     /// assert!(change.hi < 1.0 && change.p < 1e-6, "{change:?}");
     /// assert!(Change::of_figures(figure(100.0), figure(100.1)).unwrap().p > 0.5);
     /// ```
-    pub fn of_figures(before: Figure, after: Figure) -> Option<Self> {
-        Self::new(quotient(before, after), DEGREES_OF_INTERVALS)
+    pub fn from_intervals(before: ValueWithInterval, after: ValueWithInterval) -> Option<Self> {
+        Self::new(quotient(before, after), INTERVAL_DEGREES_OF_FREEDOM)
     }
 
     /// Compares the values of several processes, at least two of them on one side, with a pooled variance: both sides
     /// run on one machine, and neither alone has enough processes to estimate it.
-    pub fn of_processes(before: &[f64], after: &[f64]) -> Option<Self> {
-        let (before, after) = (Logs::of(before)?, Logs::of(after)?);
+    pub fn from_processes(before: &[f64], after: &[f64]) -> Option<Self> {
+        let (before, after) = (LogStats::from_values(before)?, LogStats::from_values(after)?);
         let degrees = before.count + after.count - 2;
         if degrees == 0 {
             return None;
         }
         let variance = (before.squares + after.squares) / degrees as f64;
         let error = (variance * (1.0 / before.count as f64 + 1.0 / after.count as f64)).sqrt();
-        let (log, half) = (before.mean - after.mean, point(degrees) * error);
-        Self::new(Figure { middle: log.exp(), lo: (log - half).exp(), hi: (log + half).exp() }, degrees)
+        let (log, half) = (before.mean - after.mean, critical_value(degrees) * error);
+        Self::new(ValueWithInterval { center: log.exp(), lo: (log - half).exp(), hi: (log + half).exp() }, degrees)
     }
 
     /// Divides the change by a shift that all cases share.
-    pub fn beside(self, shared: Figure) -> Option<Self> {
+    pub fn relative_to(self, shared: ValueWithInterval) -> Option<Self> {
         let Self { ratio, lo, hi, degrees, .. } = self;
-        Self::new(quotient(Figure { middle: ratio, lo, hi }, shared), degrees)
+        Self::new(quotient(ValueWithInterval { center: ratio, lo, hi }, shared), degrees)
     }
 
     /// Widens the interval to at least `half` on each side, as a difference of logarithms.
-    pub fn no_closer(self, half: f64) -> Option<Self> {
+    pub fn with_min_half_width(self, half: f64) -> Option<Self> {
         let Self { ratio, lo, hi, degrees, .. } = self;
-        Self::new(Figure { middle: ratio, lo: lo.min(ratio * (-half).exp()), hi: hi.max(ratio * half.exp()) }, degrees)
+        Self::new(
+            ValueWithInterval { center: ratio, lo: lo.min(ratio * (-half).exp()), hi: hi.max(ratio * half.exp()) },
+            degrees,
+        )
     }
 
     /// Half-width of the scatter of changes that should all be 1: 95 % of them are within this distance of their
     /// median, as a difference of logarithms. Robust against a few real changes.
-    pub fn scatter(changes: &[Self]) -> Option<f64> {
+    pub fn scatter_half_width(changes: &[Self]) -> Option<f64> {
         let logs: Vec<f64> = changes.iter().map(|change| change.ratio.ln()).collect();
         let middle = median(&logs)?;
         let distances: Vec<f64> = logs.iter().map(|log| (log - middle).abs()).collect();
         // Half of all normal samples are within 0.6745 standard deviations.
-        Some(point(DEGREES_OF_INTERVALS) * median(&distances)? / 0.6745)
+        Some(critical_value(INTERVAL_DEGREES_OF_FREEDOM) * median(&distances)? / 0.6745)
     }
 
-    fn new(ratio: Figure, degrees: usize) -> Option<Self> {
-        let Figure { middle, lo, hi } = ratio;
+    fn new(ratio: ValueWithInterval, degrees: usize) -> Option<Self> {
+        let ValueWithInterval { center: middle, lo, hi } = ratio;
         let towards_one = if middle > 1.0 { middle / lo } else { hi / middle };
         let distance = middle.ln().abs();
         // A ratio of 1 is no difference, however narrow the interval is.
-        let t = if distance == 0.0 { 0.0 } else { point(degrees) * distance / towards_one.ln() };
-        let change = Self { ratio: middle, lo, hi, p: beyond(t, degrees), degrees };
+        let t = if distance == 0.0 { 0.0 } else { critical_value(degrees) * distance / towards_one.ln() };
+        let change = Self { ratio: middle, lo, hi, p: two_sided_tail(t, degrees), degrees };
         ([middle, lo, hi, change.p].iter().all(|number| number.is_finite()) && middle > 0.0).then_some(change)
     }
 }
 
 /// Quotient of two values, with independent errors: each end adds the logarithmic distances of both values' ends in
 /// quadrature.
-fn quotient(over: Figure, under: Figure) -> Figure {
-    let middle = over.middle / under.middle;
-    let below = (over.middle / over.lo).ln().hypot((under.hi / under.middle).ln());
-    let above = (over.hi / over.middle).ln().hypot((under.middle / under.lo).ln());
-    Figure { middle, lo: middle * (-below).exp(), hi: middle * above.exp() }
+fn quotient(over: ValueWithInterval, under: ValueWithInterval) -> ValueWithInterval {
+    let middle = over.center / under.center;
+    let below = (over.center / over.lo).ln().hypot((under.hi / under.center).ln());
+    let above = (over.hi / over.center).ln().hypot((under.center / under.lo).ln());
+    ValueWithInterval { center: middle, lo: middle * (-below).exp(), hi: middle * above.exp() }
 }
 
 /// Statistics of the logarithms of values.
-struct Logs {
+struct LogStats {
     count: usize,
     mean: f64,
     /// Sum of squared distances from the mean.
     squares: f64,
 }
 
-impl Logs {
-    fn of(found: &[f64]) -> Option<Self> {
+impl LogStats {
+    fn from_values(found: &[f64]) -> Option<Self> {
         let logs: Vec<f64> = found.iter().map(|value| value.ln()).collect();
         if logs.is_empty() || logs.iter().any(|log| !log.is_finite()) {
             return None;
@@ -131,35 +134,35 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
-    fn figure(rng: &mut ChaCha8Rng, nanos: f64) -> Figure {
+    fn figure(rng: &mut ChaCha8Rng, nanos: f64) -> ValueWithInterval {
         let windows: Vec<f64> = (0..30).map(|_| nanos * (0.01 * normal(rng)).exp()).collect();
-        let interval = Interval::of(&windows).unwrap();
+        let interval = Interval::from_samples(&windows).unwrap();
         let (lo, hi) = interval.bounds.unwrap();
-        Figure { middle: interval.median, lo, hi }
+        ValueWithInterval { center: interval.median, lo, hi }
     }
 
     #[test]
-    fn the_interval_and_the_chance_say_the_same() {
-        let after = Figure { middle: 100.0, lo: 99.0, hi: 100.0 };
+    fn interval_and_p_value_agree() {
+        let after = ValueWithInterval { center: 100.0, lo: 99.0, hi: 100.0 };
         for (middle, below) in [(101.0, true), (100.9, false)] {
-            let before = Figure { middle, lo: middle, hi: middle };
-            let change = Change::of_figures(before, Figure { hi: 101.0, ..after }).unwrap();
+            let before = ValueWithInterval { center: middle, lo: middle, hi: middle };
+            let change = SpeedChange::from_intervals(before, ValueWithInterval { hi: 101.0, ..after }).unwrap();
             assert_eq!((change.lo >= 1.0, change.p <= 0.05 + 1e-4), (below, below), "{change:?}");
         }
     }
 
     #[test]
-    fn nothing_that_changed_is_found_in_500_cases_and_one_that_did_is() {
+    fn false_discoveries_are_controlled() {
         let mut rng = ChaCha8Rng::seed_from_u64(5);
         let (mut before_control, mut after_control, mut found) = (0, 0, 0);
         for _ in 0..40 {
-            let mut changes: Vec<Change> = (0..500)
-                .map(|_| Change::of_figures(figure(&mut rng, 1000.0), figure(&mut rng, 1000.0)).unwrap())
+            let mut changes: Vec<SpeedChange> = (0..500)
+                .map(|_| SpeedChange::from_intervals(figure(&mut rng, 1000.0), figure(&mut rng, 1000.0)).unwrap())
                 .collect();
             before_control += changes.iter().filter(|change| change.lo > 1.0 || change.hi < 1.0).count();
-            let real = |changes: &[Change]| discoveries(&changes.iter().map(|c| c.p).collect::<Vec<_>>(), 0.05);
+            let real = |changes: &[SpeedChange]| discoveries(&changes.iter().map(|c| c.p).collect::<Vec<_>>(), 0.05);
             after_control += real(&changes).iter().filter(|real| **real).count();
-            changes[17] = Change::of_figures(figure(&mut rng, 1000.0), figure(&mut rng, 1050.0)).unwrap();
+            changes[17] = SpeedChange::from_intervals(figure(&mut rng, 1000.0), figure(&mut rng, 1050.0)).unwrap();
             found += usize::from(real(&changes)[17]);
         }
         assert!(before_control <= 40 * 25, "{before_control} of {}", 40 * 500);
@@ -167,54 +170,55 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_from_process_to_process_is_no_change() {
+    fn process_scatter_is_not_a_change() {
         let mut rng = ChaCha8Rng::seed_from_u64(6);
         let mut side = || [(); 3].map(|()| 1000.0 * (0.03 * normal(&mut rng)).exp());
         let mut wrong = 0;
         for _ in 0..2000 {
-            let change = Change::of_processes(&side(), &side()).unwrap();
+            let change = SpeedChange::from_processes(&side(), &side()).unwrap();
             wrong += usize::from(change.lo > 1.0 || change.hi < 1.0);
             assert_eq!(change.p < 0.0499, change.lo > 1.0 || change.hi < 1.0, "{change:?}");
         }
         assert!((70..=130).contains(&wrong), "{wrong} of 2000");
-        assert_eq!(Change::of_processes(&[1.0], &[1.0]), None);
-        assert_eq!(Change::of_processes(&[2.0, 2.0], &[2.0]).map(|change| change.p), Some(1.0));
+        assert_eq!(SpeedChange::from_processes(&[1.0], &[1.0]), None);
+        assert_eq!(SpeedChange::from_processes(&[2.0, 2.0], &[2.0]).map(|change| change.p), Some(1.0));
     }
 
     #[test]
-    fn what_everything_shared_is_no_change_and_widens_what_is_left() {
-        let slower = |by: f64| Figure { middle: 100.0 * by, lo: 99.0 * by, hi: 101.0 * by };
-        let shared = Figure { middle: 0.9, lo: 0.89, hi: 0.91 };
-        let change = Change::of_figures(slower(1.0), slower(1.0 / 0.9)).unwrap();
+    fn common_shift_is_removed_from_changes() {
+        let slower = |by: f64| ValueWithInterval { center: 100.0 * by, lo: 99.0 * by, hi: 101.0 * by };
+        let shared = ValueWithInterval { center: 0.9, lo: 0.89, hi: 0.91 };
+        let change = SpeedChange::from_intervals(slower(1.0), slower(1.0 / 0.9)).unwrap();
         assert!(change.hi < 1.0 && change.p < 1e-6, "{change:?}");
-        let remaining = change.beside(shared).unwrap();
+        let remaining = change.relative_to(shared).unwrap();
         assert!((remaining.ratio - 1.0).abs() < 1e-9 && remaining.p > 0.9, "{remaining:?}");
         assert!(remaining.hi / remaining.lo > change.hi / change.lo, "{remaining:?}");
     }
 
     #[test]
-    fn what_others_scatter_by_is_the_least_that_is_not_known() {
+    fn scatter_bounds_interval_width() {
         let mut rng = ChaCha8Rng::seed_from_u64(7);
-        let exact = |nanos: f64| Figure { middle: nanos, lo: nanos * 0.9999, hi: nanos * 1.0001 };
+        let exact = |nanos: f64| ValueWithInterval { center: nanos, lo: nanos * 0.9999, hi: nanos * 1.0001 };
         // Intervals of 0.01 % and runs that differ by 3 %: each change looks significant.
-        let mut change = || Change::of_figures(exact(1000.0), exact(1000.0 * (0.03 * normal(&mut rng)).exp())).unwrap();
-        let mut changes: Vec<Change> = (0..200).map(|_| change()).collect();
+        let mut change =
+            || SpeedChange::from_intervals(exact(1000.0), exact(1000.0 * (0.03 * normal(&mut rng)).exp())).unwrap();
+        let mut changes: Vec<SpeedChange> = (0..200).map(|_| change()).collect();
         assert!(changes.iter().filter(|change| change.p < 0.05).count() > 190);
-        changes[0] = Change::of_figures(exact(1000.0), exact(1300.0)).unwrap();
-        let half = Change::scatter(&changes).unwrap();
+        changes[0] = SpeedChange::from_intervals(exact(1000.0), exact(1300.0)).unwrap();
+        let half = SpeedChange::scatter_half_width(&changes).unwrap();
         assert!((0.05..0.08).contains(&half), "{half}");
-        let p_values: Vec<f64> = changes.iter().map(|change| change.no_closer(half).unwrap().p).collect();
+        let p_values: Vec<f64> = changes.iter().map(|change| change.with_min_half_width(half).unwrap().p).collect();
         let found = discoveries(&p_values, 0.05);
         assert_eq!((found[0], found.iter().filter(|found| **found).count()), (true, 1));
-        assert_eq!(changes[1].no_closer(0.0), Some(changes[1]));
-        assert_eq!(Change::scatter(&[]), None);
+        assert_eq!(changes[1].with_min_half_width(0.0), Some(changes[1]));
+        assert_eq!(SpeedChange::scatter_half_width(&[]), None);
     }
 
     #[test]
-    fn what_has_no_logarithm_has_no_change() {
-        let figure = |middle| Figure { middle, lo: middle, hi: middle };
-        assert_eq!(Change::of_figures(figure(0.0), figure(1.0)), None);
-        assert_eq!(Change::of_figures(figure(1.0), figure(f64::NAN)), None);
-        assert_eq!(Change::of_processes(&[1.0, -1.0], &[1.0]), None);
+    fn nonpositive_values_have_no_change() {
+        let figure = |middle| ValueWithInterval { center: middle, lo: middle, hi: middle };
+        assert_eq!(SpeedChange::from_intervals(figure(0.0), figure(1.0)), None);
+        assert_eq!(SpeedChange::from_intervals(figure(1.0), figure(f64::NAN)), None);
+        assert_eq!(SpeedChange::from_processes(&[1.0, -1.0], &[1.0]), None);
     }
 }

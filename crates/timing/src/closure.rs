@@ -19,7 +19,7 @@ impl<F: FnMut() -> T + Send, T> Work for Closure<F> {
         Ok(())
     }
 
-    fn settle(&mut self) -> Result<(), Failure> {
+    fn synchronize(&mut self) -> Result<(), Failure> {
         Ok(())
     }
 }

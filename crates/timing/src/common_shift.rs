@@ -13,18 +13,18 @@ pub struct CommonShift {
     /// Upper end of the 95 % interval.
     pub hi: f64,
     /// Share of the ratios within the margin of the factor.
-    pub alike: f64,
+    pub share: f64,
 }
 
 /// Minimum share of ratios near the median; below it they have no common shift.
-const ALIKE: f64 = 0.75;
+const MIN_SHARE: f64 = 0.75;
 
 impl CommonShift {
     /// Minimum number of ratios for an interval.
-    pub const FEWEST: usize = 6;
+    pub const MIN_RATIOS: usize = 6;
 
     /// Computes the factor by which the ratios moved together. `None` if it is within the margin, if they did not move
-    /// together, or for fewer than [`FEWEST`](Self::FEWEST) ratios.
+    /// together, or for fewer than [`MIN_RATIOS`](Self::MIN_RATIOS) ratios.
     ///
     /// ```
     /// use calorimeter_timing::CommonShift;
@@ -34,15 +34,16 @@ impl CommonShift {
     /// assert_eq!(CommonShift::of(&[0.9, 0.8, 0.7, 0.6, 0.5, 0.4], 0.02), None);
     /// assert_eq!(CommonShift::of(&[1.0; 10], 0.02), None);
     /// ```
-    pub fn of(ratios: &[f64], margin: f64) -> Option<Self> {
+    pub fn from_ratios(ratios: &[f64], margin: f64) -> Option<Self> {
         let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
-        let interval = Interval::of(&logs)?;
+        let interval = Interval::from_samples(&logs)?;
         let (lo, hi) = interval.bounds?;
         let near = |log: &&f64| (**log - interval.median).abs() <= margin.ln_1p();
         let alike = logs.iter().filter(near).count() as f64 / logs.len() as f64;
-        let shift = Self { factor: interval.median.exp(), lo: lo.exp(), hi: hi.exp(), alike };
-        let moved = matches!(Verdict::of(Some(shift.lo), Some(shift.hi), margin), Verdict::Faster | Verdict::Slower);
-        (moved && alike >= ALIKE).then_some(shift)
+        let shift = Self { factor: interval.median.exp(), lo: lo.exp(), hi: hi.exp(), share: alike };
+        let moved =
+            matches!(Verdict::from_interval(Some(shift.lo), Some(shift.hi), margin), Verdict::Faster | Verdict::Slower);
+        (moved && alike >= MIN_SHARE).then_some(shift)
     }
 }
 
@@ -51,14 +52,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_ratio_fewer_is_too_few() {
-        assert_eq!(CommonShift::of(&[0.5; CommonShift::FEWEST - 1], 0.02), None);
-        assert!(CommonShift::of(&[0.5; CommonShift::FEWEST], 0.02).is_some());
+    fn too_few_ratios_have_no_shift() {
+        assert_eq!(CommonShift::from_ratios(&[0.5; CommonShift::MIN_RATIOS - 1], 0.02), None);
+        assert!(CommonShift::from_ratios(&[0.5; CommonShift::MIN_RATIOS], 0.02).is_some());
     }
 
     #[test]
-    fn a_shift_within_the_margin_is_none() {
-        assert_eq!(CommonShift::of(&[0.99; 20], 0.02), None);
-        assert!(CommonShift::of(&[0.97; 20], 0.02).is_some());
+    fn shift_within_margin_is_ignored() {
+        assert_eq!(CommonShift::from_ratios(&[0.99; 20], 0.02), None);
+        assert!(CommonShift::from_ratios(&[0.97; 20], 0.02).is_some());
     }
 }

@@ -1,12 +1,12 @@
 //! Comparison of two candidates in one call.
 
-use crate::{Arm, Closure, Comparison, Measurement, Options, Quiet, TimingError, WallClock, measure};
+use crate::{Arm, Closure, Comparison, Measurement, NullObserver, Options, TimingError, WallClock, measure};
 use std::fmt;
 
 /// Two candidates measured interleaved.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Compared {
+pub struct PairMeasurement {
     /// Measurement of the baseline.
     pub baseline: Measurement,
     /// Measurement of the candidate.
@@ -15,7 +15,7 @@ pub struct Compared {
     pub comparison: Comparison,
 }
 
-impl Compared {
+impl PairMeasurement {
     /// True if both times and the speed-up reached the requested precision.
     pub fn converged(&self) -> bool {
         self.baseline.converged && self.candidate.converged
@@ -23,7 +23,7 @@ impl Compared {
 }
 
 /// Formats both times and the speed-up: `12.34 µs ±0.5% against 9.35 µs ±0.4%: 1.320x [1.302, 1.341] FASTER`.
-impl fmt::Display for Compared {
+impl fmt::Display for PairMeasurement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} against {}: {}", self.candidate.time, self.baseline.time, self.comparison)
     }
@@ -47,7 +47,7 @@ pub fn compare<T, U>(
     baseline: impl FnMut() -> T + Send,
     candidate: impl FnMut() -> U + Send,
     options: &Options,
-) -> Result<Compared, TimingError> {
+) -> Result<PairMeasurement, TimingError> {
     let (mut baseline, mut candidate) = (Closure::new(baseline), Closure::new(candidate));
     let (mut clock, mut other_clock) = (WallClock::synchronous(), WallClock::synchronous());
     compare_arms(Arm::new(&mut baseline, &mut clock), Arm::new(&mut candidate, &mut other_clock), options)
@@ -65,12 +65,16 @@ pub fn compare<T, U>(
 /// assert_eq!(compared.to_string(), "10.00 µs ±0.00% against 20.00 µs ±0.00%: 2.000x [2.000, 2.000] FASTER");
 /// # Ok::<(), calorimeter_timing::TimingError>(())
 /// ```
-pub fn compare_arms<'a>(baseline: Arm<'a>, candidate: Arm<'a>, options: &Options) -> Result<Compared, TimingError> {
-    let mut measured = measure(&mut [baseline, candidate.against(0)], options, &mut Quiet).into_iter();
+pub fn compare_arms<'a>(
+    baseline: Arm<'a>,
+    candidate: Arm<'a>,
+    options: &Options,
+) -> Result<PairMeasurement, TimingError> {
+    let mut measured = measure(&mut [baseline, candidate.against(0)], options, &mut NullObserver).into_iter();
     let mut next = || measured.next().unwrap_or(Err(TimingError::Interrupted));
     let (baseline, candidate) = (next()?, next()?);
     let comparison = candidate.comparison.ok_or(TimingError::NoRatio)?;
-    Ok(Compared { baseline, candidate, comparison })
+    Ok(PairMeasurement { baseline, candidate, comparison })
 }
 
 #[cfg(test)]
@@ -80,7 +84,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn the_second_closure_is_compared_with_the_first() {
+    fn second_closure_is_compared_with_first() {
         let options = Options { max_time: Duration::from_millis(20), warm_up: Duration::ZERO, ..Options::default() };
         let sleep = |micros| move || std::thread::sleep(Duration::from_micros(micros));
         let compared = compare(sleep(4_000), sleep(10), &options).unwrap();
@@ -88,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_that_fails_has_the_last_word() {
+    fn failed_arm_fails_the_comparison() {
         let (mut good, mut clock) = MockWork::pair(Script::default());
         let (mut bad, mut other_clock) = MockWork::pair(Script { fails_after: Some(10), ..Script::default() });
         let (good, bad) = (Arm::new(&mut good, &mut clock), Arm::new(&mut bad, &mut other_clock));
@@ -97,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_that_already_had_a_baseline_is_compared_with_the_one_beside_it() {
+    fn explicit_baseline_is_overridden() {
         let pair = || MockWork::pair(Script { noise: 0.001, ..Script::default() });
         let ((mut a, mut clock), (mut b, mut other_clock)) = (pair(), pair());
         let (a, b) = (Arm::new(&mut a, &mut clock), Arm::new(&mut b, &mut other_clock).against(7));

@@ -1,6 +1,6 @@
 //! Stopwatches as a criterion measurement, so that `cargo bench` reports device time.
 
-use crate::{Estimate, Failure, Overhead, Stopwatch, Window, Work};
+use crate::{Failure, Overhead, Stopwatch, TimeEstimate, Window, Work};
 use criterion::Bencher;
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 use std::convert::Infallible;
@@ -27,19 +27,19 @@ pub struct DeviceTime;
 ///
 /// If the work or the stopwatch fails: criterion has no way to return errors.
 pub fn bench_work(bencher: &mut Bencher<'_, DeviceTime>, stopwatch: &mut dyn Stopwatch, work: &mut dyn Work) {
-    bencher.iter_custom(|iterations| match sample(stopwatch, work, iterations) {
+    bencher.iter_custom(|iterations| match time_iterations(stopwatch, work, iterations) {
         Ok(nanos) => nanos,
         Err(failure) => panic!("`{}` could not time the work: {failure}", stopwatch.name()),
     });
 }
 
 /// Nanoseconds of `iterations` launches.
-fn sample(stopwatch: &mut dyn Stopwatch, work: &mut dyn Work, iterations: u64) -> Result<f64, Failure> {
+fn time_iterations(stopwatch: &mut dyn Stopwatch, work: &mut dyn Work, iterations: u64) -> Result<f64, Failure> {
     let lengths: &[u32] = match stopwatch.overhead() {
-        Overhead::Outside => &[1],
-        Overhead::Inside => &[1, 2, 3, 4],
+        Overhead::Excluded => &[1],
+        Overhead::Included => &[1, 2, 3, 4],
     };
-    let unit = stopwatch.unit();
+    let unit = stopwatch.launch_multiple();
     let max_launches = u32::MAX / 4 / unit * unit;
     let launches = u32::try_from(iterations.next_multiple_of(unit.into())).unwrap_or(max_launches).min(max_launches);
     let mut window = |length| -> Result<Window, Failure> {
@@ -47,7 +47,7 @@ fn sample(stopwatch: &mut dyn Stopwatch, work: &mut dyn Work, iterations: u64) -
         Ok(Window { launches, nanos: stopwatch.window(work, launches)?.resolve()? })
     };
     let windows = lengths.iter().map(|&length| window(length)).collect::<Result<Vec<_>, _>>()?;
-    let time = Estimate::of(&windows, stopwatch.overhead()).ok_or("no window was timed")?;
+    let time = TimeEstimate::from_windows(&windows, stopwatch.overhead()).ok_or("no window was timed")?;
     Ok(time.median * iterations as f64)
 }
 
@@ -92,11 +92,11 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_sample_is_the_time_of_its_launches_without_the_windows_cost() {
+    fn sample_excludes_window_overhead() {
         for fixed in [0.0, 40_000.0] {
             let (mut work, mut clock) = MockWork::pair(Script { nanos: 250.0, fixed, ..Script::default() });
             for iterations in [1, 7, 10_000] {
-                let nanos = sample(&mut clock, &mut work, iterations).unwrap();
+                let nanos = time_iterations(&mut clock, &mut work, iterations).unwrap();
                 assert!((nanos / (250.0 * iterations as f64) - 1.0).abs() < 1e-9, "{fixed}: {nanos}");
             }
         }
@@ -110,9 +110,9 @@ mod tests {
             "eights"
         }
         fn overhead(&self) -> Overhead {
-            Overhead::Outside
+            Overhead::Excluded
         }
-        fn unit(&self) -> u32 {
+        fn launch_multiple(&self) -> u32 {
             8
         }
         fn window(&mut self, work: &mut dyn Work, launches: u32) -> Result<Reading, Failure> {
@@ -122,17 +122,17 @@ mod tests {
     }
 
     #[test]
-    fn launches_come_in_the_stopwatchs_unit_and_count_as_asked_for() {
+    fn launches_are_rounded_to_the_unit() {
         let (mut work, clock) = MockWork::pair(Script { nanos: 100.0, ..Script::default() });
         let mut clock = ByEights(clock);
         for (iterations, nanos) in [(1, 100.0), (8, 800.0), (9, 900.0)] {
-            assert_eq!(sample(&mut clock, &mut work, iterations).unwrap(), nanos);
+            assert_eq!(time_iterations(&mut clock, &mut work, iterations).unwrap(), nanos);
         }
     }
 
     #[test]
     #[should_panic = "`mock` could not time the work: the scripted work failed"]
-    fn a_work_that_fails_stops_the_benchmark() {
+    fn failed_work_stops_the_benchmark() {
         let script = Script { fails_after: Some(3), ..Script::default() };
         let (mut work, mut clock) = MockWork::pair(script);
         criterion(&tempfile::tempdir().unwrap()).bench_function("fails", |b| bench_work(b, &mut clock, &mut work));
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     #[should_panic = "bench_work"]
-    fn what_criterion_runs_itself_has_no_device_time() {
+    fn iter_is_rejected() {
         criterion(&tempfile::tempdir().unwrap()).bench_function("iter", |bencher| bencher.iter(|| 1));
     }
 
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn criterion_reports_the_stopwatchs_time() {
+    fn criterion_reports_stopwatch_time() {
         let folder = tempfile::tempdir().unwrap();
         let script = Script { nanos: 12_500.0, fixed: 900_000.0, ..Script::default() };
         let (mut work, mut clock) = MockWork::pair(script);

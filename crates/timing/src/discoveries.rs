@@ -28,14 +28,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_single_question_is_asked_at_the_share_itself() {
+    fn single_test_uses_the_share_itself() {
         assert_eq!(discoveries(&[0.05], 0.05), [true]);
         assert_eq!(discoveries(&[0.0501], 0.05), [false]);
         assert_eq!(discoveries(&[], 0.05), [false; 0]);
     }
 
     #[test]
-    fn one_that_is_not_small_enough_alone_is_carried_by_others() {
+    fn discoveries_use_the_largest_passing_rank() {
         // For two tests the first threshold is 0.05 / 2 / 1.5, the second twice that.
         assert_eq!(discoveries(&[0.02, 0.9], 0.05), [false, false]);
         assert_eq!(discoveries(&[0.02, 0.03], 0.05), [true, true]);

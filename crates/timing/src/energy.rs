@@ -3,13 +3,13 @@
 //! Only differences between two observed steps of the counter are meaningful. The counter covers the whole device,
 //! including its idle power.
 
-use crate::{Across, Arm, Failure, Observer, Options};
+use crate::{Arm, Failure, Observer, Options, ReplicateMean};
 use std::time::Duration;
 
 /// Energy per launch in joules.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
-pub struct Energy {
+pub struct LaunchEnergy {
     /// Energy between the first and the last step of the counter, divided by the launches in between.
     pub joules: f64,
     /// Lower end of the 95 % interval, absent if the counter stepped too rarely.
@@ -19,32 +19,32 @@ pub struct Energy {
 }
 
 /// Duration of the energy measurement. Counters step at least ten times per second.
-const FOLLOWED: Duration = Duration::from_millis(500);
+const MEASURED_TIME: Duration = Duration::from_millis(500);
 /// Interval between readings: long compared with a query, short enough to notice a step promptly.
-const READ_EVERY: Duration = Duration::from_millis(10);
+const READ_INTERVAL: Duration = Duration::from_millis(10);
 /// Minimum number of readings between the first and the last step; with fewer, their timing is too coarse.
-const FEWEST_READINGS: u32 = 10;
+const MIN_READINGS: u32 = 10;
 /// Number of equal parts whose energies give the interval.
-const PARTS: usize = 8;
+const INTERVAL_PARTS: usize = 8;
 
 /// Measures energy while the arm, which has just run by itself, continues at its own pace: for half a second, or half
 /// of the maximum time if that is less. Returns at once if there is no counter, energy is disabled, or the time is too
 /// short for a result.
-pub fn follow(
+pub fn measure_energy(
     arm: &mut Arm<'_>,
     launches: u32,
     options: &Options,
     observer: &mut dyn Observer,
-) -> Result<Option<Energy>, Failure> {
-    let duration = FOLLOWED.min(options.max_time / 2);
-    let enabled = options.energy && duration > READ_EVERY * FEWEST_READINGS;
+) -> Result<Option<LaunchEnergy>, Failure> {
+    let duration = MEASURED_TIME.min(options.max_time / 2);
+    let enabled = options.energy && duration > READ_INTERVAL * MIN_READINGS;
     let Some(joules) = enabled.then(|| observer.joules()).flatten() else { return Ok(None) };
-    let mut counter = Counter::at(joules);
+    let mut counter = EnergyCounter::new(joules);
     let begun = arm.stopwatch.now();
     let elapsed = |arm: &Arm<'_>| arm.stopwatch.now().saturating_sub(begun);
     arm.stopwatch.load(arm.work, launches)?;
-    let share = READ_EVERY.as_secs_f64() / elapsed(arm).as_secs_f64().max(1e-9);
-    let unit = arm.stopwatch.unit().max(1);
+    let share = READ_INTERVAL.as_secs_f64() / elapsed(arm).as_secs_f64().max(1e-9);
+    let unit = arm.stopwatch.launch_multiple().max(1);
     let burst = ((f64::from(launches) * share) as u32).clamp(1, launches.saturating_mul(100)).next_multiple_of(unit);
     counter.read(observer.joules(), launches);
     while elapsed(arm) < duration && !observer.interrupted() {
@@ -55,23 +55,23 @@ pub fn follow(
 }
 
 /// Readings of an energy counter.
-struct Counter {
+struct EnergyCounter {
     joules: f64,
     launches: u64,
     readings: u32,
     /// Readings that were higher than their predecessor.
-    steps: Vec<Step>,
+    steps: Vec<CounterStep>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Step {
+struct CounterStep {
     joules: f64,
     launches: u64,
     readings: u32,
 }
 
-impl Counter {
-    fn at(joules: f64) -> Self {
+impl EnergyCounter {
+    fn new(joules: f64) -> Self {
         Self { joules, launches: 0, readings: 0, steps: Vec::new() }
     }
 
@@ -81,29 +81,30 @@ impl Counter {
         self.readings += 1;
         let Some(joules) = joules else { return };
         if joules > self.joules {
-            self.steps.push(Step { joules, launches: self.launches, readings: self.readings });
+            self.steps.push(CounterStep { joules, launches: self.launches, readings: self.readings });
         }
         self.joules = joules;
     }
 
     /// Energy between the first and the last step; the interval is Student's t over equal parts.
-    fn energy(&self) -> Option<Energy> {
+    fn energy(&self) -> Option<LaunchEnergy> {
         let (first, last) = (self.steps.first()?, self.steps.last()?);
-        if last.readings - first.readings < FEWEST_READINGS {
+        if last.readings - first.readings < MIN_READINGS {
             return None;
         }
-        let between = |from: &Step, to: &Step| (to.joules - from.joules) / (to.launches - from.launches) as f64;
+        let between =
+            |from: &CounterStep, to: &CounterStep| (to.joules - from.joules) / (to.launches - from.launches) as f64;
         let joules = between(first, last);
-        let parts = PARTS.min(self.steps.len() - 1);
+        let parts = INTERVAL_PARTS.min(self.steps.len() - 1);
         let edge = |part: usize| &self.steps[part * (self.steps.len() - 1) / parts];
         let used: Vec<f64> = (0..parts).map(|part| between(edge(part), edge(part + 1))).collect();
         // A step that is noticed late makes one part larger and the next smaller, but does not change the total. The
         // center is therefore the total.
-        let across = Across::of(&used);
+        let across = ReplicateMean::from_values(&used);
         let end = |end: f64, mean: f64| joules * end / mean;
         // The first and the last step are each known to one reading; this is the resulting relative error of the total.
         let edges = 1.0 / f64::from(2 * (last.readings - first.readings));
-        Some(Energy {
+        Some(LaunchEnergy {
             joules,
             lo: across.map(|across| end(across.lo, across.mean) * (1.0 - edges)),
             hi: across.map(|across| end(across.hi, across.mean) * (1.0 + edges)),
@@ -134,7 +135,7 @@ mod tests {
     }
 
     /// Energy per launch, and the seconds that measuring took.
-    fn measured(nanos: f64, counts: bool, options: &Options) -> (Option<Energy>, f64) {
+    fn measured(nanos: f64, counts: bool, options: &Options) -> (Option<LaunchEnergy>, f64) {
         let (mut work, mut clock) = MockWork::pair(Script { nanos, noise: 0.01, ..Script::default() });
         let mut meter = Meter { clock: clock.clone(), counts };
         let measured = measure(&mut [Arm::new(&mut work, &mut clock)], options, &mut meter).remove(0).unwrap();
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn energy_is_that_of_the_steady_pace_with_an_interval_that_holds_it() {
+    fn energy_interval_covers_steady_state() {
         for nanos in [9_000.0, 700_000.0, 23_000_000.0] {
             let energy = measured(nanos, true, &Options::default()).0.unwrap();
             let (truth, lo, hi) = (700.0 * nanos / 1e9, energy.lo.unwrap(), energy.hi.unwrap());
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn following_a_counter_takes_half_a_second_and_nothing_where_there_is_none_or_it_is_unwanted() {
+    fn energy_takes_half_a_second_if_enabled() {
         let options = Options { max_time: Duration::from_secs(3), ..Options::default() };
         let ((none, without), (some, with)) = (measured(9_000.0, false, &options), measured(9_000.0, true, &options));
         assert!(none.is_none() && some.is_some());
@@ -164,11 +165,11 @@ mod tests {
     }
 
     #[test]
-    fn energy_is_taken_between_steps_of_its_counter() {
+    fn energy_is_measured_between_counter_steps() {
         // 2 J per launch. The counter is refreshed at every fourth reading of 5 launches and starts at an arbitrary
         // value.
         let read = |readings: u32| {
-            let mut counter = Counter::at(1000.0);
+            let mut counter = EnergyCounter::new(1000.0);
             for reading in 1..=readings {
                 let refreshed = f64::from(reading / 4 * 4 * 5) * 2.0;
                 counter.read(Some(1000.0 + refreshed), 5);

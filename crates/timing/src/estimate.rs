@@ -16,10 +16,10 @@ pub struct Window {
 /// The interval is for the long-run median of a window on this machine, as far as the windows show it. Drift with a
 /// time constant below about a fortieth of the number of windows is covered. Slower drift is not covered by any
 /// interval over the windows, which have not seen the rest of its range: the interval then covers the median during the
-/// measurement. Such drift raises a warning if it is visible, by [`crate::Series::drift`] or by a time that does not
+/// measurement. Such drift raises a warning if it is visible, by [`crate::ScatterStats::drift`] or by a time that does not
 /// converge. Speed-ups are taken in pairs and remain covered.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Estimate {
+pub struct TimeEstimate {
     /// Median over windows.
     pub median: f64,
     /// Lower end of the interval, absent for too few windows.
@@ -31,17 +31,17 @@ pub struct Estimate {
     half_width: Option<f64>,
 }
 
-impl Estimate {
+impl TimeEstimate {
     /// Computes the estimate from windows in measurement order, on a stopwatch with or without a fixed cost per window.
-    pub fn of(windows: &[Window], overhead: Overhead) -> Option<Self> {
-        let interval = Interval::of(&per_launch(windows, overhead))?;
+    pub fn from_windows(windows: &[Window], overhead: Overhead) -> Option<Self> {
+        let interval = Interval::from_samples(&per_launch(windows, overhead))?;
         let (half_width, Interval { median, bounds, sound, .. }) = (interval.half_width(), interval);
         Some(Self { median, lo: bounds.map(|b| b.0), hi: bounds.map(|b| b.1), sound, half_width })
     }
 
     /// Widens the interval at both ends by the reading error of the clock, per launch: equal readings do not show the
     /// position between two steps.
-    pub fn blurred(self, nanos: f64) -> Self {
+    pub fn widened(self, nanos: f64) -> Self {
         Self {
             lo: self.lo.map(|lo| (lo - nanos).max(0.0)),
             hi: self.hi.map(|hi| hi + nanos),
@@ -61,8 +61,8 @@ impl Estimate {
 /// fixed cost.
 pub fn per_launch(windows: &[Window], overhead: Overhead) -> Vec<f64> {
     let slopes = match overhead {
-        Overhead::Outside => None,
-        Overhead::Inside => slopes(windows),
+        Overhead::Excluded => None,
+        Overhead::Included => slopes(windows),
     };
     slopes.unwrap_or_else(|| windows.iter().map(|w| w.nanos as f64 / f64::from(w.launches)).collect())
 }
@@ -101,28 +101,28 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_cost_is_removed_exactly() {
-        let estimate = Estimate::of(&windows(17_000, 21_000), Overhead::Inside).unwrap();
+    fn fixed_cost_is_removed_exactly() {
+        let estimate = TimeEstimate::from_windows(&windows(17_000, 21_000), Overhead::Included).unwrap();
         assert!((estimate.median - 21_000.0).abs() < 1e-6);
         assert_eq!(estimate.relative_half_width().map(|w| w < 1e-9), Some(true));
     }
 
     #[test]
-    fn outliers_do_not_move_the_fixed_cost() {
+    fn outliers_do_not_bias_the_slope() {
         let mut noisy = windows(10_000, 5_000);
         noisy[3].nanos *= 9;
         noisy[17].nanos *= 4;
-        assert!((Estimate::of(&noisy, Overhead::Inside).unwrap().median - 5_000.0).abs() < 1.0);
+        assert!((TimeEstimate::from_windows(&noisy, Overhead::Included).unwrap().median - 5_000.0).abs() < 1.0);
     }
 
     #[test]
-    fn windows_of_one_length_have_no_slope_to_take() {
+    fn equal_lengths_use_the_mean_time() {
         let windows = vec![Window { launches: 4, nanos: 400 }; 8];
-        assert_eq!(Estimate::of(&windows, Overhead::Inside).unwrap().median, 100.0);
+        assert_eq!(TimeEstimate::from_windows(&windows, Overhead::Included).unwrap().median, 100.0);
     }
 
     #[test]
-    fn without_windows_there_is_no_estimate() {
-        assert_eq!(Estimate::of(&[], Overhead::Outside), None);
+    fn no_windows_give_no_estimate() {
+        assert_eq!(TimeEstimate::from_windows(&[], Overhead::Excluded), None);
     }
 }

@@ -15,7 +15,7 @@ pub enum TimingError {
         "{events} kernels were compiled or tuned inside timed windows, even after priming again; the time \
          would include them"
     )]
-    NotSilent {
+    CompiledInWindow {
         /// Compile and tune events in the last discarded window.
         events: u64,
     },
@@ -29,7 +29,7 @@ pub enum TimingError {
     },
     /// The baseline of an arm does not exist or is the arm itself; nothing was launched.
     #[error("arm {arm} is compared with arm {baseline}, which is {}", if arm == baseline { "itself".to_owned() } else { format!("not among the {arms} arms, counted from 0") })]
-    NoSuchBaseline {
+    InvalidBaseline {
         /// Arm, counted from 0.
         arm: usize,
         /// Requested baseline.
@@ -39,7 +39,7 @@ pub enum TimingError {
     },
     /// Invalid option; nothing was launched.
     #[error("invalid option {option}: {value}; expected zero or more")]
-    BadOption {
+    InvalidOption {
         /// Name of the option.
         option: &'static str,
         /// Invalid value.

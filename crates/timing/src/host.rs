@@ -4,56 +4,56 @@ use crate::{Failure, Overhead, Reading, Stopwatch, Work};
 use std::time::{Duration, Instant};
 
 /// Host clock around each launch and the wait for its end.
-pub struct EndToEnd;
+pub struct EndToEndClock;
 
-impl Stopwatch for EndToEnd {
+impl Stopwatch for EndToEndClock {
     fn name(&self) -> &'static str {
         "wall-e2e"
     }
 
     fn overhead(&self) -> Overhead {
-        Overhead::Outside
+        Overhead::Excluded
     }
 
     fn window(&mut self, work: &mut dyn Work, launches: u32) -> Result<Reading, Failure> {
-        work.settle()?;
+        work.synchronize()?;
         let start = Instant::now();
         for _ in 0..launches {
             work.launch()?;
-            work.settle()?;
+            work.synchronize()?;
         }
-        Ok(Reading::Now(start.elapsed().as_nanos() as u64))
+        Ok(Reading::Ready(start.elapsed().as_nanos() as u64))
     }
 }
 
 /// Host clock around each launch call; the synchronization in between is not timed.
-pub struct Enqueue;
+pub struct EnqueueClock;
 
 /// Number of launches that never fills a queue.
-const IN_FLIGHT: u32 = 16;
+const MAX_IN_FLIGHT: u32 = 16;
 
-impl Stopwatch for Enqueue {
+impl Stopwatch for EnqueueClock {
     fn name(&self) -> &'static str {
         "wall-enqueue"
     }
 
     fn overhead(&self) -> Overhead {
-        Overhead::Outside
+        Overhead::Excluded
     }
 
     fn window(&mut self, work: &mut dyn Work, launches: u32) -> Result<Reading, Failure> {
         let mut busy = Duration::ZERO;
         // An empty window is an empty burst and costs the two clock reads of a burst.
-        for burst in 0..launches.div_ceil(IN_FLIGHT).max(1) {
-            work.settle()?;
+        for burst in 0..launches.div_ceil(MAX_IN_FLIGHT).max(1) {
+            work.synchronize()?;
             let start = Instant::now();
-            for _ in burst * IN_FLIGHT..launches.min((burst + 1) * IN_FLIGHT) {
+            for _ in burst * MAX_IN_FLIGHT..launches.min((burst + 1) * MAX_IN_FLIGHT) {
                 work.launch()?;
             }
             busy += start.elapsed();
         }
-        work.settle()?;
-        Ok(Reading::Now(busy.as_nanos() as u64))
+        work.synchronize()?;
+        Ok(Reading::Ready(busy.as_nanos() as u64))
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
             Ok(())
         }
 
-        fn settle(&mut self) -> Result<(), Failure> {
+        fn synchronize(&mut self) -> Result<(), Failure> {
             sleep(Duration::from_millis(2) * self.pending);
             self.pending = 0;
             Ok(())
@@ -85,18 +85,18 @@ mod tests {
     }
 
     #[test]
-    fn end_to_end_holds_the_wait_and_enqueuing_does_not() {
+    fn enqueue_time_excludes_the_wait() {
         let mut work = Slow::default();
-        let waited = EndToEnd.window(&mut work, 10).unwrap().resolve().unwrap();
+        let waited = EndToEndClock.window(&mut work, 10).unwrap().resolve().unwrap();
         assert!(waited >= 30_000_000, "{waited}");
-        let enqueued = Enqueue.window(&mut work, 40).unwrap().resolve().unwrap();
+        let enqueued = EnqueueClock.window(&mut work, 40).unwrap().resolve().unwrap();
         assert!((40_000_000..80_000_000).contains(&enqueued), "{enqueued}");
-        assert_eq!((work.pending, work.most), (0, IN_FLIGHT));
+        assert_eq!((work.pending, work.most), (0, MAX_IN_FLIGHT));
     }
 
     #[test]
-    fn an_empty_window_of_either_clock_costs_reading_it() {
-        let clocks: [&mut dyn Stopwatch; 2] = [&mut EndToEnd, &mut Enqueue];
+    fn empty_windows_read_above_zero() {
+        let clocks: [&mut dyn Stopwatch; 2] = [&mut EndToEndClock, &mut EnqueueClock];
         for clock in clocks {
             let mut read = || clock.window(&mut Slow::default(), 0).unwrap().resolve().unwrap();
             assert!((0..1000).any(|_| read() > 0), "a clock that never moves");

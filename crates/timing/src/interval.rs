@@ -23,38 +23,38 @@ pub struct Interval {
 /// Number of batches. Fewer detect less of a drift; more are shorter and correlated with each other.
 const BATCHES: usize = 10;
 /// Minimum samples per batch for detecting drift.
-const BATCH: usize = 3;
+const MIN_BATCH: usize = 3;
 /// 97.5 % quantile of Student's t for ten batches, whose scatter is an estimate as well.
-const STUDENT: f64 = 2.262;
+const STUDENT_QUANTILE: f64 = 2.262;
 /// 97.5 % quantile of the normal distribution.
-const NORMAL: f64 = 1.96;
+const NORMAL_QUANTILE: f64 = 1.96;
 /// Variance inflation above which the interval is widened. Independent samples exceed it in 14 % of cases. A lower
 /// threshold covers independent samples too often, a higher one covers slightly drifting samples too rarely.
-const WIDENED_ABOVE: f64 = 1.5;
+const WIDENING_THRESHOLD: f64 = 1.5;
 /// Variance inflation above which drift is suspected. Independent samples exceed it in 3.5 % of cases, and then need
 /// more windows than necessary.
-const DOUBTED_ABOVE: f64 = 2.0;
+const DRIFT_THRESHOLD: f64 = 2.0;
 /// Threshold of the lag-1 autocorrelation, in units of 1/√n; independent samples exceed it in 10 % of cases.
-const RESEMBLING: f64 = 1.3;
+const AUTOCORRELATION_THRESHOLD: f64 = 1.3;
 /// Minimum effective sample size of drifting samples. A lower one stops early at favorable checkpoints: with 100, a
 /// drift of 50 windows was covered in 92 % of simulations.
-const WORTH: f64 = 150.0;
+const MIN_EFFECTIVE_SAMPLES: f64 = 150.0;
 
 impl Interval {
     /// Computes median and interval of samples in measurement order; `None` if there are none.
-    pub fn of(samples: &[f64]) -> Option<Self> {
+    pub fn from_samples(samples: &[f64]) -> Option<Self> {
         let n = samples.len();
-        let order = ascending(samples);
+        let order = sort_order(samples);
         let sorted: Vec<f64> = order.iter().map(|&at| samples[at]).collect();
-        let median = middle(&sorted)?;
-        let positions = positions(&order, &sorted);
-        let inflation = inflation(&positions);
-        let resembling = resembling(&positions);
-        let sound = inflation <= DOUBTED_ABOVE || n as f64 / inflation >= WORTH;
+        let median = median_of_sorted(&sorted)?;
+        let positions = centered_ranks(&order, &sorted);
+        let inflation = batch_variance_inflation(&positions);
+        let resembling = autocorrelation_inflation(&positions);
+        let sound = inflation <= DRIFT_THRESHOLD || n as f64 / inflation >= MIN_EFFECTIVE_SAMPLES;
         let bounds = exact_rank(n).map(|exact| {
             let ranks = |width: f64, worth: f64| (n as f64 / 2.0 - width * (n as f64 * worth).sqrt() / 2.0) as usize;
-            let by_batches = if inflation > WIDENED_ABOVE { ranks(STUDENT, inflation) } else { exact };
-            let by_neighbors = if resembling > 1.0 { ranks(NORMAL, resembling) } else { exact };
+            let by_batches = if inflation > WIDENING_THRESHOLD { ranks(STUDENT_QUANTILE, inflation) } else { exact };
+            let by_neighbors = if resembling > 1.0 { ranks(NORMAL_QUANTILE, resembling) } else { exact };
             let rank = exact.min(by_batches).min(by_neighbors).max(1);
             (sorted[rank - 1], sorted[n - rank])
         });
@@ -73,11 +73,11 @@ impl Interval {
 pub fn median(samples: &[f64]) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    middle(&sorted)
+    median_of_sorted(&sorted)
 }
 
 /// Returns the median of sorted samples; `None` if there are none.
-pub fn middle(sorted: &[f64]) -> Option<f64> {
+pub fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
     let n = sorted.len();
     if n == 0 {
         return None;
@@ -86,14 +86,14 @@ pub fn middle(sorted: &[f64]) -> Option<f64> {
 }
 
 /// Indices of the samples in ascending order of value.
-pub fn ascending(samples: &[f64]) -> Vec<usize> {
+pub fn sort_order(samples: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..samples.len()).collect();
     order.sort_unstable_by(|&a, &b| samples[a].total_cmp(&samples[b]));
     order
 }
 
 /// Rank of each sample minus the mean rank, in measurement order; equal samples share their rank.
-pub fn positions(order: &[usize], sorted: &[f64]) -> Vec<f64> {
+pub fn centered_ranks(order: &[usize], sorted: &[f64]) -> Vec<f64> {
     let mut positions = vec![0.0; order.len()];
     let mut first = 0;
     for equal in sorted.chunk_by(|a, b| a == b) {
@@ -106,10 +106,10 @@ pub fn positions(order: &[usize], sorted: &[f64]) -> Vec<f64> {
 
 /// Variance of batch means relative to independent samples: the number of samples that count as one. Ranks are used
 /// because spikes must not mask a drift.
-fn inflation(positions: &[f64]) -> f64 {
+fn batch_variance_inflation(positions: &[f64]) -> f64 {
     let (n, length) = (positions.len(), positions.len() / BATCHES);
     let variance = positions.iter().map(|p| p * p).sum::<f64>() / n as f64;
-    if length < BATCH || variance == 0.0 {
+    if length < MIN_BATCH || variance == 0.0 {
         return 1.0;
     }
     let batches = positions[n - length * BATCHES..].chunks(length).map(|batch| batch.iter().sum::<f64>());
@@ -118,11 +118,11 @@ fn inflation(positions: &[f64]) -> f64 {
 
 /// Number of samples that count as one under a first-order autoregression with the observed lag-1 autocorrelation.
 /// Covers short-range correlation when batches have too few samples to show it. 1 if the autocorrelation may be chance.
-fn resembling(positions: &[f64]) -> f64 {
+fn autocorrelation_inflation(positions: &[f64]) -> f64 {
     let squares = positions.iter().map(|p| p * p).sum::<f64>();
     let with_next = positions.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>();
     let resemblance = if squares > 0.0 { with_next / squares } else { 0.0 };
-    let chance = RESEMBLING / (positions.len() as f64).sqrt();
+    let chance = AUTOCORRELATION_THRESHOLD / (positions.len() as f64).sqrt();
     if resemblance > chance { (1.0 + resemblance) / (1.0 - resemblance) } else { 1.0 }
 }
 
@@ -151,7 +151,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn ranks_are_the_tabulated_ones() {
+    fn ranks_match_tables() {
         for (n, lo, hi) in [(6, 1, 6), (15, 4, 12), (30, 10, 21), (100, 40, 61), (1000, 469, 532)] {
             assert_eq!((exact_rank(n), n + 1 - lo), (Some(lo), hi), "n = {n}");
         }
@@ -159,14 +159,14 @@ mod tests {
     }
 
     #[test]
-    fn the_normal_approximation_continues_the_exact_ranks() {
+    fn normal_approximation_continues_exact_ranks() {
         assert!((468..=470).contains(&exact_rank(1001).unwrap()));
     }
 
     #[test]
-    fn samples_that_rise_throughout_get_a_wider_interval_which_is_not_relied_on() {
+    fn rising_samples_widen_the_interval() {
         let rising: Vec<f64> = (1..=300u32).map(f64::from).collect();
-        let interval = Interval::of(&rising).unwrap();
+        let interval = Interval::from_samples(&rising).unwrap();
         // For independent samples the order statistics of ranks 133 and 168 would be exact.
         assert!(interval.bounds.is_some_and(|(lo, hi)| lo < 50.0 && hi > 250.0), "{interval:?}");
         assert!(!interval.sound);
@@ -174,22 +174,22 @@ mod tests {
 
     #[test]
     fn equal_samples_have_no_drift() {
-        let interval = Interval::of(&[7.0; 100]).unwrap();
+        let interval = Interval::from_samples(&[7.0; 100]).unwrap();
         assert_eq!((interval.bounds, interval.sound), (Some((7.0, 7.0)), true));
     }
 
     #[test]
     fn equal_samples_share_a_rank() {
         let samples = [3.0, 1.0, 3.0, 2.0];
-        let order = ascending(&samples);
+        let order = sort_order(&samples);
         let sorted: Vec<f64> = order.iter().map(|&at| samples[at]).collect();
-        assert_eq!(positions(&order, &sorted), [1.0, -1.5, 1.0, -0.5]);
+        assert_eq!(centered_ranks(&order, &sorted), [1.0, -1.5, 1.0, -0.5]);
     }
 
     proptest! {
         #[test]
         fn the_median_lies_in_its_interval(samples in prop::collection::vec(-1e9f64..1e9, 1..200)) {
-            let interval = Interval::of(&samples).unwrap();
+            let interval = Interval::from_samples(&samples).unwrap();
             if let Some((lo, hi)) = interval.bounds {
                 prop_assert!(lo <= interval.median && interval.median <= hi);
             }
@@ -197,9 +197,9 @@ mod tests {
 
         #[test]
         fn a_drift_never_narrows_the_interval(mut samples in prop::collection::vec(-1e9f64..1e9, 6..200)) {
-            let taken = Interval::of(&samples).unwrap().bounds.unwrap();
+            let taken = Interval::from_samples(&samples).unwrap().bounds.unwrap();
             samples.sort_unstable_by(f64::total_cmp);
-            let sorted = Interval::of(&samples).unwrap().bounds.unwrap();
+            let sorted = Interval::from_samples(&samples).unwrap().bounds.unwrap();
             prop_assert!(sorted.0 <= taken.0 && taken.1 <= sorted.1);
         }
     }

@@ -3,38 +3,38 @@
 // Alias of this crate, so that code can move between crates without changes to its paths.
 extern crate self as calorimeter_timing;
 
-mod across;
-mod alone;
 mod arm;
+mod arm_state;
+mod atomic_file;
 mod calibrate;
 mod change;
 mod closure;
 mod common_shift;
 mod compare;
+#[cfg(test)]
+mod coverage;
 mod discoveries;
-mod durable;
 mod energy;
 mod estimate;
 mod failure;
-#[cfg(test)]
-mod honesty;
+mod format;
 mod host;
 mod interval;
-mod lane;
+mod isolated;
+mod jit_monitor;
 mod mock;
 mod observer;
 mod options;
 mod paired;
+mod replicate_mean;
 mod rounds;
-mod series;
-mod silence;
+mod scatter;
 mod stop_rule;
 mod stopwatch;
 mod student;
 mod suite;
 mod wall_clock;
 mod warm_up;
-mod written;
 
 #[cfg(feature = "criterion")]
 mod criterion_clock;
@@ -56,30 +56,30 @@ pub use ::criterion;
 pub use ::cubecl;
 #[cfg(feature = "cuda")]
 pub use ::cudarc;
-pub use across::Across;
 pub use arm::Arm;
 pub use calorimeter_case::Verdict;
-pub use change::{Change, Figure};
+pub use change::{SpeedChange, ValueWithInterval};
 pub use closure::Closure;
 pub use common_shift::CommonShift;
-pub use compare::{Compared, compare, compare_arms};
+pub use compare::{PairMeasurement, compare, compare_arms};
 #[cfg(feature = "criterion")]
 pub use criterion_clock::{DeviceTime, bench_work};
 pub use discoveries::discoveries;
-pub use energy::Energy;
-pub use estimate::{Estimate, Window};
+pub use energy::LaunchEnergy;
+pub use estimate::{TimeEstimate, Window};
 pub use failure::{Failure, TimingError};
-pub use host::{EndToEnd, Enqueue};
+pub use host::{EndToEndClock, EnqueueClock};
 pub use interval::{Interval, median};
+pub use jit_monitor::{JitMonitor, KernelLog, TUNING_DISABLED};
 pub use mock::{Drift, MockClock, MockWork, Script};
-pub use observer::{Observer, Phase, Quiet, State};
+pub use observer::{DeviceState, NullObserver, Observer, Phase};
 pub use options::Options;
 pub use paired::Comparison;
+pub use replicate_mean::ReplicateMean;
 pub use rounds::{Measurement, measure};
-pub use series::{Series, quantile};
-pub use silence::{FORBIDDEN, HeardKernels, Silence};
+pub use scatter::{ScatterStats, quantile};
 pub use stop_rule::StopRule;
-pub use stopwatch::{Granularity, LaunchSpan, Overhead, Reading, Stopwatch, Work};
+pub use stopwatch::{ClockResolution, LaunchSpan, Overhead, Reading, Stopwatch, Work};
 pub use suite::{SuiteMean, geometric_mean};
 #[cfg(feature = "cubecl")]
 pub use timestamps::Timestamps;

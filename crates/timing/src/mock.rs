@@ -1,6 +1,6 @@
 //! Scripted work and clock, for exact tests of the measurement without waiting.
 
-use crate::{Failure, Overhead, Reading, State, Stopwatch, Work};
+use crate::{DeviceState, Failure, Overhead, Reading, Stopwatch, Work};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ pub struct Script {
     pub noise: f64,
     /// Share of windows with a spike: longer by 30 % on average, exponentially distributed.
     pub spikes: f64,
-    /// Drift of the speed. Clocks created by [`MockClock::beside`] share the drift.
+    /// Drift of the speed. Clocks created by [`MockClock::with_shared_machine`] share the drift.
     pub drift: Option<Drift>,
     /// Power at the full clock as a share of the machine's cap; above 1 the machine is throttled.
     pub load: f64,
@@ -54,7 +54,7 @@ pub struct Drift {
 }
 
 /// Mean relative length of a spike.
-const SPIKE: f64 = 0.3;
+const MEAN_SPIKE: f64 = 0.3;
 
 /// Work that does nothing except counting its launches.
 pub struct MockWork {
@@ -79,7 +79,7 @@ impl Work for MockWork {
         }
     }
 
-    fn settle(&mut self) -> Result<(), Failure> {
+    fn synchronize(&mut self) -> Result<(), Failure> {
         Ok(())
     }
 }
@@ -89,14 +89,14 @@ impl Work for MockWork {
 pub struct MockClock {
     script: Script,
     rng: ChaCha8Rng,
-    machine: Arc<Mutex<Machine>>,
+    machine: Arc<Mutex<MockMachine>>,
 }
 
 /// State shared by the clocks of a mock machine.
 #[derive(Default)]
-struct Machine {
+struct MockMachine {
     nanos: u64,
-    wander: Option<Wander>,
+    drift: Option<DriftProcess>,
     /// Recent load, as a share of the cap.
     load: f64,
 }
@@ -104,18 +104,18 @@ struct Machine {
 /// Clock of a mock machine below its power cap, in MHz.
 const FULL_CLOCK_MHZ: f64 = 2000.0;
 /// Time constant with which a machine follows a change of its load.
-const FOLLOWS_NANOS: f64 = 1e8;
+const LOAD_TIME_CONSTANT_NANOS: f64 = 1e8;
 
-impl Machine {
+impl MockMachine {
     /// Slowdown by the power cap, as a factor on all times.
     fn slowdown(&self) -> f64 {
         self.load.max(1.0)
     }
 
     /// Advances the time under a load.
-    fn pass(&mut self, nanos: u64, load: f64) {
+    fn advance(&mut self, nanos: u64, load: f64) {
         self.nanos += nanos;
-        self.load = load + (self.load - load) * (-(nanos as f64) / FOLLOWS_NANOS).exp();
+        self.load = load + (self.load - load) * (-(nanos as f64) / LOAD_TIME_CONSTANT_NANOS).exp();
     }
 }
 
@@ -123,22 +123,23 @@ impl MockClock {
     /// Creates a clock that starts at zero.
     pub fn new(script: Script) -> Self {
         let rng = ChaCha8Rng::seed_from_u64(script.seed);
-        let machine = Arc::new(Mutex::new(Machine { wander: script.drift.map(Wander::new), ..Machine::default() }));
+        let machine =
+            Arc::new(Mutex::new(MockMachine { drift: script.drift.map(DriftProcess::new), ..MockMachine::default() }));
         Self { script, rng, machine }
     }
 
     /// Creates a clock for another arm of the same comparison: both share time and drift.
-    pub fn beside(&self, script: Script) -> Self {
+    pub fn with_shared_machine(&self, script: Script) -> Self {
         Self { machine: self.machine.clone(), ..Self::new(script) }
     }
 
     /// Sensor readings of the machine.
-    pub fn state(&self) -> State {
-        let slowdown = self.machine().slowdown();
-        State { clock_mhz: Some((FULL_CLOCK_MHZ / slowdown) as u32), held_back: slowdown > 1.0 }
+    pub fn state(&self) -> DeviceState {
+        let slowdown = self.lock_machine().slowdown();
+        DeviceState { clock_mhz: Some((FULL_CLOCK_MHZ / slowdown) as u32), throttled: slowdown > 1.0 }
     }
 
-    fn machine(&self) -> MutexGuard<'_, Machine> {
+    fn lock_machine(&self) -> MutexGuard<'_, MockMachine> {
         self.machine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -149,38 +150,38 @@ impl Stopwatch for MockClock {
     }
 
     fn overhead(&self) -> Overhead {
-        if self.script.fixed > 0.0 { Overhead::Inside } else { Overhead::Outside }
+        if self.script.fixed > 0.0 { Overhead::Included } else { Overhead::Excluded }
     }
 
     fn window(&mut self, work: &mut dyn Work, launches: u32) -> Result<Reading, Failure> {
         for _ in 0..launches {
             work.launch()?;
         }
-        work.settle()?;
+        work.synchronize()?;
         let mut share = 1.0 + self.script.noise * self.rng.random_range(-1.0..=1.0);
         if self.script.spikes > 0.0 && self.rng.random_bool(self.script.spikes) {
-            share *= 1.0 - SPIKE * (1.0 - self.rng.random::<f64>()).ln();
+            share *= 1.0 - MEAN_SPIKE * (1.0 - self.rng.random::<f64>()).ln();
         }
-        let mut machine = self.machine();
-        share *= machine.wander.as_mut().map_or(1.0, Wander::step) * machine.slowdown();
+        let mut machine = self.lock_machine();
+        share *= machine.drift.as_mut().map_or(1.0, DriftProcess::step) * machine.slowdown();
         let nanos = (self.script.fixed + self.script.nanos * f64::from(launches) * share).round() as u64;
-        machine.pass(nanos, self.script.load);
-        Ok(Reading::Now(nanos))
+        machine.advance(nanos, self.script.load);
+        Ok(Reading::Ready(nanos))
     }
 
     fn now(&self) -> Duration {
-        Duration::from_nanos(self.machine().nanos)
+        Duration::from_nanos(self.lock_machine().nanos)
     }
 }
 
 /// State of a drift.
-struct Wander {
+struct DriftProcess {
     drift: Drift,
     level: f64,
     rng: ChaCha8Rng,
 }
 
-impl Wander {
+impl DriftProcess {
     fn new(drift: Drift) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(drift.seed);
         Self { level: normal(&mut rng), drift, rng }
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn spikes_come_as_often_and_last_as_long_as_told() {
+    fn spikes_match_frequency_and_length() {
         let times = windows(&mut MockClock::new(Script { spikes: 0.05, ..quiet() }), 100_000);
         let spikes: Vec<f64> = times.into_iter().filter(|&t| t > 1.0).collect();
         let mean = spikes.iter().sum::<f64>() / spikes.len() as f64;
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drift_has_its_deviation_and_its_time_constant() {
+    fn drift_matches_deviation_and_time_constant() {
         let drift = Some(Drift { sd: 0.01, windows: 20.0, seed: 1 });
         let logs: Vec<f64> =
             windows(&mut MockClock::new(Script { drift, ..quiet() }), 100_000).iter().map(|t| t.ln()).collect();
@@ -235,10 +236,10 @@ mod tests {
     }
 
     #[test]
-    fn clocks_of_one_machine_drift_alike() {
+    fn clocks_sharing_a_machine_share_drift() {
         let drift = Some(Drift { sd: 0.01, windows: 1e9, seed: 1 });
         let mut one = MockClock::new(Script { drift, ..quiet() });
-        let mut other = one.beside(quiet());
+        let mut other = one.with_shared_machine(quiet());
         let (a, b) = (windows(&mut one, 1)[0], windows(&mut other, 1)[0]);
         assert!((a - 1.0).abs() > 1e-4 && (a / b - 1.0).abs() < 1e-5, "{a} {b}");
         assert_eq!(one.now(), other.now());

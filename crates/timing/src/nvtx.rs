@@ -31,7 +31,7 @@ pub const VARIABLE: &str =
 /// State of the connection to a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum State {
+pub enum NvtxState {
     /// No tool is configured.
     Off,
     /// This library receives the ranges.
@@ -40,7 +40,7 @@ pub enum State {
     Failed(PathBuf, String),
 }
 
-impl fmt::Display for State {
+impl fmt::Display for NvtxState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Off => write!(f, "NVTX ranges are disabled: {VARIABLE} is not set"),
@@ -52,30 +52,30 @@ impl fmt::Display for State {
     }
 }
 
-static STATE: LazyLock<State> = LazyLock::new(|| match std::env::var_os(VARIABLE) {
-    None => State::Off,
+static STATE: LazyLock<NvtxState> = LazyLock::new(|| match std::env::var_os(VARIABLE) {
+    None => NvtxState::Off,
     Some(library) => match load(&library) {
-        Ok(()) => State::On(library.into()),
-        Err(reason) => State::Failed(library.into(), reason),
+        Ok(()) => NvtxState::On(library.into()),
+        Err(reason) => NvtxState::Failed(library.into(), reason),
     },
 });
 
 /// Returns the state of the connection to a tool; the first call loads its library.
-pub fn state() -> &'static State {
+pub fn state() -> &'static NvtxState {
     &STATE
 }
 
 /// Range on the calling thread, until it is dropped.
 #[must_use = "a range ends when it is dropped"]
-pub struct Range {
+pub struct NvtxRange {
     // Ranges are stacked per thread, so a range must end on the thread where it began.
     thread: PhantomData<*const ()>,
 }
 
-impl Range {
+impl NvtxRange {
     /// Begins a range, nested in those already open on this thread.
     pub fn start(name: &str) -> Self {
-        if let Some(push) = function(PUSH) {
+        if let Some(push) = function(PUSH_SLOT) {
             let name = CString::new(name.replace('\0', " ")).unwrap_or_default();
             // SAFETY: a tool stores nvtxRangePushA in this slot, which copies the name.
             unsafe { transmute::<*mut c_void, extern "system" fn(*const c_char) -> c_int>(push)(name.as_ptr()) };
@@ -84,9 +84,9 @@ impl Range {
     }
 }
 
-impl Drop for Range {
+impl Drop for NvtxRange {
     fn drop(&mut self) {
-        if let Some(pop) = function(POP) {
+        if let Some(pop) = function(POP_SLOT) {
             // SAFETY: a tool stores nvtxRangePop in this slot.
             unsafe { transmute::<*mut c_void, extern "system" fn() -> c_int>(pop)() };
         }
@@ -95,53 +95,59 @@ impl Drop for Range {
 
 /// Returns a function of the core module, if a tool has registered it.
 fn function(slot: usize) -> Option<*mut c_void> {
-    let State::On(_) = *STATE else { return None };
-    let function = TABLES[CORE][slot]?.load(Ordering::Acquire);
+    let NvtxState::On(_) = *STATE else { return None };
+    let function = TABLES[CORE_MODULE][slot]?.load(Ordering::Acquire);
     (!function.is_null()).then_some(function)
 }
 
 // Protocol of NVTX version 3, from NVIDIA's header.
 
 /// Slot for a function pointer; null until a tool writes it.
-type Slot = AtomicPtr<c_void>;
-type Table = Box<[Option<&'static Slot>]>;
+type FunctionSlot = AtomicPtr<c_void>;
+type FunctionTable = Box<[Option<&'static FunctionSlot>]>;
 
-const CORE: usize = 1;
-const PUSH: usize = 9;
-const POP: usize = 11;
+const CORE_MODULE: usize = 1;
+const PUSH_SLOT: usize = 9;
+const POP_SLOT: usize = 11;
 
 /// Slots of the modules none, core, CUDA, OpenCL, CUDA runtime, core 2 and synchronization. Modules other than core
 /// exist only because tools may expect them.
-const SLOTS: [usize; 7] = [0, 16, 9, 15, 7, 16, 7];
+const SLOTS_PER_MODULE: [usize; 7] = [0, 16, 9, 15, 7, 16, 7];
 
 /// Function tables of the modules. The first slot of a table has no function, and an additional, uncounted slot
 /// terminates it.
-static TABLES: LazyLock<[Table; 7]> = LazyLock::new(|| {
-    let slot = || -> &'static Slot { Box::leak(Box::default()) };
-    SLOTS.map(|slots| (0..=slots).map(|i| (0 < i && i < slots).then(slot)).collect())
+static TABLES: LazyLock<[FunctionTable; 7]> = LazyLock::new(|| {
+    let slot = || -> &'static FunctionSlot { Box::leak(Box::default()) };
+    SLOTS_PER_MODULE.map(|slots| (0..=slots).map(|i| (0 < i && i < slots).then(slot)).collect())
 });
 
 #[repr(C)]
-struct Callbacks {
+struct CallbacksExport {
     size: usize,
-    module: extern "system" fn(c_int, *mut *const Option<&'static Slot>, *mut c_uint) -> c_int,
+    module: extern "system" fn(c_int, *mut *const Option<&'static FunctionSlot>, *mut c_uint) -> c_int,
 }
 
 #[repr(C)]
-struct Version {
+struct VersionExport {
     size: usize,
     version: u32,
     reserved: u32,
     tool_has: extern "system" fn(u32),
 }
 
-static CALLBACKS: Callbacks = Callbacks { size: size_of::<Callbacks>(), module };
-static VERSION: Version = Version { size: size_of::<Version>(), version: 3, reserved: 0, tool_has };
+static CALLBACKS: CallbacksExport = CallbacksExport { size: size_of::<CallbacksExport>(), module: module_table };
+static VERSION: VersionExport = VersionExport { size: size_of::<VersionExport>(), version: 3, reserved: 0, tool_has };
 
 extern "system" fn tool_has(_version: u32) {}
 
-extern "system" fn module(module: c_int, table: *mut *const Option<&'static Slot>, slots: *mut c_uint) -> c_int {
-    let Some(index) = usize::try_from(module).ok().filter(|index| (CORE..SLOTS.len()).contains(index)) else {
+extern "system" fn module_table(
+    module: c_int,
+    table: *mut *const Option<&'static FunctionSlot>,
+    slots: *mut c_uint,
+) -> c_int {
+    let Some(index) =
+        usize::try_from(module).ok().filter(|index| (CORE_MODULE..SLOTS_PER_MODULE.len()).contains(index))
+    else {
         return 0;
     };
     // SAFETY: a tool passes null or a valid pointer for each result.
@@ -150,7 +156,7 @@ extern "system" fn module(module: c_int, table: *mut *const Option<&'static Slot
             table.write(TABLES[index].as_ptr());
         }
         if !slots.is_null() {
-            slots.write(SLOTS[index] as c_uint);
+            slots.write(SLOTS_PER_MODULE[index] as c_uint);
         }
     }
     1
@@ -277,10 +283,10 @@ pub extern "C" fn InitializeInjectionNvtx2(export_table: extern "C" fn(u32) -> *
     }
 
     #[test]
-    fn ranges_nest_and_say_where_they_go() {
+    fn ranges_nest_and_report_their_state() {
         if std::env::var_os(CHILD).is_some() {
-            let outer = Range::start("outer \"π\"");
-            drop(Range::start("in\0ner"));
+            let outer = NvtxRange::start("outer \"π\"");
+            drop(NvtxRange::start("in\0ner"));
             drop(outer);
             println!("state: {}", state());
             return;
@@ -290,7 +296,7 @@ pub extern "C" fn InitializeInjectionNvtx2(export_table: extern "C" fn(u32) -> *
     }
 
     #[test]
-    fn a_tool_sees_ranges_nested_as_they_were_begun_and_ended() {
+    fn tool_receives_nested_ranges() {
         let folder = tempfile::tempdir().unwrap();
         let library = compile(TOOL, folder.path());
         let (printed, log) = run(&library, folder.path(), false);
@@ -314,7 +320,7 @@ pop
     }
 
     #[test]
-    fn a_library_that_takes_no_ranges_is_a_reason_and_no_failure() {
+    fn unusable_library_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("none.so");
         assert!(run(&missing, folder.path(), false).0.contains("none.so, which cannot be loaded: "));

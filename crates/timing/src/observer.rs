@@ -10,38 +10,38 @@ pub enum Phase {
     /// Timing of a window, interleaved with other arms.
     Measure,
     /// Timing of consecutive windows without other arms in between.
-    Alone,
+    Isolated,
 }
 
 /// State of a device at the end of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct State {
+pub struct DeviceState {
     /// Clock of the multiprocessors or cores in MHz.
     pub clock_mhz: Option<u32>,
     /// True if the device was throttled since the last query.
-    pub held_back: bool,
+    pub throttled: bool,
 }
 
 /// Observer of a measurement. All methods are called between windows, never inside one.
 pub trait Observer {
     /// Called before launches of an arm.
-    fn touch(&mut self, _arm: usize, _phase: Phase) {}
+    fn before_launch(&mut self, _arm: usize, _phase: Phase) {}
     /// Called after each round with the number of completed rounds.
-    fn round(&mut self, _rounds: u32) {}
+    fn after_round(&mut self, _rounds: u32) {}
     /// Returns true to stop now with the results so far.
     fn interrupted(&mut self) -> bool {
         false
     }
     /// Number of kernels compiled or tuned in this process so far. A window in which it changes is discarded.
-    fn disturbances(&mut self) -> u64 {
+    fn jit_events(&mut self) -> u64 {
         0
     }
     /// Returns true if the last round must be repeated because the device was throttled.
-    fn spoilt(&mut self) -> bool {
+    fn must_repeat_round(&mut self) -> bool {
         false
     }
     /// Returns the state of the device, if available.
-    fn state(&mut self, _phase: Phase) -> Option<State> {
+    fn state(&mut self, _phase: Phase) -> Option<DeviceState> {
         None
     }
     /// Energy used by the device so far, in joules, if it has a counter.
@@ -51,5 +51,5 @@ pub trait Observer {
 }
 
 /// Observer with default methods only.
-pub struct Quiet;
-impl Observer for Quiet {}
+pub struct NullObserver;
+impl Observer for NullObserver {}

@@ -35,7 +35,7 @@ impl Options {
     pub fn check(&self) -> Result<(), TimingError> {
         for (option, value) in [("precision", self.precision), ("margin", self.margin)] {
             if value.is_nan() || value < 0.0 {
-                return Err(TimingError::BadOption { option, value });
+                return Err(TimingError::InvalidOption { option, value });
             }
         }
         Ok(())
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_interval_can_be_held_against_is_refused() {
+    fn invalid_precision_and_margin_are_rejected() {
         assert!(Options::default().check().is_ok());
         assert!(Options { precision: 0.0, margin: 0.0, ..Options::default() }.check().is_ok());
         let error = Options { precision: f64::NAN, ..Options::default() }.check().unwrap_err();

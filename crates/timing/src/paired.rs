@@ -1,6 +1,6 @@
 //! Speed-ups from paired rounds, in which drift shared by both arms cancels.
 
-use crate::{Estimate, Interval, Verdict, median};
+use crate::{Interval, TimeEstimate, Verdict, median};
 
 /// Speed-up with its 95 % interval: above 1 is faster than the baseline.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,13 +22,13 @@ pub struct Comparison {
 
 impl Comparison {
     /// Compares samples of the same rounds, in order.
-    pub fn of(baseline: &[f64], candidate: &[f64], margin: f64) -> Option<Self> {
+    pub fn paired(baseline: &[f64], candidate: &[f64], margin: f64) -> Option<Self> {
         let count = baseline.len().min(candidate.len());
-        let pairs = thin(baseline, count).into_iter().zip(thin(candidate, count));
+        let pairs = thin_to(baseline, count).into_iter().zip(thin_to(candidate, count));
         let logs: Vec<f64> = pairs.map(|(b, c)| (b / c).ln()).filter(|d| d.is_finite()).collect();
-        let interval = Interval::of(&logs)?;
+        let interval = Interval::from_samples(&logs)?;
         let (lo, hi) = (interval.bounds.map(|b| b.0.exp()), interval.bounds.map(|b| b.1.exp()));
-        let verdict = Verdict::of(lo, hi, margin);
+        let verdict = Verdict::from_interval(lo, hi, margin);
         let rounds_needed = match verdict {
             Verdict::Unclear => rounds_needed(&interval, logs.len(), margin),
             Verdict::Faster | Verdict::Slower | Verdict::Same => None,
@@ -45,23 +45,23 @@ impl Comparison {
     }
 
     /// Compares two unpaired times, such as isolated times at different clocks.
-    pub fn apart(baseline: &Estimate, candidate: &Estimate, margin: f64) -> Option<Self> {
+    pub fn unpaired(baseline: &TimeEstimate, candidate: &TimeEstimate, margin: f64) -> Option<Self> {
         let ratio = baseline.median / candidate.median;
         let (base, other) = (baseline.lo.zip(baseline.hi)?, candidate.lo.zip(candidate.hi)?);
         // Independent errors: the logarithmic distances of both times' ends are added in quadrature.
         let below = (baseline.median / base.0).ln().hypot((other.1 / candidate.median).ln());
         let above = (base.1 / baseline.median).ln().hypot((candidate.median / other.0).ln());
         let (lo, hi) = (Some(ratio * (-below).exp()), Some(ratio * above.exp()));
-        let verdict = Verdict::of(lo, hi, margin);
+        let verdict = Verdict::from_interval(lo, hi, margin);
         let (sound, half_width) = (baseline.sound && candidate.sound, Some((above + below) / 2.0));
         ratio.is_finite().then_some(Self { ratio, lo, hi, sound, verdict, rounds_needed: None, half_width })
     }
 
     /// Widens the interval at both ends by a share of the ratio: the reading errors of both clocks.
-    pub fn blurred(self, share: f64, margin: f64) -> Self {
+    pub fn widened(self, share: f64, margin: f64) -> Self {
         let (lo, hi) = (self.lo.map(|lo| lo / (1.0 + share)), self.hi.map(|hi| hi * (1.0 + share)));
         let half_width = self.half_width.map(|width| width + share);
-        Self { lo, hi, half_width, verdict: Verdict::of(lo, hi, margin), ..self }
+        Self { lo, hi, half_width, verdict: Verdict::from_interval(lo, hi, margin), ..self }
     }
 
     /// Half-width of the interval relative to the ratio; if the ratio drifts too slowly for the interval, half of its
@@ -73,7 +73,7 @@ impl Comparison {
 }
 
 /// Reduces samples to `count`: if the other clock needs several rounds per sample, to medians of as many rounds.
-fn thin(samples: &[f64], count: usize) -> Vec<f64> {
+fn thin_to(samples: &[f64], count: usize) -> Vec<f64> {
     if samples.len() == count || count == 0 {
         return samples.to_vec();
     }
@@ -95,21 +95,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_drift_shared_by_both_arms_cancels() {
+    fn shared_drift_cancels() {
         let baseline: Vec<f64> = (0..40).map(|i| 100.0 + f64::from(i)).collect();
         let candidate: Vec<f64> = baseline.iter().map(|t| t / 1.5).collect();
-        let comparison = Comparison::of(&baseline, &candidate, 0.02).unwrap();
+        let comparison = Comparison::paired(&baseline, &candidate, 0.02).unwrap();
         assert!((comparison.ratio - 1.5).abs() < 1e-12 && comparison.hi.unwrap() - comparison.lo.unwrap() < 1e-12);
         assert_eq!(comparison.verdict, Verdict::Faster);
     }
 
     #[test]
-    fn an_unclear_verdict_says_how_many_rounds_would_settle_it() {
+    fn unclear_verdict_estimates_required_rounds() {
         // 1 % above the margin with a half-width of about 2 %: four times the rounds halve it.
         let scattered = |rounds: u32, center: f64| {
             let offsets = (0..rounds).map(|i| (f64::from(i * 7 % 20) - 9.5) / 9.5);
             let candidate: Vec<f64> = offsets.map(|o| (-(center + 0.06 * o)).exp()).collect();
-            Comparison::of(&vec![1.0; candidate.len()], &candidate, 0.02).unwrap()
+            Comparison::paired(&vec![1.0; candidate.len()], &candidate, 0.02).unwrap()
         };
         let few = scattered(40, 0.03);
         assert_eq!(few.verdict, Verdict::Unclear);
@@ -117,15 +117,15 @@ mod tests {
         assert!((80..400).contains(&needed), "{few:?}");
         let enough = scattered(needed.next_multiple_of(20), 0.03);
         assert_eq!((enough.verdict, enough.rounds_needed), (Verdict::Faster, None));
-        assert_eq!(Comparison::of(&[1.0; 3], &[1.0; 3], 0.02).unwrap().rounds_needed, None);
+        assert_eq!(Comparison::paired(&[1.0; 3], &[1.0; 3], 0.02).unwrap().rounds_needed, None);
     }
 
     #[test]
-    fn a_clock_that_takes_four_rounds_for_a_sample_is_paired_with_the_same_four_of_the_other() {
+    fn samples_of_four_rounds_are_paired() {
         let baseline: Vec<f64> = (0..83).map(|round| 100.0 * 1.01f64.powi(round / 4)).collect();
         let candidate: Vec<f64> = (0..20).map(|cycle| 50.0 * 1.01f64.powi(cycle)).collect();
-        let comparison = Comparison::of(&baseline, &candidate, 0.02).unwrap();
+        let comparison = Comparison::paired(&baseline, &candidate, 0.02).unwrap();
         assert!((comparison.lo.unwrap() - 2.0).abs() < 1e-9 && (comparison.hi.unwrap() - 2.0).abs() < 1e-9);
-        assert_eq!(Comparison::of(&baseline, &[], 0.02), None);
+        assert_eq!(Comparison::paired(&baseline, &[], 0.02), None);
     }
 }

@@ -1,14 +1,14 @@
 //! Interleaved rounds: one window of every arm in random order. An arm retires when it is precise enough.
 
-use crate::alone;
+use crate::arm_state::{ArmState, measure_interleaved_window};
 use crate::calibrate::calibrate;
 use crate::energy;
 use crate::estimate::per_launch;
-use crate::lane::{Lane, round};
+use crate::isolated;
 use crate::warm_up::warm_up;
 use crate::{
-    Arm, Comparison, Energy, Estimate, Observer, Options, Phase, Series, State, StopRule, TimingError, Verdict, Window,
-    median,
+    Arm, Comparison, DeviceState, LaunchEnergy, Observer, Options, Phase, ScatterStats, StopRule, TimeEstimate,
+    TimingError, Verdict, Window, median,
 };
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -22,38 +22,38 @@ pub struct Measurement {
     /// Windows from which `time` is computed, in order.
     pub windows: Vec<Window>,
     /// Device state at the end of each of these windows; empty if not available.
-    pub states: Vec<State>,
+    pub states: Vec<DeviceState>,
     /// Duration of each of these windows including the gaps that the clock excludes; empty if it excludes none.
     pub spans: Vec<u64>,
     /// Nanoseconds per launch. If the device was throttled: the isolated time after a lead-in of the arm's own load.
     /// Otherwise the interleaved time.
-    pub time: Estimate,
+    pub time: TimeEstimate,
     /// Interleaved time, if `time` is the isolated one.
-    pub in_turns: Option<Estimate>,
+    pub interleaved: Option<TimeEstimate>,
     /// Speed-up over the baseline, if the arm has a measured one: from paired rounds, or from the isolated times if
     /// both have one.
     pub comparison: Option<Comparison>,
     /// Speed-up from paired rounds, at the clock that results from all arms, if `comparison` is from isolated times.
-    pub comparison_in_turns: Option<Comparison>,
+    pub interleaved_comparison: Option<Comparison>,
     /// True if time and speed-up reached the requested precision.
     pub converged: bool,
     /// True if successive windows agreed before measuring began.
-    pub settled: bool,
+    pub reached_plateau: bool,
     /// Windows discarded because a kernel was compiled or tuned inside them.
     pub discarded: u32,
     /// Rounds repeated because the device was throttled.
-    pub repeated: u32,
+    pub repeated_rounds: u32,
     /// Rounds retained although the device was throttled, because the limit of repeats was reached.
-    pub spoilt: u32,
+    pub throttled_rounds: u32,
     /// Energy of a launch while the arm runs by itself, if the device counts it; like `time` after a lead-in of its own
     /// load.
-    pub energy: Option<Energy>,
+    pub energy: Option<LaunchEnergy>,
     /// Scatter of the windows.
-    pub scatter: Series,
+    pub scatter: ScatterStats,
 }
 
 /// At most one in this number of rounds is repeated.
-const REPEATS_ONE_IN: u32 = 5;
+const REPEAT_DIVISOR: u32 = 5;
 
 /// Measures arms interleaved. An arm that fails drops out; the others continue.
 ///
@@ -77,105 +77,107 @@ pub fn measure(
     observer: &mut dyn Observer,
 ) -> Vec<Result<Measurement, TimingError>> {
     let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
-    let mut lanes: Vec<Lane> = Vec::with_capacity(arms.len());
+    let mut lanes: Vec<ArmState> = Vec::with_capacity(arms.len());
     let count = arms.len();
     for (index, arm) in arms.iter_mut().enumerate() {
-        lanes.push(match check(index, arm, count, options) {
-            Ok(()) => prepare(index, arm, options, observer),
-            Err(error) => Lane { failure: Some(error), ..Lane::new() },
+        lanes.push(match check_arm(index, arm, count, options) {
+            Ok(()) => prepare_arm(index, arm, options, observer),
+            Err(error) => ArmState { failure: Some(error), ..ArmState::new() },
         });
     }
 
     let mut rule = StopRule::new(options, arms.len());
     let start = now(arms, &lanes);
     // Resets the observer: throttling during warm-up affects no round.
-    observer.spoilt();
+    observer.must_repeat_round();
     let (mut rounds, mut repeated, mut spoilt) = (0, 0, 0);
-    let mut order = at_work(arms, &lanes);
+    let mut order = active_arms(arms, &lanes);
     while !order.is_empty() && !observer.interrupted() {
         order.shuffle(&mut rng);
         for &index in &order {
-            observer.touch(index, Phase::Measure);
+            observer.before_launch(index, Phase::Measure);
             let single = order.len() == 1;
             let begun = arms[index].stopwatch.now();
-            if let Err(failure) = round(&mut arms[index], &mut lanes[index], single, &mut rng, observer) {
+            if let Err(failure) =
+                measure_interleaved_window(&mut arms[index], &mut lanes[index], single, &mut rng, observer)
+            {
                 lanes[index].failure = Some(failure);
             }
-            lanes[index].spent += arms[index].stopwatch.now().saturating_sub(begun);
+            lanes[index].time_spent += arms[index].stopwatch.now().saturating_sub(begun);
         }
-        if observer.spoilt() {
+        if observer.must_repeat_round() {
             // Repeats the whole round, so that windows stay paired. The number of repeats is limited, or a hot device
             // would never finish.
-            if repeated <= rounds / REPEATS_ONE_IN {
+            if repeated <= rounds / REPEAT_DIVISOR {
                 repeated += 1;
-                order.iter().for_each(|&index| lanes[index].pop());
-                order = at_work(arms, &lanes);
+                order.iter().for_each(|&index| lanes[index].pop_window());
+                order = active_arms(arms, &lanes);
                 continue;
             }
             spoilt += 1;
         }
         rounds += 1;
-        observer.round(rounds);
+        observer.after_round(rounds);
         let elapsed = now(arms, &lanes).saturating_sub(start);
-        let looks = rule.looks(rounds, elapsed);
+        let looks = rule.is_checkpoint(rounds, elapsed);
         for &index in &order {
-            lanes[index].retired |=
-                rule.spent(rounds, lanes[index].spent) || (looks && is_settled(arms, &lanes, index, options, &rule));
+            lanes[index].retired |= rule.is_arm_time_spent(rounds, lanes[index].time_spent)
+                || (looks && is_precise(arms, &lanes, index, options, &rule));
         }
-        if rule.exhausted(rounds, elapsed) {
+        if rule.is_exhausted(rounds, elapsed) {
             break;
         }
-        order = at_work(arms, &lanes);
+        order = active_arms(arms, &lanes);
     }
-    let blocks = alone::blocks(arms, &mut lanes, options, &mut rng, observer);
-    spoilt += u32::from(!blocks.is_empty() && observer.spoilt());
+    let blocks = isolated::measure_isolated(arms, &mut lanes, options, &mut rng, observer);
+    spoilt += u32::from(!blocks.is_empty() && observer.must_repeat_round());
     conclude(arms, lanes, blocks, options, repeated, spoilt)
 }
 
 /// Arms of the next round: those that have not retired, and their baselines.
-fn at_work(arms: &[Arm<'_>], lanes: &[Lane]) -> Vec<usize> {
+fn active_arms(arms: &[Arm<'_>], lanes: &[ArmState]) -> Vec<usize> {
     let alive = |index: usize| lanes[index].failure.is_none();
     let open = |index: usize| alive(index) && !lanes[index].retired;
     let awaited = |index: usize| (0..arms.len()).any(|other| open(other) && arms[other].baseline == Some(index));
     (0..arms.len()).filter(|&index| open(index) || (alive(index) && awaited(index))).collect()
 }
 
-fn now(arms: &[Arm<'_>], lanes: &[Lane]) -> Duration {
+fn now(arms: &[Arm<'_>], lanes: &[ArmState]) -> Duration {
     let alive = arms.iter().zip(lanes).find(|(_, lane)| lane.failure.is_none());
     alive.map_or_else(Default::default, |(arm, _)| arm.stopwatch.now())
 }
 
 /// Checks an arm before anything is launched.
-fn check(arm: usize, one: &Arm<'_>, arms: usize, options: &Options) -> Result<(), TimingError> {
+fn check_arm(arm: usize, one: &Arm<'_>, arms: usize, options: &Options) -> Result<(), TimingError> {
     options.check()?;
     match one.baseline {
         Some(baseline) if baseline >= arms || baseline == arm => {
-            Err(TimingError::NoSuchBaseline { arm, baseline, arms })
+            Err(TimingError::InvalidBaseline { arm, baseline, arms })
         }
         _ => Ok(()),
     }
 }
 
-fn prepare(index: usize, arm: &mut Arm<'_>, options: &Options, observer: &mut dyn Observer) -> Lane {
-    let mut lane = Lane::new();
+fn prepare_arm(index: usize, arm: &mut Arm<'_>, options: &Options, observer: &mut dyn Observer) -> ArmState {
+    let mut lane = ArmState::new();
     let mut run = || -> Result<(), TimingError> {
-        observer.touch(index, Phase::Calibrate);
+        observer.before_launch(index, Phase::Calibrate);
         let begun = arm.stopwatch.now();
         let initial = calibrate(arm, options.window, 1)?;
         // The calibration windows before and after the warm-up contribute to it.
-        let second_calibration = options.window.max(arm.stopwatch.least_window());
+        let second_calibration = options.window.max(arm.stopwatch.min_window());
         let calibration_time = arm.stopwatch.now().saturating_sub(begun) + second_calibration;
-        observer.touch(index, Phase::WarmUp);
+        observer.before_launch(index, Phase::WarmUp);
         // Resets the device state, so that the next query covers only this arm.
         observer.state(Phase::WarmUp);
-        lane.settled = warm_up(arm, initial, options.warm_up.saturating_sub(calibration_time), options)?;
+        lane.reached_plateau = warm_up(arm, initial, options.warm_up.saturating_sub(calibration_time), options)?;
         let held_back =
-            |observer: &mut dyn Observer| observer.state(Phase::WarmUp).is_some_and(|state| state.held_back);
-        lane.held_back_warming_up = held_back(observer);
+            |observer: &mut dyn Observer| observer.state(Phase::WarmUp).is_some_and(|state| state.throttled);
+        lane.throttled_in_warm_up = held_back(observer);
         // A throttled arm will be timed in isolation, and its energy is measured there.
-        if options.warm_up > Duration::ZERO && !lane.held_back_warming_up {
-            lane.energy = energy::follow(arm, initial, options, observer)?;
-            lane.held_back_warming_up = held_back(observer);
+        if options.warm_up > Duration::ZERO && !lane.throttled_in_warm_up {
+            lane.energy = energy::measure_energy(arm, initial, options, observer)?;
+            lane.throttled_in_warm_up = held_back(observer);
         }
         // Clocks rise during warm-up, so the calibrated window may have become too short.
         lane.launches = calibrate(arm, options.window, initial)?;
@@ -185,18 +187,18 @@ fn prepare(index: usize, arm: &mut Arm<'_>, options: &Options, observer: &mut dy
     lane
 }
 
-fn compare(arms: &[Arm<'_>], lanes: &[Lane], index: usize, options: &Options) -> Option<Comparison> {
+fn compare(arms: &[Arm<'_>], lanes: &[ArmState], index: usize, options: &Options) -> Option<Comparison> {
     let baseline = arms[index].baseline.filter(|&b| lanes.get(b).is_some_and(|lane| lane.failure.is_none()))?;
     // One of the two may have retired earlier: only rounds with both are compared.
     let rounds = lanes[baseline].windows.len().min(lanes[index].windows.len());
     let samples = |i: usize| per_launch(&lanes[i].windows[..rounds], arms[i].stopwatch.overhead());
     let (baseline_samples, candidate_samples) = (samples(baseline), samples(index));
-    let mut comparison = Comparison::of(&baseline_samples, &candidate_samples, options.margin)?;
+    let mut comparison = Comparison::paired(&baseline_samples, &candidate_samples, options.margin)?;
     let blur = |i: usize, samples: &[f64]| {
-        Some(arms[i].blur(&lanes[i].windows[..rounds]) / median(samples).filter(|&time| time > 0.0)?)
+        Some(arms[i].half_step_per_launch(&lanes[i].windows[..rounds]) / median(samples).filter(|&time| time > 0.0)?)
     };
     let blurred = blur(baseline, &baseline_samples)? + blur(index, &candidate_samples)?;
-    comparison = comparison.blurred(blurred, options.margin);
+    comparison = comparison.widened(blurred, options.margin);
     // A stopwatch with a fixed cost needs several rounds per sample.
     let rounds_each = rounds as f64 / baseline_samples.len().min(candidate_samples.len()).max(1) as f64;
     let rounds = |samples: u32| (f64::from(samples) * rounds_each).ceil() as u32;
@@ -205,35 +207,35 @@ fn compare(arms: &[Arm<'_>], lanes: &[Lane], index: usize, options: &Options) ->
 }
 
 /// True if the arm's time and speed-up are as precise as requested, and the verdict is clear or out of reach.
-fn is_settled(arms: &[Arm<'_>], lanes: &[Lane], index: usize, options: &Options, rule: &StopRule) -> bool {
+fn is_precise(arms: &[Arm<'_>], lanes: &[ArmState], index: usize, options: &Options, rule: &StopRule) -> bool {
     let time = arms[index].estimate(&lanes[index].windows);
-    rule.narrow(time.and_then(|time| time.relative_half_width()))
+    rule.is_precise(time.and_then(|time| time.relative_half_width()))
         && compare(arms, lanes, index, options).is_none_or(|comparison| {
             let width = comparison.relative_half_width();
-            rule.narrow(width) && (comparison.verdict != Verdict::Unclear || rule.narrow_for_a_verdict(width))
+            rule.is_precise(width) && (comparison.verdict != Verdict::Unclear || rule.is_precise_for_verdict(width))
         })
 }
 
 /// Builds the measurements from the rounds and, if there are any, from the isolated measurements.
 fn conclude(
     arms: &[Arm<'_>],
-    lanes: Vec<Lane>,
-    mut blocks: Vec<Option<Lane>>,
+    lanes: Vec<ArmState>,
+    mut blocks: Vec<Option<ArmState>>,
     options: &Options,
     repeated: u32,
     spoilt: u32,
 ) -> Vec<Result<Measurement, TimingError>> {
     let rule = StopRule::new(options, arms.len());
     blocks.resize_with(arms.len(), || None);
-    let estimate = |index: usize, lane: &Lane| arms[index].estimate(&lane.windows);
-    let isolated: Vec<Option<Estimate>> =
+    let estimate = |index: usize, lane: &ArmState| arms[index].estimate(&lane.windows);
+    let isolated: Vec<Option<TimeEstimate>> =
         blocks.iter().enumerate().map(|(index, block)| estimate(index, block.as_ref()?)).collect();
     let in_turns: Vec<_> = (0..arms.len()).map(|index| compare(arms, &lanes, index, options)).collect();
     let states = lanes.into_iter().zip(blocks).zip(in_turns).enumerate();
     states
         .map(|(index, ((lane, block), in_turns))| {
             let rounds = estimate(index, &lane);
-            let settled = lane.settled;
+            let settled = lane.reached_plateau;
             let energy = block.as_ref().map_or(lane.energy, |block| block.energy);
             let discarded = lane.discarded + block.as_ref().map_or(0, |block| block.discarded);
             if let Some(failure) = lane.failure {
@@ -241,14 +243,14 @@ fn conclude(
             }
             let unpaired = arms[index].baseline.and_then(|baseline| {
                 in_turns?;
-                Comparison::apart(&isolated[baseline]?, &isolated[index]?, options.margin)
+                Comparison::unpaired(&isolated[baseline]?, &isolated[index]?, options.margin)
             });
             let time = isolated[index].or(rounds).ok_or(TimingError::Interrupted)?;
             let lane = block.filter(|_| isolated[index].is_some()).unwrap_or(lane);
             let comparison = unpaired.or(in_turns);
-            let converged = rule.narrow(time.relative_half_width())
-                && comparison.is_none_or(|comparison| rule.narrow(comparison.relative_half_width()));
-            let scatter = Series::of(&per_launch(&lane.windows, arms[index].stopwatch.overhead()));
+            let converged = rule.is_precise(time.relative_half_width())
+                && comparison.is_none_or(|comparison| rule.is_precise(comparison.relative_half_width()));
+            let scatter = ScatterStats::from_times(&per_launch(&lane.windows, arms[index].stopwatch.overhead()));
             Ok(Measurement {
                 scatter: scatter.ok_or(TimingError::Interrupted)?,
                 windows: lane.windows,
@@ -256,14 +258,14 @@ fn conclude(
                 spans: lane.spans,
                 time,
                 // A single arm has no interleaved time.
-                in_turns: rounds.filter(|_| isolated[index].is_some() && arms.len() > 1),
+                interleaved: rounds.filter(|_| isolated[index].is_some() && arms.len() > 1),
                 comparison,
-                comparison_in_turns: in_turns.filter(|_| unpaired.is_some()),
+                interleaved_comparison: in_turns.filter(|_| unpaired.is_some()),
                 converged,
-                settled: settled && lane.settled,
+                reached_plateau: settled && lane.reached_plateau,
                 discarded,
-                repeated,
-                spoilt,
+                repeated_rounds: repeated,
+                throttled_rounds: spoilt,
                 energy,
             })
         })
@@ -273,8 +275,8 @@ fn conclude(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lane::LENGTHS;
-    use crate::{MockClock, MockWork, Quiet, Script};
+    use crate::arm_state::WINDOW_LENGTHS;
+    use crate::{MockClock, MockWork, NullObserver, Script};
 
     fn mock(nanos: f64, noise: f64, seed: u64) -> (MockWork, MockClock) {
         let script = Script { nanos, noise, seed, ..Script::default() };
@@ -282,36 +284,39 @@ mod tests {
     }
 
     #[test]
-    fn a_twice_faster_arm_is_found_faster_to_the_digit() {
+    fn twofold_speedup_is_measured_exactly() {
         let ((mut slow, mut slow_clock), (mut fast, mut fast_clock)) =
             (mock(20_000.0, 0.01, 1), mock(10_000.0, 0.01, 2));
         let mut arms = [Arm::new(&mut slow, &mut slow_clock), Arm::new(&mut fast, &mut fast_clock).against(0)];
-        let outcome = measure(&mut arms, &Options::default(), &mut Quiet);
+        let outcome = measure(&mut arms, &Options::default(), &mut NullObserver);
         let fast = outcome[1].as_ref().unwrap();
         let comparison = fast.comparison.unwrap();
         assert_eq!(comparison.verdict, Verdict::Faster);
         assert!((comparison.ratio - 2.0).abs() < 0.02, "{comparison:?}");
-        assert!(fast.converged && fast.settled && fast.discarded == 0);
+        assert!(fast.converged && fast.reached_plateau && fast.discarded == 0);
         assert!(fast.windows.iter().all(|w| u64::from(w.launches) * 10_500 >= 1_000_000));
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_windows() {
+    fn equal_seeds_give_equal_windows() {
         let run = || {
             let ((mut a, mut a_clock), (mut b, mut b_clock)) = (mock(5_000.0, 0.05, 3), mock(5_000.0, 0.05, 4));
             let mut arms = [Arm::new(&mut a, &mut a_clock), Arm::new(&mut b, &mut b_clock).against(0)];
-            measure(&mut arms, &Options::default(), &mut Quiet).into_iter().map(Result::unwrap).collect::<Vec<_>>()
+            measure(&mut arms, &Options::default(), &mut NullObserver)
+                .into_iter()
+                .map(Result::unwrap)
+                .collect::<Vec<_>>()
         };
         assert_eq!(run(), run());
     }
 
     #[test]
-    fn windows_that_all_read_the_same_are_known_to_half_a_step_of_their_clock() {
+    fn equal_readings_have_clock_step_width() {
         let (mut work, mut clock) = mock(10_000.0, 0.0, 1);
         let (mut other, mut other_clock) = mock(20_000.0, 0.0, 2);
         let mut arms =
-            [Arm::new(&mut work, &mut clock).with_step(1000), Arm::new(&mut other, &mut other_clock).against(0)];
-        let [first, second] = measure(&mut arms, &Options::default(), &mut Quiet).try_into().unwrap();
+            [Arm::new(&mut work, &mut clock).with_clock_step(1000), Arm::new(&mut other, &mut other_clock).against(0)];
+        let [first, second] = measure(&mut arms, &Options::default(), &mut NullObserver).try_into().unwrap();
         let (time, comparison) = (first.unwrap().time, second.unwrap().comparison.unwrap());
         // A window of a millisecond, read to half a microsecond.
         let width = (time.hi.unwrap() - time.lo.unwrap()) / 2.0 / time.median;
@@ -320,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn arms_that_are_told_retire_and_their_baseline_waits_for_the_last() {
+    fn precise_arms_retire_before_their_baseline() {
         let arm = |nanos, noise, seed| mock(nanos, noise, seed);
         let (mut base, mut base_clock) = arm(2e6, 0.002, 1);
         let (mut clear, mut clear_clock) = arm(1e6, 0.002, 2);
@@ -330,7 +335,7 @@ mod tests {
             Arm::new(&mut clear, &mut clear_clock).against(0),
             Arm::new(&mut noisy, &mut noisy_clock).against(0),
         ];
-        let outcome = measure(&mut arms, &Options::default(), &mut Quiet);
+        let outcome = measure(&mut arms, &Options::default(), &mut NullObserver);
         let windows: Vec<usize> = outcome.iter().map(|arm| arm.as_ref().unwrap().windows.len()).collect();
         assert!(windows[1] * 2 < windows[2], "{windows:?}");
         assert_eq!(windows[0], windows[2]);
@@ -338,11 +343,11 @@ mod tests {
     }
 
     #[test]
-    fn an_open_verdict_is_measured_on_until_it_is_clear() {
+    fn unclear_verdicts_are_measured_longer() {
         let run = |ratio: f64| {
             let ((mut a, mut a_clock), (mut b, mut b_clock)) = (mock(2e7, 0.017, 3), mock(2e7 * ratio, 0.017, 4));
             let mut arms = [Arm::new(&mut a, &mut a_clock), Arm::new(&mut b, &mut b_clock).against(0)];
-            measure(&mut arms, &Options::default(), &mut Quiet).remove(1).unwrap()
+            measure(&mut arms, &Options::default(), &mut NullObserver).remove(1).unwrap()
         };
         let (clear, close) = (run(1.10), run(1.026));
         assert_eq!(clear.comparison.unwrap().verdict, Verdict::Slower);
@@ -351,39 +356,39 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_cost_per_window_is_removed_by_the_slope() {
+    fn slope_removes_fixed_cost_per_window() {
         let script = Script { nanos: 7_000.0, fixed: 40_000.0, noise: 0.002, ..Script::default() };
         let (mut work, mut clock) = MockWork::pair(script);
         let mut arms = [Arm::new(&mut work, &mut clock)];
-        let measured = measure(&mut arms, &Options::default(), &mut Quiet).remove(0).unwrap();
+        let measured = measure(&mut arms, &Options::default(), &mut NullObserver).remove(0).unwrap();
         assert!((measured.time.median / 7_000.0 - 1.0).abs() < 0.003, "{:?}", measured.time);
     }
 
     #[test]
-    fn noise_beyond_the_precision_ends_at_the_cap_and_says_so() {
+    fn noisy_arm_stops_unconverged_at_max_time() {
         let (mut work, mut clock) = mock(50_000.0, 0.8, 5);
         let mut arms = [Arm::new(&mut work, &mut clock)];
         let options = Options { max_time: Duration::from_millis(400), precision: 0.001, ..Options::default() };
-        let measured = measure(&mut arms, &options, &mut Quiet).remove(0).unwrap();
+        let measured = measure(&mut arms, &options, &mut NullObserver).remove(0).unwrap();
         assert!(!measured.converged && measured.windows.len() > 30);
     }
 
     #[test]
-    fn an_arm_that_fails_drops_out_and_the_others_go_on() {
+    fn failed_arm_drops_out() {
         let (mut good, mut good_clock) = mock(5_000.0, 0.01, 6);
         let (mut bad, mut bad_clock) =
             MockWork::pair(Script { nanos: 5_000.0, fails_after: Some(5_000), ..Script::default() });
         let mut arms = [Arm::new(&mut good, &mut good_clock), Arm::new(&mut bad, &mut bad_clock).against(0)];
-        let outcome = measure(&mut arms, &Options::default(), &mut Quiet);
+        let outcome = measure(&mut arms, &Options::default(), &mut NullObserver);
         assert!(outcome[0].is_ok());
         assert!(matches!(&outcome[1], Err(TimingError::Failed(_))), "{:?}", outcome[1]);
     }
 
     #[test]
-    fn an_arm_without_its_baseline_is_refused_before_anything_is_launched() {
+    fn invalid_baseline_is_rejected_before_launch() {
         struct Untouched;
         impl Observer for Untouched {
-            fn touch(&mut self, arm: usize, _: Phase) {
+            fn before_launch(&mut self, arm: usize, _: Phase) {
                 assert_ne!(arm, 1, "launched");
             }
         }
@@ -400,10 +405,12 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_time_there_is_overflows_nothing() {
+    fn maximum_duration_does_not_overflow() {
         let (mut work, mut clock) = mock(50_000.0, 0.0, 5);
         let options = Options { max_time: Duration::MAX, ..Options::default() };
-        assert!(measure(&mut [Arm::new(&mut work, &mut clock)], &options, &mut Quiet).remove(0).unwrap().converged);
+        assert!(
+            measure(&mut [Arm::new(&mut work, &mut clock)], &options, &mut NullObserver).remove(0).unwrap().converged
+        );
     }
 
     struct Compiler {
@@ -413,7 +420,7 @@ mod tests {
     }
 
     impl Observer for Compiler {
-        fn disturbances(&mut self) -> u64 {
+        fn jit_events(&mut self) -> u64 {
             self.calls += 1;
             self.events += u64::from(self.calls.is_multiple_of(self.every));
             self.events
@@ -421,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_in_which_a_kernel_was_compiled_is_thrown_away() {
+    fn windows_with_compilation_are_discarded() {
         let (mut work, mut clock) = mock(5_000.0, 0.01, 7);
         let mut arms = [Arm::new(&mut work, &mut clock)];
         let mut once = Compiler { every: 10, calls: 0, events: 0 };
@@ -430,12 +437,12 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_that_never_stops_compiling_has_no_time() {
+    fn constant_compilation_is_an_error() {
         let (mut work, mut clock) = mock(5_000.0, 0.01, 8);
         let mut arms = [Arm::new(&mut work, &mut clock)];
         let mut always = Compiler { every: 1, calls: 0, events: 0 };
         let outcome = measure(&mut arms, &Options::default(), &mut always).remove(0);
-        assert!(matches!(outcome, Err(TimingError::NotSilent { .. })), "{outcome:?}");
+        assert!(matches!(outcome, Err(TimingError::CompiledInWindow { .. })), "{outcome:?}");
     }
 
     /// Reports throttling during warm-up, and in every round for a while.
@@ -444,14 +451,14 @@ mod tests {
     }
 
     impl Observer for Hot {
-        fn spoilt(&mut self) -> bool {
+        fn must_repeat_round(&mut self) -> bool {
             self.rounds = self.rounds.saturating_sub(1);
             self.rounds > 0
         }
     }
 
     #[test]
-    fn rounds_of_a_hot_device_are_repeated_within_a_budget_and_then_counted() {
+    fn throttled_rounds_are_repeated_within_budget() {
         let run = |rounds| {
             let ((mut a, mut a_clock), (mut b, mut b_clock)) = (mock(5_000.0, 0.01, 3), mock(5_000.0, 0.01, 4));
             let mut arms = [Arm::new(&mut a, &mut a_clock), Arm::new(&mut b, &mut b_clock).against(0)];
@@ -462,32 +469,37 @@ mod tests {
             assert_eq!(arms[0].windows.len(), arms[1].windows.len());
         }
         let (cool, warm, hot) = (run(2), run(3), run(51));
-        assert_eq!((cool[0].repeated, cool[0].spoilt), (0, 0));
-        assert_eq!((warm[0].repeated, warm[0].spoilt), (1, 0));
-        assert!(hot[0].spoilt > 0 && hot[0].repeated > 1, "{} {}", hot[0].repeated, hot[0].spoilt);
-        assert_eq!(hot[0].repeated + hot[0].spoilt, 49);
+        assert_eq!((cool[0].repeated_rounds, cool[0].throttled_rounds), (0, 0));
+        assert_eq!((warm[0].repeated_rounds, warm[0].throttled_rounds), (1, 0));
+        assert!(
+            hot[0].throttled_rounds > 0 && hot[0].repeated_rounds > 1,
+            "{} {}",
+            hot[0].repeated_rounds,
+            hot[0].throttled_rounds
+        );
+        assert_eq!(hot[0].repeated_rounds + hot[0].throttled_rounds, 49);
     }
 
     #[test]
-    fn a_repeated_round_leaves_every_cycle_of_lengths_whole() {
+    fn repeated_rounds_keep_length_cycles_complete() {
         let script = Script { nanos: 7_000.0, fixed: 40_000.0, noise: 0.002, ..Script::default() };
         let (mut work, mut clock) = MockWork::pair(script);
         let mut arms = [Arm::new(&mut work, &mut clock)];
         let measured = measure(&mut arms, &Options::default(), &mut Hot { rounds: 20 }).remove(0).unwrap();
-        assert!(measured.repeated > 2, "{}", measured.repeated);
+        assert!(measured.repeated_rounds > 2, "{}", measured.repeated_rounds);
         let shortest = measured.windows.iter().map(|window| window.launches).min().unwrap();
-        for cycle in measured.windows.chunks_exact(LENGTHS.len()) {
+        for cycle in measured.windows.chunks_exact(WINDOW_LENGTHS.len()) {
             let mut lengths: Vec<u32> = cycle.iter().map(|window| window.launches / shortest).collect();
             lengths.sort_unstable();
-            assert_eq!(lengths, LENGTHS);
+            assert_eq!(lengths, WINDOW_LENGTHS);
         }
     }
 
     #[test]
-    fn launches_that_take_no_time_are_an_error_not_a_speed() {
+    fn zero_time_is_an_error() {
         let (mut work, mut clock) = mock(0.0, 0.0, 9);
         let mut arms = [Arm::new(&mut work, &mut clock)];
-        let outcome = measure(&mut arms, &Options::default(), &mut Quiet).remove(0);
+        let outcome = measure(&mut arms, &Options::default(), &mut NullObserver).remove(0);
         assert!(matches!(outcome, Err(TimingError::NoTime { .. })), "{outcome:?}");
     }
 }

@@ -8,24 +8,24 @@ pub trait Work: Send {
     /// Enqueues one launch; on an asynchronous device it may still be pending on return.
     fn launch(&mut self) -> Result<(), Failure>;
     /// Waits until all launches have completed.
-    fn settle(&mut self) -> Result<(), Failure>;
+    fn synchronize(&mut self) -> Result<(), Failure>;
 }
 
 /// Duration of a window, available now or after synchronization.
 #[non_exhaustive]
 pub enum Reading {
     /// Duration in nanoseconds.
-    Now(u64),
+    Ready(u64),
     /// Query to be made after the window, outside the timed path.
-    Later(Box<dyn FnOnce() -> Result<u64, Failure>>),
+    Pending(Box<dyn FnOnce() -> Result<u64, Failure>>),
 }
 
 impl Reading {
     /// Returns the duration in nanoseconds, waiting for the device if necessary.
     pub fn resolve(self) -> Result<u64, Failure> {
         match self {
-            Self::Now(nanos) => Ok(nanos),
-            Self::Later(ask) => ask(),
+            Self::Ready(nanos) => Ok(nanos),
+            Self::Pending(ask) => ask(),
         }
     }
 }
@@ -34,9 +34,9 @@ impl Reading {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overhead {
     /// No fixed cost: the window is bracketed on the device, or its cost is far below the resolution.
-    Outside,
+    Excluded,
     /// Each window contains a synchronization: windows of several lengths are measured and the fixed part is removed.
-    Inside,
+    Included,
 }
 
 /// Clock that times windows of launches.
@@ -63,43 +63,43 @@ pub trait Stopwatch {
 
     /// Durations of the last windows from the first to the last work on the device, including gaps that the clock
     /// excludes. Empty if its times include gaps.
-    fn spans_of_windows(&self) -> &[u64] {
+    fn window_spans(&self) -> &[u64] {
         &[]
     }
 
     /// True if times include the gaps in which the device waits between kernels.
-    fn holds_gaps(&self) -> bool {
+    fn includes_gaps(&self) -> bool {
         false
     }
 
     /// Unit of the number of launches: each window must hold a multiple of it.
-    fn unit(&self) -> u32 {
+    fn launch_multiple(&self) -> u32 {
         1
     }
 
     /// Minimum duration of a window by the host's clock, if opening and closing a window idles the device for a while.
     /// Clocks would rise in the pauses, and power-limited work would seem faster than it is.
-    fn least_window(&self) -> Duration {
+    fn min_window(&self) -> Duration {
         Duration::ZERO
     }
 
     /// Kernels run by a number of launches: names and calls, longest total first. `None` if the clock does not see
     /// kernels.
-    fn ran(&mut self, _work: &mut dyn Work, _launches: u32) -> Result<Option<Vec<(String, u64)>>, Failure> {
+    fn kernel_calls(&mut self, _work: &mut dyn Work, _launches: u32) -> Result<Option<Vec<(String, u64)>>, Failure> {
         Ok(None)
     }
 
     /// Call time of each of some synchronized launches, and its time on the device if available.
-    fn spans(&mut self, work: &mut dyn Work, launches: u32) -> Result<Vec<LaunchSpan>, Failure> {
-        let called = called(work, launches)?;
+    fn launch_spans(&mut self, work: &mut dyn Work, launches: u32) -> Result<Vec<LaunchSpan>, Failure> {
+        let called = time_calls(work, launches)?;
         Ok(called.into_iter().map(|host| LaunchSpan { host, device: None }).collect())
     }
 
     /// Measures the resolution of the stopwatch.
-    fn granularity(&mut self, work: &mut dyn Work) -> Result<Granularity, Failure> {
+    fn resolution(&mut self, work: &mut dyn Work) -> Result<ClockResolution, Failure> {
         const EMPTY_WINDOWS: usize = 64;
         let empty: Result<Vec<u64>, Failure> = (0..EMPTY_WINDOWS).map(|_| self.window(work, 0)?.resolve()).collect();
-        Ok(Granularity::of(empty?))
+        Ok(ClockResolution::from_empty_windows(empty?))
     }
 
     /// Remark for readers of the times, available after windows have been measured.
@@ -115,13 +115,13 @@ pub trait Stopwatch {
 }
 
 /// Start of each launch call, and the duration of the call including synchronization.
-pub(crate) fn called(work: &mut dyn Work, launches: u32) -> Result<Vec<(u64, u64)>, Failure> {
+pub(crate) fn time_calls(work: &mut dyn Work, launches: u32) -> Result<Vec<(u64, u64)>, Failure> {
     let begun = Instant::now();
     let mut spans = Vec::with_capacity(launches as usize);
     for _ in 0..launches {
         let start = begun.elapsed();
         work.launch()?;
-        work.settle()?;
+        work.synchronize()?;
         spans.push((start.as_nanos() as u64, (begun.elapsed() - start).as_nanos() as u64));
     }
     Ok(spans)
@@ -139,7 +139,7 @@ pub struct LaunchSpan {
 
 /// Measured resolution of a stopwatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Granularity {
+pub struct ClockResolution {
     /// Smallest nonzero difference between two empty windows, or between windows of at most one launch if all empty
     /// windows read the same.
     pub step_ns: u64,
@@ -147,9 +147,9 @@ pub struct Granularity {
     pub empty_ns: u64,
 }
 
-impl Granularity {
+impl ClockResolution {
     /// Computes the resolution from the durations of empty windows.
-    pub fn of(mut empty: Vec<u64>) -> Self {
+    pub fn from_empty_windows(mut empty: Vec<u64>) -> Self {
         empty.sort_unstable();
         let step_ns = empty.windows(2).map(|pair| pair[1] - pair[0]).filter(|&step| step > 0).min().unwrap_or(1);
         Self { step_ns, empty_ns: empty.get(empty.len() / 2).copied().unwrap_or(0) }
@@ -158,7 +158,7 @@ impl Granularity {
     /// Measures the resolution with windows of one launch besides empty ones, for a clock whose empty windows all read
     /// the same. Long launches do not need a fine clock; two windows suffice.
     #[cfg(any(test, feature = "cubecl", feature = "cuda"))]
-    pub(crate) fn by_launches(mut window: impl FnMut(u32) -> Result<u64, Failure>) -> Result<Self, Failure> {
+    pub(crate) fn from_launches(mut window: impl FnMut(u32) -> Result<u64, Failure>) -> Result<Self, Failure> {
         const SINGLE_LAUNCHES: usize = 64;
         const EMPTY_WINDOWS: usize = 8;
         const LONG_ENOUGH: Duration = Duration::from_millis(40);
@@ -168,8 +168,8 @@ impl Granularity {
             single.push(window(1)?);
         }
         let empty: Vec<u64> = (0..EMPTY_WINDOWS).map(|_| window(0)).collect::<Result<_, Failure>>()?;
-        let empty_ns = Self::of(empty.clone()).empty_ns;
-        Ok(Self { empty_ns, ..Self::of([single, empty].concat()) })
+        let empty_ns = Self::from_empty_windows(empty.clone()).empty_ns;
+        Ok(Self { empty_ns, ..Self::from_empty_windows([single, empty].concat()) })
     }
 }
 
@@ -178,11 +178,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_that_reads_empty_windows_as_zero_shows_its_step_in_launches() {
+    fn step_follows_from_single_launches() {
         for (launches, step_ns) in [([1200, 1240, 1400], 40), ([1200, 1200, 1200], 1200)] {
             let mut next = launches.into_iter().cycle();
             let window = |launches| Ok(if launches == 0 { 0 } else { next.next().unwrap() });
-            assert_eq!(Granularity::by_launches(window).unwrap(), Granularity { step_ns, empty_ns: 0 });
+            assert_eq!(ClockResolution::from_launches(window).unwrap(), ClockResolution { step_ns, empty_ns: 0 });
         }
     }
 }

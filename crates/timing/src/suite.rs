@@ -29,19 +29,19 @@ pub struct SuiteMean {
 }
 
 const RESAMPLES: usize = 10_000;
-const FEWEST: usize = 5;
+const MIN_CASES: usize = 5;
 /// Maximum number of cases for the bootstrap; beyond it the bootstrap is slow and equals the normal approximation.
-const MANY: usize = 1000;
+const MAX_BOOTSTRAP_CASES: usize = 1000;
 
 impl SuiteMean {
     /// Computes the mean of positive ratios, one per case; `None` if there are none.
-    pub fn of(ratios: &[f64], seed: u64) -> Option<Self> {
+    pub fn from_ratios(ratios: &[f64], seed: u64) -> Option<Self> {
         let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
         let ratio = mean(&logs)?.exp();
         let bounds = match logs.len() {
-            0..FEWEST => None,
-            FEWEST..=MANY => Some(bootstrap(&logs, RESAMPLES, seed)),
-            _ => Some(by_scatter(&logs)),
+            0..MIN_CASES => None,
+            MIN_CASES..=MAX_BOOTSTRAP_CASES => Some(bootstrap(&logs, RESAMPLES, seed)),
+            _ => Some(normal_interval(&logs)),
         };
         let (lo, hi) = (bounds.map(|b| b.0.exp()), bounds.map(|b| b.1.exp()));
         Some(Self { ratio, lo, hi, cases: logs.len() })
@@ -59,7 +59,7 @@ fn bootstrap(logs: &[f64], resamples: usize, seed: u64) -> (f64, f64) {
 }
 
 /// 2.5 % and 97.5 % quantiles of a normal distribution around the mean of the logarithms.
-fn by_scatter(logs: &[f64]) -> (f64, f64) {
+fn normal_interval(logs: &[f64]) -> (f64, f64) {
     const NORMAL: f64 = 1.96;
     let n = logs.len() as f64;
     let mean = logs.iter().sum::<f64>() / n;
@@ -73,44 +73,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_geometric_mean_of_a_ratio_and_its_inverse_is_one() {
+    fn reciprocal_ratios_average_to_one() {
         assert!((geometric_mean([2.0, 0.5]).unwrap() - 1.0).abs() < 1e-12);
         assert_eq!(geometric_mean([]), None);
     }
 
     #[test]
-    fn the_mean_lies_in_its_interval_which_the_seed_fixes() {
+    fn interval_contains_mean_and_is_reproducible() {
         let ratios = [1.1, 1.3, 0.9, 2.0, 1.4, 1.2];
-        let mean = SuiteMean::of(&ratios, 7).unwrap();
+        let mean = SuiteMean::from_ratios(&ratios, 7).unwrap();
         assert!((mean.ratio - geometric_mean(ratios).unwrap()).abs() < 1e-12 && mean.cases == 6);
         assert!(mean.lo.unwrap() < mean.ratio && mean.ratio < mean.hi.unwrap());
-        assert_eq!(SuiteMean::of(&ratios, 7), Some(mean));
+        assert_eq!(SuiteMean::from_ratios(&ratios, 7), Some(mean));
     }
 
     #[test]
     fn four_cases_have_a_mean_and_no_interval() {
-        let mean = SuiteMean::of(&[2.0; 4], 7).unwrap();
+        let mean = SuiteMean::from_ratios(&[2.0; 4], 7).unwrap();
         assert_eq!((mean.lo, mean.hi, mean.cases), (None, None, 4));
-        assert_eq!(SuiteMean::of(&[], 7), None);
+        assert_eq!(SuiteMean::from_ratios(&[], 7), None);
     }
 
     #[test]
-    fn of_very_many_cases_the_scatter_says_what_the_bootstrap_finds() {
+    fn normal_interval_matches_the_bootstrap() {
         let mut rng = ChaCha8Rng::seed_from_u64(3);
         // Skewed like speed-ups: most near 1 and a few far above.
-        let logs: Vec<f64> = (0..=MANY).map(|_| rng.random_range(0.0f64..1.0).powi(6)).collect();
-        let (bootstrapped, normal) = (bootstrap(&logs, 4000, 5), by_scatter(&logs));
+        let logs: Vec<f64> = (0..=MAX_BOOTSTRAP_CASES).map(|_| rng.random_range(0.0f64..1.0).powi(6)).collect();
+        let (bootstrapped, normal) = (bootstrap(&logs, 4000, 5), normal_interval(&logs));
         let width = normal.1 - normal.0;
         assert!(
             (bootstrapped.0 - normal.0).abs() < 0.05 * width && (bootstrapped.1 - normal.1).abs() < 0.05 * width,
             "{bootstrapped:?} {normal:?}"
         );
         let ratios: Vec<f64> = logs.iter().map(|log| log.exp()).collect();
-        assert_eq!(SuiteMean::of(&ratios, 1).unwrap().lo, Some(normal.0.exp()));
+        assert_eq!(SuiteMean::from_ratios(&ratios, 1).unwrap().lo, Some(normal.0.exp()));
     }
 
     #[test]
-    fn the_interval_over_twenty_cases_covers_the_mean_of_all() {
+    fn bootstrap_covers_the_true_mean() {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let mut covers = || {
             // The sum of four uniform samples is nearly normal; its mean is zero.

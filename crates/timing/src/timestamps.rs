@@ -1,6 +1,6 @@
 //! Device timestamps around each launch, through CubeCL.
 
-use crate::{Failure, Granularity, LaunchSpan, Overhead, Reading, Stopwatch, Work, median};
+use crate::{ClockResolution, Failure, LaunchSpan, Overhead, Reading, Stopwatch, Work, median};
 use cubecl::profile::{ProfileDuration, ProfileTicks, TimingMethod};
 use cubecl::{Runtime, client::ComputeClient, future};
 use std::time::Instant;
@@ -14,7 +14,7 @@ pub struct Timestamps<R: Runtime> {
 }
 
 /// Maximum number of pending queries: Metal has space for 28.
-const IN_FLIGHT: usize = 16;
+const MAX_PENDING_QUERIES: usize = 16;
 
 impl<R: Runtime> Timestamps<R> {
     /// Creates the clock, or returns `None` if the runtime only reports wall time.
@@ -53,27 +53,27 @@ impl<R: Runtime> Stopwatch for Timestamps<R> {
     }
 
     fn overhead(&self) -> Overhead {
-        Overhead::Outside
+        Overhead::Excluded
     }
 
     fn window(&mut self, work: &mut dyn Work, launches: u32) -> Result<Reading, Failure> {
-        let mut waiting = Vec::with_capacity(IN_FLIGHT);
+        let mut waiting = Vec::with_capacity(MAX_PENDING_QUERIES);
         let mut nanos = 0;
         for _ in 0..launches {
             waiting.push(self.profile(work, 1)?);
-            if waiting.len() == IN_FLIGHT {
+            if waiting.len() == MAX_PENDING_QUERIES {
                 nanos += waiting.drain(..).map(read).sum::<u64>();
             }
         }
-        Ok(Reading::Later(Box::new(move || Ok(nanos + waiting.into_iter().map(read).sum::<u64>()))))
+        Ok(Reading::Pending(Box::new(move || Ok(nanos + waiting.into_iter().map(read).sum::<u64>()))))
     }
 
     /// A pass without kernels is never begun and reads zero.
-    fn granularity(&mut self, work: &mut dyn Work) -> Result<Granularity, Failure> {
-        Granularity::by_launches(|launches| Ok(read(self.profile(work, launches)?)))
+    fn resolution(&mut self, work: &mut dyn Work) -> Result<ClockResolution, Failure> {
+        ClockResolution::from_launches(|launches| Ok(read(self.profile(work, launches)?)))
     }
 
-    fn spans(&mut self, work: &mut dyn Work, launches: u32) -> Result<Vec<LaunchSpan>, Failure> {
+    fn launch_spans(&mut self, work: &mut dyn Work, launches: u32) -> Result<Vec<LaunchSpan>, Failure> {
         let begun = Instant::now();
         let mut profiled_launches = Vec::with_capacity(launches as usize);
         for _ in 0..launches {

@@ -18,7 +18,7 @@
 //! ```
 
 mod kernels;
-mod lanes;
+mod rows;
 mod write;
 
 pub use kernels::KernelRow;
@@ -30,8 +30,8 @@ use std::sync::Arc;
 pub struct Trace {
     title: String,
     spans: Vec<Span>,
-    marks: Vec<Mark>,
-    samples: Vec<Sample>,
+    marks: Vec<TraceMark>,
+    samples: Vec<CounterSample>,
 }
 
 /// An activity with a duration.
@@ -62,13 +62,13 @@ pub enum Track {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Mark {
+struct TraceMark {
     name: String,
     at_ns: u64,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Sample {
+struct CounterSample {
     name: Arc<str>,
     unit: &'static str,
     at_ns: u64,
@@ -82,29 +82,29 @@ impl Trace {
     }
 
     /// Adds a span, in any order.
-    pub fn span(&mut self, span: Span) {
+    pub fn add_span(&mut self, span: Span) {
         self.spans.push(span);
     }
 
     /// Marks a moment.
-    pub fn mark(&mut self, name: impl Into<String>, at_ns: u64) {
-        self.marks.push(Mark { name: name.into(), at_ns });
+    pub fn add_mark(&mut self, name: impl Into<String>, at_ns: u64) {
+        self.marks.push(TraceMark { name: name.into(), at_ns });
     }
 
     /// Adds a value of a counter such as memory or power, valid until the next value. Infinities and NaN are omitted:
     /// JSON has none.
-    pub fn counter(&mut self, name: impl Into<Arc<str>>, unit: &'static str, at_ns: u64, value: f64) {
+    pub fn add_counter_value(&mut self, name: impl Into<Arc<str>>, unit: &'static str, at_ns: u64, value: f64) {
         if value.is_finite() {
-            self.samples.push(Sample { name: name.into(), unit, at_ns, value });
+            self.samples.push(CounterSample { name: name.into(), unit, at_ns, value });
         }
     }
 
     /// End of the last span.
-    pub fn ends_ns(&self) -> u64 {
+    pub fn end_ns(&self) -> u64 {
         self.spans.iter().map(Span::end_ns).max().unwrap_or(0)
     }
 
-    fn begins_ns(&self) -> u64 {
+    fn start_ns(&self) -> u64 {
         let moments = self.marks.iter().map(|mark| mark.at_ns).chain(self.samples.iter().map(|sample| sample.at_ns));
         self.spans.iter().map(|span| span.start_ns).chain(moments).min().unwrap_or(0)
     }

@@ -1,6 +1,6 @@
 //! Wall clock.
 
-use crate::stopwatch::called;
+use crate::stopwatch::time_calls;
 use crate::{Failure, LaunchSpan, Overhead, Reading, Stopwatch, Work};
 use std::time::Instant;
 
@@ -12,27 +12,27 @@ pub struct WallClock {
 impl WallClock {
     /// Clock for work that is complete when `launch` returns: windows have no fixed cost.
     pub fn synchronous() -> Self {
-        Self { overhead: Overhead::Outside }
+        Self { overhead: Overhead::Excluded }
     }
 
     /// Clock for asynchronous work: the cost of synchronization is removed by the slope over window lengths.
     pub fn slope() -> Self {
-        Self { overhead: Overhead::Inside }
+        Self { overhead: Overhead::Included }
     }
 }
 
 impl Stopwatch for WallClock {
     fn name(&self) -> &'static str {
         match self.overhead {
-            Overhead::Outside => "wall",
-            Overhead::Inside => "slope",
+            Overhead::Excluded => "wall",
+            Overhead::Included => "slope",
         }
     }
 
     /// Synchronous work runs on the calling thread, so host and device spans are equal.
-    fn spans(&mut self, work: &mut dyn Work, launches: u32) -> Result<Vec<LaunchSpan>, Failure> {
-        let device = |host| (self.overhead == Overhead::Outside).then_some(host);
-        Ok(called(work, launches)?.into_iter().map(|host| LaunchSpan { host, device: device(host) }).collect())
+    fn launch_spans(&mut self, work: &mut dyn Work, launches: u32) -> Result<Vec<LaunchSpan>, Failure> {
+        let device = |host| (self.overhead == Overhead::Excluded).then_some(host);
+        Ok(time_calls(work, launches)?.into_iter().map(|host| LaunchSpan { host, device: device(host) }).collect())
     }
 
     fn overhead(&self) -> Overhead {
@@ -40,19 +40,19 @@ impl Stopwatch for WallClock {
     }
 
     /// The host's clock runs through the gaps of an asynchronous device.
-    fn holds_gaps(&self) -> bool {
-        self.overhead == Overhead::Inside
+    fn includes_gaps(&self) -> bool {
+        self.overhead == Overhead::Included
     }
 
     fn window(&mut self, work: &mut dyn Work, launches: u32) -> Result<Reading, Failure> {
-        if self.overhead == Overhead::Inside {
-            work.settle()?;
+        if self.overhead == Overhead::Included {
+            work.synchronize()?;
         }
         let start = Instant::now();
         for _ in 0..launches {
             work.launch()?;
         }
-        work.settle()?;
-        Ok(Reading::Now(start.elapsed().as_nanos() as u64))
+        work.synchronize()?;
+        Ok(Reading::Ready(start.elapsed().as_nanos() as u64))
     }
 }

@@ -1,15 +1,15 @@
 //! Warm-up until clocks, caches and allocators reach a plateau.
 
-use crate::calibrate::timed;
+use crate::calibrate::time_window;
 use crate::{Arm, Failure, Options, median};
 use std::time::Duration;
 
 /// Windows per group; the medians of groups are compared.
-const GROUP: usize = 5;
+const WINDOWS_PER_GROUP: usize = 5;
 /// Successive groups that must agree.
-const AGREEING: usize = 3;
+const REQUIRED_GROUPS: usize = 3;
 /// Maximum relative difference of agreeing groups.
-const WITHIN: f64 = 0.03;
+const GROUP_TOLERANCE: f64 = 0.03;
 
 /// Runs windows for at least `min_duration` and until three successive groups agree, within the limits of the options.
 /// Returns whether they agreed. No other arm runs meanwhile. Windows are shortened if the minimum number of them would
@@ -26,14 +26,16 @@ pub fn warm_up(
     if options.max_warm_up == Duration::ZERO || options.warm_up == Duration::ZERO {
         return Ok(true);
     }
-    let share_of = |time: Duration| time / (GROUP * AGREEING) as u32;
-    let (share, unit) =
-        (share_of(min_duration).max(options.window.min(share_of(options.warm_up))), arm.stopwatch.unit().max(1));
+    let share_of = |time: Duration| time / (WINDOWS_PER_GROUP * REQUIRED_GROUPS) as u32;
+    let (share, unit) = (
+        share_of(min_duration).max(options.window.min(share_of(options.warm_up))),
+        arm.stopwatch.launch_multiple().max(1),
+    );
     loop {
-        let mut group = [0.0; GROUP];
+        let mut group = [0.0; WINDOWS_PER_GROUP];
         for time in &mut group {
             let begun = elapsed(arm);
-            *time = timed(arm.stopwatch, arm.work, launches)? as f64 / f64::from(launches);
+            *time = time_window(arm.stopwatch, arm.work, launches)? as f64 / f64::from(launches);
             let ended = elapsed(arm);
             if ended >= options.max_warm_up {
                 return Ok(false);
@@ -44,16 +46,16 @@ pub fn warm_up(
             }
         }
         medians.extend(median(&group));
-        if elapsed(arm) >= min_duration && settled(&medians) {
+        if elapsed(arm) >= min_duration && reached_plateau(&medians) {
             return Ok(true);
         }
     }
 }
 
-fn settled(medians: &[f64]) -> bool {
-    let Some(last) = medians.len().checked_sub(AGREEING).map(|from| &medians[from..]) else { return false };
+fn reached_plateau(medians: &[f64]) -> bool {
+    let Some(last) = medians.len().checked_sub(REQUIRED_GROUPS).map(|from| &medians[from..]) else { return false };
     let (min, max) = last.iter().fold((f64::INFINITY, 0.0f64), |(min, max), &m| (min.min(m), max.max(m)));
-    max <= min * (1.0 + WITHIN)
+    max <= min * (1.0 + GROUP_TOLERANCE)
 }
 
 #[cfg(test)]
@@ -62,7 +64,7 @@ mod tests {
     use crate::{MockWork, Script, Stopwatch};
 
     #[test]
-    fn long_windows_are_cut_so_that_warming_up_takes_little_more_than_the_least() {
+    fn long_windows_are_shortened() {
         let millis = Duration::from_millis;
         let lasted = |launches: u32, nanos: f64, least: Duration| {
             let (mut work, mut clock) = MockWork::pair(Script { nanos, ..Script::default() });

@@ -15,30 +15,30 @@ fn main() -> Result<(), ZooError> {
 
     let inputs = problem.inputs();
     let references = problem.references(&inputs);
-    let check = |kernel: fn(&[f32]) -> Vec<f32>| problem.judge(&[by_rows(&inputs[0], kernel)], &references, false);
+    let check = |kernel: fn(&[f32]) -> Vec<f32>| problem.judge(&[map_rows(&inputs[0], kernel)], &references, false);
 
     let accuracy = check(softmax).expect("the row maximum is subtracted");
     println!("softmax: accepted, relative error {:.1e}", accuracy.rel_l2);
-    let mismatch = check(as_in_the_textbook).expect_err("exp overflows in f32 for large inputs");
+    let mismatch = check(naive_softmax).expect_err("exp overflows in f32 for large inputs");
     println!("textbook softmax: rejected, {mismatch}");
     Ok(())
 }
 
-fn by_rows(x: &Matrix, kernel: fn(&[f32]) -> Vec<f32>) -> Output {
+fn map_rows(x: &Matrix, kernel: fn(&[f32]) -> Vec<f32>) -> Output {
     Output { rows: x.rows, cols: x.cols, values: (0..x.rows).flat_map(|row| kernel(x.row(row))).collect() }
 }
 
 fn softmax(row: &[f32]) -> Vec<f32> {
     let max = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    as_in_the_textbook(&row.iter().map(|x| x - max).collect::<Vec<f32>>())
+    naive_softmax(&row.iter().map(|x| x - max).collect::<Vec<f32>>())
 }
 
-fn as_in_the_textbook(row: &[f32]) -> Vec<f32> {
+fn naive_softmax(row: &[f32]) -> Vec<f32> {
     let sum: f32 = row.iter().map(|x| x.exp()).sum();
     row.iter().map(|x| x.exp() / sum).collect()
 }
 
 #[test]
-fn it_runs() {
+fn example_runs() {
     main().unwrap();
 }

@@ -9,10 +9,10 @@ pub trait Activate {
     fn apply<B: Backend, const D: usize>(self, x: Tensor<B, D>) -> Tensor<B, D>;
 
     /// Returns the value in single precision; NaN for NaN.
-    fn in_f32(self, x: f32) -> f32;
+    fn eval_f32(self, x: f32) -> f32;
 
     /// Returns the value in double precision.
-    fn exact(self, x: f64) -> f64;
+    fn eval_f64(self, x: f64) -> f64;
 }
 
 impl Activate for Activation {
@@ -28,7 +28,7 @@ impl Activate for Activation {
         }
     }
 
-    fn in_f32(self, x: f32) -> f32 {
+    fn eval_f32(self, x: f32) -> f32 {
         match self {
             Self::Relu if x < 0.0 => 0.0,
             Self::Relu => x,
@@ -42,7 +42,7 @@ impl Activate for Activation {
         }
     }
 
-    fn exact(self, x: f64) -> f64 {
+    fn eval_f64(self, x: f64) -> f64 {
         match self {
             Self::Relu => x.max(0.0),
             Self::Sigmoid => 1.0 / (1.0 + (-x).exp()),
@@ -66,13 +66,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn single_precision_is_near_double_and_keeps_what_is_no_number() {
+    fn f32_is_close_to_f64_and_propagates_nan() {
         for activation in Activation::ALL {
             for x in (-80..=80).map(|step| step as f32 / 8.0) {
-                let (got, exact) = (f64::from(activation.in_f32(x)), activation.exact(f64::from(x)));
+                let (got, exact) = (f64::from(activation.eval_f32(x)), activation.eval_f64(f64::from(x)));
                 assert!((got - exact).abs() <= 1e-6 * exact.abs().max(1.0), "{activation:?} of {x}: {got} for {exact}");
             }
-            assert!(activation.in_f32(f32::NAN).is_nan(), "{activation:?}");
+            assert!(activation.eval_f32(f32::NAN).is_nan(), "{activation:?}");
         }
     }
 }

@@ -3,6 +3,7 @@
 use calorimeter_case::{Axes, UnknownName};
 use calorimeter_recipes::RecipeError;
 
+/// Error of a workload.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ZooError {
@@ -25,7 +26,7 @@ pub enum ZooError {
 
 impl ZooError {
     /// Error for sizes at which FLOPs or bytes could overflow.
-    pub(crate) fn more_than_any_machine(what: &str, axes: &Axes) -> Self {
+    pub(crate) fn too_large(what: &str, axes: &Axes) -> Self {
         Self::Unsupported(format!("{what} at {axes} is too large; reduce its sizes"))
     }
 }

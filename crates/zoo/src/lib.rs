@@ -35,82 +35,85 @@ pub mod operators;
 pub mod parts;
 
 mod activation;
-mod along;
 mod burn_workload;
-mod by_name;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod cube_pass;
-mod drawn;
 mod dynamic;
+mod element_bytes;
 mod error;
 #[allow(unsafe_code, reason = "products are of a crate that takes pointers")]
-mod exact_product;
-mod gains;
+mod exact_matmul;
+mod gate_data;
 mod host;
-mod loud_rows;
-mod louder;
+mod implementations;
 mod matrix;
 mod model;
-mod moves;
+mod name_identity;
 #[cfg(feature = "cuda")]
 pub mod native;
 mod native_form;
 mod normalize;
-mod numbers;
 mod operand;
 mod operation;
 mod operator;
 mod operator_problem;
+mod outlier_rows;
+mod output_digest;
 mod packed;
 mod problem;
+mod random_matrix;
 mod reference;
 mod registry;
+mod rotation_axis;
 mod sample;
-mod seen;
+mod scale_factors;
+mod set_rotation;
 mod setup;
 mod signed_sums;
+mod sparse;
 mod spec;
 mod stream;
 mod task;
 mod tensors;
-mod two_of_four;
 mod value;
-mod ways;
 mod workload;
 
 pub use activation::Activate;
-pub use along::Along;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use backends::CubeOf;
-pub use backends::{Machines, open, open_operator};
+pub use backends::{NativeDevices, open, open_operator};
 /// Re-exported because the implementation traits use its types.
 pub use burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use burn_cubecl;
-pub use calorimeter_case::{Activation, Counts, Device, DeviceKind, FusionModel, Implementation, NameTaken, Suite};
+pub use calorimeter_case::{
+    Activation, Device, DeviceKind, FusionModel, Implementation, NameTaken, PublishedCounts, Suite,
+};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
-pub use cube_pass::{Read, cube_pass, cube_pass_mixed};
+pub use cube_pass::{KernelInput, cube_pass, cube_pass_mixed};
 pub use error::ZooError;
+pub use implementations::{BurnModel, BurnPass, CubePass, HostModel, NativeModel, NativeOpen};
 pub use matrix::{Matrix, Values};
 pub use model::{Definition, Forward, Layout, Model, ModelInfo};
-pub use moves::Moves;
-pub use operand::{Fill, Operand, Slot};
-pub use operation::{Cost, Exact, Operation, Signature};
+pub use operand::{Fill, Operand, OutputSlot};
+pub use operation::{Cost, ExactReference, Operation, Signature};
 pub use operator::{Operator, OperatorInfo};
 pub use operator_problem::OperatorProblem;
 pub use operators::presets::Preset;
+pub use output_digest::{NonFinite, OutputDigest, OutputQuery};
 pub use problem::Problem;
 pub use reference::{ExactLinear, Reference};
 pub use registry::{
-    ModelWays, Opener, Opening, OperatorWays, register_implementation, register_model, register_operator, support,
+    ModelBuilder, OpenRequest, OperatorBuilder, WorkloadFactory, register_implementation, register_model,
+    register_operator, support,
 };
-pub use sample::Sample;
-pub use seen::{Look, Seen, Spoilt};
+pub use rotation_axis::RotationAxis;
+pub use sample::OutputSample;
+pub use set_rotation::SetRotation;
 pub use setup::Setup;
-pub use signed_sums::Sums;
+pub use signed_sums::SignedSums;
 pub use spec::Spec;
 pub use task::{Inputs, Subject, Task};
 pub use tensors::Tensors;
-pub use value::{Pass, Value};
-pub use ways::{BurnModel, BurnPass, CubePass, HostModel, NativeModel, NativeOpen};
+pub use value::{Pass, TensorValue};
 pub use workload::{Output, Workload};

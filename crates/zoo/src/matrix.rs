@@ -1,7 +1,7 @@
 //! Matrix in host memory.
 
-use crate::drawn::Drawn;
-use crate::{Along, Sample};
+use crate::random_matrix::RandomMatrix;
+use crate::{OutputSample, RotationAxis};
 use rayon::prelude::*;
 use std::fmt;
 use std::ops::Deref;
@@ -22,62 +22,62 @@ pub struct Matrix {
 ///
 /// Random and rotated matrices compute rows or all elements on first access.
 #[derive(Clone)]
-pub struct Values(Arc<Content>);
+pub struct Values(Arc<ValueStorage>);
 
-struct Content {
-    origin: Option<Origin>,
-    whole: OnceLock<Vec<f32>>,
+struct ValueStorage {
+    source: Option<ValueSource>,
+    all_values: OnceLock<Vec<f32>>,
     /// Rows computed individually.
-    rows: OnceLock<Vec<Row>>,
+    rows: OnceLock<Vec<LazyRow>>,
 }
 
 /// Rule from which elements are computed.
-enum Origin {
-    Drawn(Drawn),
+enum ValueSource {
+    Random(RandomMatrix),
     /// Another matrix rotated along an axis by fewer rows or columns than it has.
-    Moved(Matrix, Along, usize),
+    Rotated(Matrix, RotationAxis, usize),
 }
 
 /// Row computed on first access.
-type Row = OnceLock<Box<[f32]>>;
+type LazyRow = OnceLock<Box<[f32]>>;
 
 impl Matrix {
     /// Creates a lazy random matrix.
-    pub(crate) fn drawn(drawn: Drawn) -> Self {
-        let Drawn { rows, cols, .. } = drawn;
-        Self { rows, cols, values: Values::new(Some(Origin::Drawn(drawn)), OnceLock::new()) }
+    pub(crate) fn from_random(drawn: RandomMatrix) -> Self {
+        let RandomMatrix { rows, cols, .. } = drawn;
+        Self { rows, cols, values: Values::new(Some(ValueSource::Random(drawn)), OnceLock::new()) }
     }
 
     /// Returns the random parameters, if the matrix is random and not rotated.
     #[cfg(feature = "cuda")]
-    pub(crate) fn as_drawn(&self) -> Option<&Drawn> {
-        match &self.values.0.origin {
-            Some(Origin::Drawn(drawn)) => Some(drawn),
+    pub(crate) fn as_random(&self) -> Option<&RandomMatrix> {
+        match &self.values.0.source {
+            Some(ValueSource::Random(drawn)) => Some(drawn),
             _ => None,
         }
     }
 
     /// Rotates rows or columns by `by`; the last ones come first.
-    pub(crate) fn moved_on(&self, along: Along, by: usize) -> Self {
+    pub(crate) fn rotated(&self, along: RotationAxis, by: usize) -> Self {
         let by = match along {
-            Along::Rows => by % self.rows.max(1),
-            Along::Columns => by % self.cols.max(1),
-            Along::Nothing => 0,
+            RotationAxis::Rows => by % self.rows.max(1),
+            RotationAxis::Columns => by % self.cols.max(1),
+            RotationAxis::Fixed => 0,
         };
-        let moved = || Values::new(Some(Origin::Moved(self.clone(), along, by)), OnceLock::new());
+        let moved = || Values::new(Some(ValueSource::Rotated(self.clone(), along, by)), OnceLock::new());
         if by == 0 { self.clone() } else { Self { rows: self.rows, cols: self.cols, values: moved() } }
     }
 
     /// Returns one row.
     pub fn row(&self, row: usize) -> &[f32] {
-        let Content { origin, whole, rows } = &*self.values.0;
+        let ValueStorage { source: origin, all_values: whole, rows } = &*self.values.0;
         match (whole.get(), origin) {
-            (None, Some(Origin::Moved(of, Along::Rows, by))) => of.row(before(row, *by, self.rows)),
+            (None, Some(ValueSource::Rotated(of, RotationAxis::Rows, by))) => of.row(source_index(row, *by, self.rows)),
             (None, Some(origin)) => {
-                let rows = rows.get_or_init(|| (0..self.rows).map(|_| Row::new()).collect());
+                let rows = rows.get_or_init(|| (0..self.rows).map(|_| LazyRow::new()).collect());
                 rows[row].get_or_init(|| match origin {
-                    Origin::Drawn(drawn) => drawn.row(row),
-                    Origin::Moved(of, _, by) => moved_on(of.row(row), of.cols, *by).into(),
+                    ValueSource::Random(drawn) => drawn.row(row),
+                    ValueSource::Rotated(of, _, by) => rotate_segments(of.row(row), of.cols, *by).into(),
                 })
             }
             _ => &self.values[row * self.cols..(row + 1) * self.cols],
@@ -86,7 +86,7 @@ impl Matrix {
 
     /// Computes the sampled rows in parallel if the sample includes all columns. Element-wise access would be far
     /// slower.
-    pub(crate) fn make_rows_of(&self, sample: &Sample) {
+    pub(crate) fn compute_sampled_rows(&self, sample: &OutputSample) {
         if sample.cols.len() == self.cols && sample.rows.last().is_none_or(|&last| last < self.rows) {
             sample.rows.par_iter().for_each(|&row| {
                 self.row(row);
@@ -95,16 +95,16 @@ impl Matrix {
     }
 
     /// Returns one element.
-    pub fn at(&self, row: usize, col: usize) -> f32 {
-        let Content { origin, whole, rows } = &*self.values.0;
+    pub fn element(&self, row: usize, col: usize) -> f32 {
+        let ValueStorage { source: origin, all_values: whole, rows } = &*self.values.0;
         match (whole.get(), origin) {
-            (None, Some(Origin::Moved(of, along, by))) => match along {
-                Along::Rows => of.at(before(row, *by, self.rows), col),
-                _ => of.at(row, before(col, *by, self.cols)),
+            (None, Some(ValueSource::Rotated(of, along, by))) => match along {
+                RotationAxis::Rows => of.element(source_index(row, *by, self.rows), col),
+                _ => of.element(row, source_index(col, *by, self.cols)),
             },
-            (None, Some(Origin::Drawn(drawn))) => match rows.get().and_then(|rows| rows[row].get()) {
+            (None, Some(ValueSource::Random(drawn))) => match rows.get().and_then(|rows| rows[row].get()) {
                 Some(row) => row[col],
-                None => drawn.at(row, col),
+                None => drawn.element(row, col),
             },
             _ => self.values[row * self.cols + col],
         }
@@ -116,24 +116,24 @@ impl Matrix {
     }
 }
 
-impl Origin {
-    fn whole(&self) -> Vec<f32> {
+impl ValueSource {
+    fn compute_all(&self) -> Vec<f32> {
         match self {
-            Self::Drawn(drawn) => drawn.whole(),
-            Self::Moved(of, Along::Rows, by) => moved_on(&of.values, of.values.len(), by * of.cols),
-            Self::Moved(of, _, by) => moved_on(&of.values, of.cols, *by),
+            Self::Random(drawn) => drawn.all_elements(),
+            Self::Rotated(of, RotationAxis::Rows, by) => rotate_segments(&of.values, of.values.len(), by * of.cols),
+            Self::Rotated(of, _, by) => rotate_segments(&of.values, of.cols, *by),
         }
     }
 }
 
 /// Index before a rotation by `by` of `count` items.
-fn before(at: usize, by: usize, count: usize) -> usize {
+fn source_index(at: usize, by: usize, count: usize) -> usize {
     (at + count - by) % count
 }
 
 impl Values {
-    fn new(origin: Option<Origin>, whole: OnceLock<Vec<f32>>) -> Self {
-        Self(Arc::new(Content { origin, whole, rows: OnceLock::new() }))
+    fn new(origin: Option<ValueSource>, whole: OnceLock<Vec<f32>>) -> Self {
+        Self(Arc::new(ValueStorage { source: origin, all_values: whole, rows: OnceLock::new() }))
     }
 }
 
@@ -147,7 +147,7 @@ impl Deref for Values {
     type Target = [f32];
 
     fn deref(&self) -> &[f32] {
-        self.0.whole.get_or_init(|| self.0.origin.as_ref().map(Origin::whole).unwrap_or_default())
+        self.0.all_values.get_or_init(|| self.0.source.as_ref().map(ValueSource::compute_all).unwrap_or_default())
     }
 }
 
@@ -164,7 +164,7 @@ impl fmt::Debug for Values {
 }
 
 /// Rotates each segment of `line` elements by `by`; the last elements come first.
-pub(crate) fn moved_on(values: &[f32], line: usize, by: usize) -> Vec<f32> {
+pub(crate) fn rotate_segments(values: &[f32], line: usize, by: usize) -> Vec<f32> {
     const SHARE: usize = 1 << 16;
     let copy = |to: &mut [f32], from: &[f32]| {
         to.par_chunks_mut(SHARE).zip(from.par_chunks(SHARE)).for_each(|(to, from)| to.copy_from_slice(from));
@@ -186,23 +186,24 @@ mod tests {
     use calorimeter_recipes::{Dtype, Element};
 
     #[test]
-    fn a_moved_matrix_is_made_as_far_as_it_is_asked_for() {
+    fn rotated_matrices_are_computed_on_demand() {
         let (rows, cols) = (5, 7);
-        let matrix = || Operand::normal(5, 7, Element::Float(Dtype::F32)).filled(Fill::Far).matrix(3);
+        let matrix =
+            || Operand::normal(5, 7, Element::Float(Dtype::F32)).with_fill(Fill::NormalWithLargeMeans).matrix(3);
         let whole = matrix().values.to_vec();
-        for (along, line, unit) in [(Along::Rows, rows * cols, cols), (Along::Columns, cols, 1)] {
+        for (along, line, unit) in [(RotationAxis::Rows, rows * cols, cols), (RotationAxis::Columns, cols, 1)] {
             for by in [0, 1, 4] {
-                let expected = moved_on(&whole, line, by * unit);
+                let expected = rotate_segments(&whole, line, by * unit);
                 let of = matrix();
-                let moved = of.moved_on(along, by);
+                let moved = of.rotated(along, by);
                 assert_eq!(moved.row(4), &expected[4 * cols..]);
-                assert_eq!(moved.at(0, 6), expected[6]);
-                let asked = |matrix: &Matrix| matrix.values.0.whole.get().is_some();
+                assert_eq!(moved.element(0, 6), expected[6]);
+                let asked = |matrix: &Matrix| matrix.values.0.all_values.get().is_some();
                 assert!(!asked(&moved) && !asked(&of), "{along:?} {by}");
                 assert_eq!(moved.values.to_vec(), expected, "{along:?} {by}");
-                assert_eq!((moved.row(1), moved.at(2, 3)), (&expected[cols..2 * cols], expected[2 * cols + 3]));
+                assert_eq!((moved.row(1), moved.element(2, 3)), (&expected[cols..2 * cols], expected[2 * cols + 3]));
             }
         }
-        assert_eq!(matrix().moved_on(Along::Nothing, 2), matrix());
+        assert_eq!(matrix().rotated(RotationAxis::Fixed, 2), matrix());
     }
 }

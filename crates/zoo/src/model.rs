@@ -1,7 +1,7 @@
 //! Models: handle and definition.
 
 use crate::gate::Projection;
-use crate::{ExactLinear, Matrix, Sample, ZooError};
+use crate::{ExactLinear, Matrix, OutputSample, ZooError};
 use burn::tensor::Tensor;
 use calorimeter_shapes::Shape;
 use std::cmp::Ordering;
@@ -34,12 +34,12 @@ pub trait Definition: Debug + Send + Sync + 'static {
     fn name(&self) -> &'static str;
 
     /// True if `name` is the name or an alias.
-    fn answers_to(&self, name: &str) -> bool {
+    fn matches_name(&self, name: &str) -> bool {
         name == self.name()
     }
 
     /// Description in one line.
-    fn about(&self) -> &'static str;
+    fn description(&self) -> &'static str;
 
     /// Checks that the model supports the shape; the error names a supported size.
     fn check(&self, _: Shape) -> Result<(), ZooError> {
@@ -56,15 +56,15 @@ pub trait Definition: Debug + Send + Sync + 'static {
     fn roundings(&self) -> u32;
 
     /// Rows that depend on each other, such as a sequence. Permuting groups of this size permutes the output likewise.
-    fn rows_together(&self) -> usize {
+    fn rows_per_group(&self) -> usize {
         1
     }
 
     /// Returns the part of the output that is compared with the reference.
-    fn sample(&self, shape: Shape) -> Sample;
+    fn sample(&self, shape: Shape) -> OutputSample;
 
     /// Computes the sampled part of the output in double precision.
-    fn reference(&self, shape: Shape, input: &Matrix, linears: &[ExactLinear], sample: &Sample) -> Vec<f64>;
+    fn reference(&self, shape: Shape, input: &Matrix, linears: &[ExactLinear], sample: &OutputSample) -> Vec<f64>;
 
     /// Signed row and column sums of the whole output, if the operands determine them without a full matmul.
     fn projection(&self, _: &Matrix, _: &[ExactLinear]) -> Option<Projection> {
@@ -85,23 +85,23 @@ pub struct ModelInfo {
     /// Name.
     pub name: String,
     /// Description in one line.
-    pub about: &'static str,
+    pub description: &'static str,
 }
 
 /// Maximum number of elements of a tensor; with larger ones FLOPs and bytes could overflow.
-const MOST: u128 = 1 << 48;
+const MAX_ELEMENTS: u128 = 1 << 48;
 
 impl Model {
     /// Checks that the model supports the shape.
     pub fn check(&self, shape: Shape) -> Result<(), ZooError> {
         let [m, k, n] = [shape.m(), shape.k(), shape.n()].map(u128::from);
-        if (m * k).max(m * n).max(k * n) > MOST {
-            return Err(ZooError::more_than_any_machine(self.name, &shape.into()));
+        if (m * k).max(m * n).max(k * n) > MAX_ELEMENTS {
+            return Err(ZooError::too_large(self.name, &shape.into()));
         }
         self.definition.check(shape)
     }
 
-    pub(crate) fn of(definition: &'static dyn Definition) -> Self {
+    pub(crate) fn new(definition: &'static dyn Definition) -> Self {
         Self { name: definition.name(), definition }
     }
 }
@@ -114,4 +114,4 @@ impl Deref for Model {
     }
 }
 
-crate::by_name::compared_by_name!(Model);
+crate::name_identity::compared_by_name!(Model);

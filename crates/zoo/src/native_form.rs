@@ -2,10 +2,10 @@
 
 use crate::dynamic::dynamic_form;
 use crate::packed::packed_form;
-use crate::two_of_four::sparse_form;
+use crate::sparse::sparse_form;
 use crate::{Layout, Problem};
-use calorimeter_kernels::{DynamicCodes, DynamicForm, PackedForm, SparseForm};
-use calorimeter_recipes::{Dtype, Recipe, Shortcut, Sparsity, Treatment};
+use calorimeter_kernels::{DynamicFormat, DynamicLinearSpec, PackedLinearSpec, SparseLinearSpec};
+use calorimeter_recipes::{Dtype, PrecisionHint, QuantConfig, Recipe, Sparsity};
 
 /// Kernel family of a linear layer in `native` on CUDA.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -16,36 +16,40 @@ pub enum NativeForm {
     /// f32 weight with operands rounded to TF32.
     Tf32,
     /// Quantized weight, float or rounded input.
-    Packed(PackedForm),
+    Packed(PackedLinearSpec),
     /// Quantized weight and dynamically quantized input.
-    Dynamic(DynamicForm),
+    Dynamic(DynamicLinearSpec),
     /// 2:4 sparse weight.
-    TwoOfFour(SparseForm),
+    Sparse2to4(SparseLinearSpec),
     /// Block-sparse float weight.
-    Blocks(Sparsity),
+    BlockSparse(Sparsity),
 }
 
 /// Returns the kernel form of a linear layer for an input of `rows` rows, if there is one.
-pub fn native_form(treatment: &Treatment, rows: usize) -> Option<NativeForm> {
-    if treatment.is_plain() {
-        return Some(if treatment.shortcut == Some(Shortcut::Tf32) { NativeForm::Tf32 } else { NativeForm::Plain });
+pub fn native_form(treatment: &QuantConfig, rows: usize) -> Option<NativeForm> {
+    if treatment.is_unmodified() {
+        return Some(if treatment.precision_hint == Some(PrecisionHint::Tf32) {
+            NativeForm::Tf32
+        } else {
+            NativeForm::Plain
+        });
     }
     if let Some(blocks @ Sparsity::Block { .. }) = treatment.sparsity {
-        let alone = Treatment { sparsity: None, ..*treatment } == Treatment::none(treatment.dtype);
-        return alone.then_some(NativeForm::Blocks(blocks));
+        let alone = QuantConfig { sparsity: None, ..*treatment } == QuantConfig::unquantized(treatment.dtype);
+        return alone.then_some(NativeForm::BlockSparse(blocks));
     }
     let packed = packed_form(treatment, rows).map(NativeForm::Packed);
     let dynamic = || dynamic_form(treatment, rows).map(NativeForm::Dynamic);
-    packed.or_else(dynamic).or_else(|| sparse_form(treatment, rows).map(NativeForm::TwoOfFour))
+    packed.or_else(dynamic).or_else(|| sparse_form(treatment, rows).map(NativeForm::Sparse2to4))
 }
 
 /// Checks that `native` supports the layers of a model; the error lists supported recipes.
-pub fn taken(problem: &Problem, treatment: &Treatment) -> Result<(), String> {
+pub fn check_support(problem: &Problem, treatment: &QuantConfig) -> Result<(), String> {
     let Layout { input: (m, _), linears, .. } = problem.layout();
     let longest = linears.iter().map(|&(_, k)| k).max().unwrap_or(0);
     match native_form(treatment, m as usize) {
-        Some(NativeForm::Dynamic(form)) => sums_are_kept(form, longest),
-        Some(NativeForm::TwoOfFour(form)) => form.dynamic().map_or(Ok(()), |form| sums_are_kept(form, longest)),
+        Some(NativeForm::Dynamic(form)) => check_accumulator(form, longest),
+        Some(NativeForm::Sparse2to4(form)) => form.dynamic().map_or(Ok(()), |form| check_accumulator(form, longest)),
         Some(_) => Ok(()),
         None => Err(format!(
             "{}; `eager` runs it",
@@ -53,8 +57,8 @@ pub fn taken(problem: &Problem, treatment: &Treatment) -> Result<(), String> {
                 None => "`native` has no kernel for this recipe".to_owned(),
                 Some(_) => format!(
                     "`native` supports 2:4 sparsity with {} and block sparsity with {}",
-                    recipes(problem.dtype, Sparsity::SemiStructured),
-                    recipes(problem.dtype, Sparsity::BLOCK),
+                    supported_recipes(problem.dtype, Sparsity::SemiStructured),
+                    supported_recipes(problem.dtype, Sparsity::DEFAULT_BLOCK),
                 ),
             }
         )),
@@ -62,14 +66,14 @@ pub fn taken(problem: &Problem, treatment: &Treatment) -> Result<(), String> {
 }
 
 /// Checks that the accumulators of the tensor cores are accurate enough for the output.
-fn sums_are_kept(form: DynamicForm, k: u64) -> Result<(), String> {
-    match form.codes {
-        DynamicCodes::E4m3 if form.kind == Dtype::F32 => Err(
+fn check_accumulator(form: DynamicLinearSpec, k: u64) -> Result<(), String> {
+    match form.format {
+        DynamicFormat::E4m3 if form.kind == Dtype::F32 => Err(
             "tensor cores accumulate e4m3 products in about 14 bits, too few for f32 outputs: use bf16 or f16 with \
              `native`, or f32 with `eager`"
                 .into(),
         ),
-        codes => match codes.longest_row() {
+        codes => match codes.max_exact_k() {
             Some(longest) if k > longest as u64 => Err(format!(
                 "`native` accumulates quantized products in 32 bits, which limits k to {longest}; k is {k}"
             )),
@@ -79,11 +83,11 @@ fn sums_are_kept(form: DynamicForm, k: u64) -> Result<(), String> {
 }
 
 /// Names of the typical recipes that have a kernel form with this sparsity, comma-separated.
-fn recipes(dtype: Dtype, sparsity: Sparsity) -> String {
+fn supported_recipes(dtype: Dtype, sparsity: Sparsity) -> String {
     let has_form = |recipe: &Recipe| {
-        let treatment = recipe.treatment(dtype, Some(sparsity));
+        let treatment = recipe.quant_config(dtype, Some(sparsity));
         treatment.is_ok_and(|treatment| native_form(&treatment, 2).is_some())
     };
-    let names: Vec<String> = Recipe::typical().into_iter().filter(has_form).map(|recipe| recipe.to_string()).collect();
+    let names: Vec<String> = Recipe::examples().into_iter().filter(has_form).map(|recipe| recipe.to_string()).collect();
     names.join(", ")
 }

@@ -5,7 +5,10 @@ use burn::tensor::{DType, Tensor, backend::Backend};
 pub const EPSILON: f64 = 1e-5;
 
 /// Applies a function in f32 for any dtype, as common kernels do.
-pub fn in_f32<B: Backend>(x: Tensor<B, 2>, function: impl FnOnce(Tensor<B, 2>) -> Tensor<B, 2>) -> Tensor<B, 2> {
+pub fn compute_in_f32<B: Backend>(
+    x: Tensor<B, 2>,
+    function: impl FnOnce(Tensor<B, 2>) -> Tensor<B, 2>,
+) -> Tensor<B, 2> {
     let dtype = x.dtype();
     function(x.cast(DType::F32)).cast(dtype)
 }

@@ -1,10 +1,10 @@
 //! Inputs and outputs of an operator, and how inputs are filled.
 
-use crate::drawn::Drawn;
-use crate::gains::OPERAND;
-use crate::louder::Louder;
-use crate::stream::{Law, Stream};
-use crate::{Matrix, loud_rows};
+use crate::gate_data::OPERAND_PATTERN;
+use crate::random_matrix::RandomMatrix;
+use crate::scale_factors::ScaleFactors;
+use crate::stream::{Distribution, RandomStream};
+use crate::{Matrix, outlier_rows};
 use calorimeter_recipes::Element;
 
 /// Input of an operator, as a matrix.
@@ -22,7 +22,7 @@ pub struct Operand {
 
 /// Output of an operator, as a matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slot {
+pub struct OutputSlot {
     /// Number of rows.
     pub rows: u64,
     /// Number of columns.
@@ -40,35 +40,35 @@ pub enum Fill {
     /// Standard normal values without scale factors in gate data.
     ///
     /// For inputs of exponentials and long sums, where one large value would dominate the result.
-    Even,
+    NormalUnscaled,
     /// Standard normal values plus a mean per row of up to 4, so that a kernel that assumes zero mean fails.
-    Offset,
+    NormalWithMeans,
     /// Standard normal values plus a mean per row of up to 100, without scale factors. Exponentials overflow or vanish
     /// in f32.
-    Far,
+    NormalWithLargeMeans,
     /// Uniform between plus and minus this value, as weights are initialized.
-    Around(f32),
+    Symmetric(f32),
     /// Uniform values in a few groups of rows; all other rows are scaled by 2^-24.
     ///
     /// For gradients of computations that are too large for a full reference in double precision.
-    SomeRows {
+    OutlierRows {
         /// Bound of the values in the outlier rows.
-        edge: f32,
+        bound: f32,
         /// Number of groups of 32 rows, spread over all rows.
         groups: u64,
     },
     /// Uniform between two bounds, never outside them: for variances and probabilities.
     Uniform(f32, f32),
     /// Integers from 0 to one below this value.
-    Below(u32),
+    IntegersBelow(u32),
 }
 
 impl Fill {
     /// True if gate data may be multiplied by scale factors.
-    fn may_be_louder(self) -> bool {
+    fn allows_scaling(self) -> bool {
         match self {
-            Self::Normal | Self::Offset | Self::Around(_) | Self::SomeRows { .. } => true,
-            Self::Even | Self::Far | Self::Uniform(..) | Self::Below(_) => false,
+            Self::Normal | Self::NormalWithMeans | Self::Symmetric(_) | Self::OutlierRows { .. } => true,
+            Self::NormalUnscaled | Self::NormalWithLargeMeans | Self::Uniform(..) | Self::IntegersBelow(_) => false,
         }
     }
 }
@@ -80,7 +80,7 @@ impl Operand {
     }
 
     /// Replaces the content.
-    pub fn filled(self, fill: Fill) -> Self {
+    pub fn with_fill(self, fill: Fill) -> Self {
         Self { fill, ..self }
     }
 
@@ -91,38 +91,42 @@ impl Operand {
 
     /// Creates the matrix of a seed, rounded to the element type.
     pub fn matrix(&self, seed: u64) -> Matrix {
-        Matrix::drawn(self.drawn(seed))
+        Matrix::from_random(self.random_matrix(seed))
     }
 
     /// Creates the matrix of a seed for the gate, with scale factors where the content allows them.
     pub fn gate_matrix(&self, seed: u64) -> Matrix {
-        let louder = self.fill.may_be_louder().then(|| Louder::new(OPERAND, seed, self.cols as usize));
-        Matrix::drawn(Drawn { louder, ..self.drawn(seed) })
+        let louder = self.fill.allows_scaling().then(|| ScaleFactors::new(OPERAND_PATTERN, seed, self.cols as usize));
+        Matrix::from_random(RandomMatrix { scale_factors: louder, ..self.random_matrix(seed) })
     }
 
-    fn drawn(&self, seed: u64) -> Drawn {
+    fn random_matrix(&self, seed: u64) -> RandomMatrix {
         let law = match self.fill {
-            Fill::Normal | Fill::Even | Fill::Offset | Fill::Far => Law::Normal,
-            Fill::Around(edge) | Fill::SomeRows { edge, .. } => Law::Between(-edge, edge),
-            Fill::Uniform(from, to) => Law::Between(from, to),
-            Fill::Below(end) => Law::Below(end),
+            Fill::Normal | Fill::NormalUnscaled | Fill::NormalWithMeans | Fill::NormalWithLargeMeans => {
+                Distribution::Normal
+            }
+            Fill::Symmetric(edge) | Fill::OutlierRows { bound: edge, .. } => Distribution::Uniform(-edge, edge),
+            Fill::Uniform(from, to) => Distribution::Uniform(from, to),
+            Fill::IntegersBelow(end) => Distribution::IntegersBelow(end),
         };
         let quiet = match self.fill {
-            Fill::SomeRows { groups, .. } => Some((loud_rows::of(self.rows, groups), loud_rows::QUIET)),
+            Fill::OutlierRows { groups, .. } => {
+                Some((outlier_rows::select_rows(self.rows, groups), outlier_rows::ATTENUATION))
+            }
             _ => None,
         };
         let means = match self.fill {
-            Fill::Offset => 1.0,
-            Fill::Far => 25.0,
+            Fill::NormalWithMeans => 1.0,
+            Fill::NormalWithLargeMeans => 25.0,
             _ => 0.0,
         };
-        let element = (!matches!(self.fill, Fill::Below(_))).then_some(self.element);
-        let (rows, cols, stream) = (self.rows as usize, self.cols as usize, Stream::new(seed, law));
-        Drawn { rows, cols, stream, louder: None, quiet, means, element }
+        let element = (!matches!(self.fill, Fill::IntegersBelow(_))).then_some(self.element);
+        let (rows, cols, stream) = (self.rows as usize, self.cols as usize, RandomStream::new(seed, law));
+        RandomMatrix { rows, cols, stream, scale_factors: None, outlier_rows: quiet, mean_step: means, element }
     }
 }
 
-impl Slot {
+impl OutputSlot {
     /// Output of the given size and element type.
     pub fn new(rows: u64, cols: u64, element: Element) -> Self {
         Self { rows, cols, element }
@@ -144,25 +148,31 @@ mod tests {
     use calorimeter_recipes::Dtype;
 
     #[test]
-    fn a_part_of_a_row_is_made_without_the_rest() {
-        let fills = [Fill::Normal, Fill::Offset, Fill::Far, Fill::SomeRows { edge: 0.1, groups: 1 }, Fill::Below(7)];
+    fn parts_of_rows_equal_the_whole() {
+        let fills = [
+            Fill::Normal,
+            Fill::NormalWithMeans,
+            Fill::NormalWithLargeMeans,
+            Fill::OutlierRows { bound: 0.1, groups: 1 },
+            Fill::IntegersBelow(7),
+        ];
         for (rows, cols) in [(67, 300), (2, 5), (1, 40_000)] {
             for fill in fills {
                 for element in [Element::Float(Dtype::Bf16), Element::E4m3] {
-                    let operand = Operand::normal(rows, cols, element).filled(fill);
-                    let louder = || Some(Louder::new(OPERAND, 5, cols as usize));
-                    let for_gate = || Drawn { louder: louder(), ..operand.drawn(5) };
-                    for drawn in [operand.drawn(5), for_gate()] {
-                        let (whole, cols) = (drawn.whole(), cols as usize);
+                    let operand = Operand::normal(rows, cols, element).with_fill(fill);
+                    let louder = || Some(ScaleFactors::new(OPERAND_PATTERN, 5, cols as usize));
+                    let for_gate = || RandomMatrix { scale_factors: louder(), ..operand.random_matrix(5) };
+                    for drawn in [operand.random_matrix(5), for_gate()] {
+                        let (whole, cols) = (drawn.all_elements(), cols as usize);
                         for row in [0, 1, 66] {
                             for (first, count) in [(0, 5), (3, 290), (31, 1), (32, 65), (39_990, 10)] {
                                 let Some(expected) = whole.chunks(cols).nth(row) else { continue };
                                 let Some(expected) = expected.get(first..first + count) else { continue };
                                 let mut found = vec![0.0; count];
                                 // Created again, so that no column factors are cached.
-                                let again = match drawn.louder {
+                                let again = match drawn.scale_factors {
                                     Some(_) => for_gate(),
-                                    None => operand.drawn(5),
+                                    None => operand.random_matrix(5),
                                 };
                                 again.fill(row, first, &mut found);
                                 assert_eq!(found, expected, "{operand:?} {row} {first}");

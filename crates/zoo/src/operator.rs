@@ -1,6 +1,6 @@
 //! Operators: handle and table entry.
 
-use crate::{Operation, Preset, Sample, Spec, Suite, ZooError};
+use crate::{Operation, OutputSample, Preset, Spec, Suite, ZooError};
 use calorimeter_shapes::Axes;
 use std::cmp::Ordering;
 use std::fmt;
@@ -24,14 +24,14 @@ pub struct OperatorInfo {
     /// Axis names.
     pub axes: &'static [&'static str],
     /// Description in one line.
-    pub about: &'static str,
+    pub description: &'static str,
 }
 
 /// Maximum product of the axes; with larger sizes FLOPs and bytes could overflow.
-const MOST: u128 = 1 << 56;
+const MAX_AXIS_PRODUCT: u128 = 1 << 56;
 
 /// Contribution of an axis to the product that bounds FLOPs and bytes.
-fn counted(axis: &str, size: u64) -> u128 {
+fn axis_contribution(axis: &str, size: u64) -> u128 {
     let size = u128::from(size);
     match axis {
         "matrix_dim" | "sequence" | "size" | "kernel" | "devices" => size * size,
@@ -41,21 +41,22 @@ fn counted(axis: &str, size: u64) -> u128 {
 }
 
 impl Operator {
-    pub(crate) fn of(operation: &'static dyn Operation) -> Self {
+    pub(crate) fn new(operation: &'static dyn Operation) -> Self {
         Self { name: operation.name(), operation }
     }
 
     /// Entry of `calorimeter list`.
     pub fn info(&self) -> OperatorInfo {
-        OperatorInfo { name: self.name, suite: self.suite(), axes: self.axes(), about: self.about() }
+        OperatorInfo { name: self.name, suite: self.suite(), axes: self.axes(), description: self.description() }
     }
 
     /// Checks axes, size and element type.
     pub fn check(&self, spec: &Spec) -> Result<(), ZooError> {
         self.check_axes(spec)?;
-        let product = spec.axes.iter().fold(1u128, |product, (axis, size)| product.saturating_mul(counted(axis, size)));
-        if product > MOST {
-            return Err(ZooError::more_than_any_machine(self.name, &spec.axes));
+        let product =
+            spec.axes.iter().fold(1u128, |product, (axis, size)| product.saturating_mul(axis_contribution(axis, size)));
+        if product > MAX_AXIS_PRODUCT {
+            return Err(ZooError::too_large(self.name, &spec.axes));
         }
         self.operation.check(spec)
     }
@@ -75,7 +76,7 @@ impl Operator {
     }
 
     /// Returns the part of an output that is compared with the reference.
-    pub fn sample(&self, spec: &Spec, output: usize) -> Sample {
+    pub fn sample(&self, spec: &Spec, output: usize) -> OutputSample {
         self.operation.sample(spec, output, &self.outputs(spec)[output])
     }
 }
@@ -95,4 +96,4 @@ impl Deref for Operator {
     }
 }
 
-crate::by_name::compared_by_name!(Operator);
+crate::name_identity::compared_by_name!(Operator);

@@ -1,31 +1,31 @@
 //! Maps recipes with quantized weights to native kernels.
 
-use calorimeter_kernels::{CodeZero, InputNumbers, PackedForm, WeightCodes};
-use calorimeter_recipes::format::{Format, Grouping, Method, MxScaling, Zero};
-use calorimeter_recipes::{Element, Products, Treatment};
+use calorimeter_kernels::{InputFormat, PackedLinearSpec, PackedWeightFormat, ZeroPoint};
+use calorimeter_recipes::format::{Grouping, MxScaling, QuantMethod, TensorFormat, ZeroPointFormat};
+use calorimeter_recipes::{Element, MatmulMode, QuantConfig};
 
 /// Returns the kernel form of a quantized weight for an input of `rows` rows.
 ///
 /// Supported: dense weights with a float input, or with an input that is rounded in the format of the weight. `None` if
 /// there is no such kernel.
-pub fn packed_form(treatment: &Treatment, rows: usize) -> Option<PackedForm> {
+pub fn packed_form(treatment: &QuantConfig, rows: usize) -> Option<PackedLinearSpec> {
     let format = treatment.weight.filter(|_| treatment.sparsity.is_none())?;
-    let input = match treatment.input(rows) {
-        None if !matches!(format.method, Method::Nvfp4) => InputNumbers::AsTheyAre,
-        Some(input) if input == format && treatment.products == Products::Numbers => match format.method {
-            Method::Mx(MxScaling::Ceil) => InputNumbers::Mx(format.element),
-            Method::Nvfp4 => InputNumbers::Nvfp4,
+    let input = match treatment.input_format(rows) {
+        None if !matches!(format.method, QuantMethod::Nvfp4) => InputFormat::Unquantized,
+        Some(input) if input == format && treatment.matmul == MatmulMode::Values => match format.method {
+            QuantMethod::Mx(MxScaling::Ceil) => InputFormat::Mx(format.element),
+            QuantMethod::Nvfp4 => InputFormat::Nvfp4,
             _ => return None,
         },
         _ => return None,
     };
-    Some(PackedForm { kind: treatment.dtype, codes: codes(format)?, input })
+    Some(PackedLinearSpec { kind: treatment.dtype, weight: weight_codes(format)?, input })
 }
 
 /// Describes the quantized values of a format, if a value depends on its code and on scale and zero point of its group
 /// only.
-fn codes(format: Format) -> Option<WeightCodes> {
-    if matches!(format.method, Method::Plain | Method::Qqq) || format.two_of_four {
+fn weight_codes(format: TensorFormat) -> Option<PackedWeightFormat> {
+    if matches!(format.method, QuantMethod::Unquantized | QuantMethod::Qqq) || format.sparse_2to4 {
         return None;
     }
     let group = match format.grouping {
@@ -34,17 +34,17 @@ fn codes(format: Format) -> Option<WeightCodes> {
         _ => return None,
     };
     let zero = match format.zero {
-        Zero::None => CodeZero::Nothing,
-        Zero::InSteps(zero) => CodeZero::InSteps(zero),
-        Zero::InUnits(zero) => CodeZero::InUnits(zero),
+        ZeroPointFormat::None => ZeroPoint::None,
+        ZeroPointFormat::BeforeScale(zero) => ZeroPoint::Integer(zero),
+        ZeroPointFormat::AfterScale(zero) => ZeroPoint::Float(zero),
         _ => return None,
     };
     let known = match format.element {
-        Element::Unsigned(1..=8) => zero != CodeZero::Nothing && group.is_some(),
-        Element::Signed(2..=8) | Element::E4m3 | Element::E3m2 | Element::E2m1 => zero == CodeZero::Nothing,
+        Element::Unsigned(1..=8) => zero != ZeroPoint::None && group.is_some(),
+        Element::Signed(2..=8) | Element::E4m3 | Element::E3m2 | Element::E2m1 => zero == ZeroPoint::None,
         _ => false,
     };
-    known.then_some(WeightCodes { number: format.element, group, scale: format.scale, zero })
+    known.then_some(PackedWeightFormat { element: format.element, group, scale: format.scale, zero })
 }
 
 #[cfg(test)]
@@ -52,17 +52,17 @@ mod tests {
     use super::*;
     use calorimeter_recipes::{Dtype, Recipe, Sparsity};
 
-    fn form(name: &str, kind: Dtype, sparsity: Option<Sparsity>) -> Option<PackedForm> {
+    fn form(name: &str, kind: Dtype, sparsity: Option<Sparsity>) -> Option<PackedLinearSpec> {
         let recipe: Recipe = name.parse().unwrap();
-        packed_form(&recipe.treatment(kind, sparsity).unwrap(), 2)
+        packed_form(&recipe.quant_config(kind, sparsity).unwrap(), 2)
     }
 
     #[test]
-    fn every_recipe_whose_numbers_are_multiplied_has_a_form_and_others_have_none() {
-        for recipe in Recipe::typical() {
+    fn recipes_with_quantized_weights_have_a_form() {
+        for recipe in Recipe::examples() {
             for kind in Dtype::ALL {
-                let Ok(treatment) = recipe.treatment(kind, None) else { continue };
-                let of_codes = matches!(treatment.products, Products::Codes(_)) && treatment.input.is_some();
+                let Ok(treatment) = recipe.quant_config(kind, None) else { continue };
+                let of_codes = matches!(treatment.matmul, MatmulMode::QuantizedValues(_)) && treatment.input.is_some();
                 // These recipes round inputs in another format than weights.
                 let other = recipe.to_string().starts_with("int8_dynamic_activation_intx_weight");
                 let expected = treatment.weight.is_some() && !of_codes && !other;
@@ -73,22 +73,26 @@ mod tests {
     }
 
     #[test]
-    fn codes_scales_and_zeros_are_those_that_the_recipe_stores() {
-        let of = |codes| Some(PackedForm::weight_only(Dtype::F16, codes));
+    fn forms_match_the_stored_format() {
+        let of = |codes| Some(PackedLinearSpec::weight_only(Dtype::F16, codes));
         let form = |name: &str| form(name, Dtype::F16, None);
-        assert_eq!(form("int8wo"), of(WeightCodes::int8(Dtype::F16)));
-        assert_eq!(form("float8wo"), of(WeightCodes::e4m3()));
-        assert_eq!(form("fp6"), of(WeightCodes { number: Element::E3m2, ..WeightCodes::int8(Dtype::F16) }));
+        assert_eq!(form("int8wo"), of(PackedWeightFormat::int8(Dtype::F16)));
+        assert_eq!(form("float8wo"), of(PackedWeightFormat::e4m3()));
+        assert_eq!(
+            form("fp6"),
+            of(PackedWeightFormat { element: Element::E3m2, ..PackedWeightFormat::int8(Dtype::F16) })
+        );
         for group in [32, 64, 128, 256] {
-            assert_eq!(form(&format!("int4wo-{group}")), of(WeightCodes::int4(group, Dtype::F16)));
-            assert_eq!(form(&format!("int4wo-{group}-hqq")), of(WeightCodes::int4(group, Dtype::Bf16)));
+            assert_eq!(form(&format!("int4wo-{group}")), of(PackedWeightFormat::int4(group, Dtype::F16)));
+            assert_eq!(form(&format!("int4wo-{group}-hqq")), of(PackedWeightFormat::int4(group, Dtype::Bf16)));
         }
         let (half, three) = (Element::Float(Dtype::F16), Element::Unsigned(3));
-        let few = |number, zero| of(WeightCodes { number, group: Some(64), scale: half, zero });
-        assert_eq!(form("uintx-3-64"), few(three, CodeZero::InSteps(three)));
-        assert_eq!(form("uintx-3-64-hqq"), few(three, CodeZero::InUnits(half)));
-        assert_eq!(form("gemlitewo-4"), few(Element::Unsigned(4), CodeZero::InSteps(half)));
-        let nvfp4 = PackedForm { kind: Dtype::F16, codes: WeightCodes::nvfp4(), input: InputNumbers::Nvfp4 };
+        let few = |number, zero| of(PackedWeightFormat { element: number, group: Some(64), scale: half, zero });
+        assert_eq!(form("uintx-3-64"), few(three, ZeroPoint::Integer(three)));
+        assert_eq!(form("uintx-3-64-hqq"), few(three, ZeroPoint::Float(half)));
+        assert_eq!(form("gemlitewo-4"), few(Element::Unsigned(4), ZeroPoint::Integer(half)));
+        let nvfp4 =
+            PackedLinearSpec { kind: Dtype::F16, weight: PackedWeightFormat::nvfp4(), input: InputFormat::Nvfp4 };
         assert_eq!(form("nvfp4"), Some(nvfp4));
     }
 }

@@ -11,7 +11,7 @@
 //!     parts::begin(parts::BACKWARD, || Ok(()));
 //!     Ok(())
 //! };
-//! let recorded = parts::record(Vec::new(), pass)?;
+//! let recorded = parts::record_parts(Vec::new(), pass)?;
 //! assert_eq!(recorded.iter().map(|part| part.name).collect::<Vec<_>>(), ["forward", "backward"]);
 //! # Ok::<(), ZooError>(())
 //! ```
@@ -30,45 +30,45 @@ pub const OPTIMIZER: &str = "optimizer";
 
 /// Start of a part of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub struct PassPart {
     /// Name.
     pub name: &'static str,
     /// Start time; everything before the part had completed.
-    pub began: Instant,
+    pub start: Instant,
 }
 
 /// Parts recorded on this thread, and the first error.
 #[derive(Default)]
-struct Heard {
-    parts: Vec<Part>,
-    failed: Option<ZooError>,
+struct PartRecorder {
+    parts: Vec<PassPart>,
+    error: Option<ZooError>,
 }
 
 thread_local! {
-    static HEARD: RefCell<Option<Heard>> = const { RefCell::new(None) };
+    static RECORDER: RefCell<Option<PartRecorder>> = const { RefCell::new(None) };
 }
 
 /// Removes the recorder when dropped, also if the pass panics.
-struct Listening;
+struct RecorderGuard;
 
-impl Drop for Listening {
+impl Drop for RecorderGuard {
     fn drop(&mut self) {
-        HEARD.take();
+        RECORDER.take();
     }
 }
 
 /// Marks the start of a part on the launching thread. While a recorder is active, `synchronize` waits for all earlier
 /// work.
 pub fn begin(name: &'static str, synchronize: impl FnOnce() -> Result<(), ZooError>) {
-    if HEARD.with_borrow(Option::is_none) {
+    if RECORDER.with_borrow(Option::is_none) {
         return;
     }
     let synchronized = synchronize();
-    HEARD.with_borrow_mut(|heard| {
+    RECORDER.with_borrow_mut(|heard| {
         let Some(heard) = heard else { return };
         match synchronized {
-            Ok(()) => heard.parts.push(Part { name, began: Instant::now() }),
-            Err(error) => drop(heard.failed.get_or_insert(error)),
+            Ok(()) => heard.parts.push(PassPart { name, start: Instant::now() }),
+            Err(error) => drop(heard.error.get_or_insert(error)),
         }
     });
 }
@@ -79,11 +79,14 @@ pub fn begin_on<B: Backend, const D: usize>(name: &'static str, tensor: &Tensor<
 }
 
 /// Runs a pass and returns its parts. `buffer` is allocated by the caller, before the measurement.
-pub fn heard<E: From<ZooError>>(buffer: Vec<Part>, run: impl FnOnce() -> Result<(), E>) -> Result<Vec<Part>, E> {
-    HEARD.set(Some(Heard { parts: buffer, failed: None }));
-    let guard = Listening;
+pub fn record_parts<E: From<ZooError>>(
+    buffer: Vec<PassPart>,
+    run: impl FnOnce() -> Result<(), E>,
+) -> Result<Vec<PassPart>, E> {
+    RECORDER.set(Some(PartRecorder { parts: buffer, error: None }));
+    let guard = RecorderGuard;
     run()?;
-    let Heard { parts, failed } = HEARD.take().unwrap_or_default();
+    let PartRecorder { parts, error: failed } = RECORDER.take().unwrap_or_default();
     drop(guard);
     failed.map_or(Ok(parts), |error| Err(error.into()))
 }
@@ -93,21 +96,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_waits_while_nobody_listens() {
+    fn begin_does_not_synchronize_without_recorder() {
         begin(FORWARD, || panic!("synchronized without recorder"));
-        let panicked = std::panic::catch_unwind(|| heard::<ZooError>(Vec::new(), || panic!("failing pass")));
+        let panicked = std::panic::catch_unwind(|| record_parts::<ZooError>(Vec::new(), || panic!("failing pass")));
         assert!(panicked.is_err());
         begin(FORWARD, || panic!("synchronized after the recorder was removed"));
     }
 
     #[test]
-    fn what_cannot_be_waited_for_is_an_error_and_no_part() {
+    fn failed_synchronization_is_an_error() {
         let lost = || ZooError::Device("lost".into());
         let pass = || -> Result<(), ZooError> {
             begin(FORWARD, || Ok(()));
             begin(BACKWARD, || Err(lost()));
             Ok(())
         };
-        assert_eq!(heard(Vec::new(), pass), Err(lost()));
+        assert_eq!(record_parts(Vec::new(), pass), Err(lost()));
     }
 }

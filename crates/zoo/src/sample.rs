@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 /// Rows and columns of an output that are compared with the reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sample {
+pub struct OutputSample {
     /// Row indices, ascending.
     pub rows: Vec<usize>,
     /// Column indices, ascending.
@@ -13,50 +13,50 @@ pub struct Sample {
 }
 
 /// Maximum multiply-adds of a reference; larger outputs are sampled so that the gate stays cheap.
-const BUDGET: u64 = 1 << 28;
+const MULTIPLY_ADD_BUDGET: u64 = 1 << 28;
 /// Maximum number of sampled elements, however cheap. Elements outside the sample are compared between buffer sets.
-const MOST: u64 = 1 << 22;
+const MAX_ELEMENTS: u64 = 1 << 22;
 /// Minimum number of sampled rows and columns, if the output has them.
-const LEAST: u64 = 32;
+const MIN_SIDE: u64 = 32;
 /// Minimum number of rows when rows are sampled whole.
-const FEW_ROWS: u64 = 8;
+const MIN_WHOLE_ROWS: u64 = 8;
 
-impl Sample {
+impl OutputSample {
     /// Sample of a matmul: all elements if cheap, otherwise evenly spread rows and columns that include both edges.
-    pub fn of_product(shape: Shape) -> Self {
-        Self::of(shape.m(), shape.n(), shape.k())
+    pub fn for_matmul(shape: Shape) -> Self {
+        Self::new(shape.m(), shape.n(), shape.k())
     }
 
     /// Sample of all columns in some rows of a matmul.
     ///
     /// Rows rotate between buffer sets and columns do not, so an output that is right in a few rows and rotates
     /// everywhere is right.
-    pub fn of_whole_rows(shape: Shape) -> Self {
+    pub fn for_whole_rows(shape: Shape) -> Self {
         let (m, n) = (shape.m(), shape.n());
-        let some = (BUDGET / (n * shape.k())).max(FEW_ROWS).min(m);
-        Self { rows: spread(m, some), cols: (0..n as usize).collect() }
+        let some = (MULTIPLY_ADD_BUDGET / (n * shape.k())).max(MIN_WHOLE_ROWS).min(m);
+        Self { rows: spread_indices(m, some), cols: (0..n as usize).collect() }
     }
 
     /// Sample of an output whose elements cost `depth` multiply-adds each.
     ///
     /// Rows are sampled whole where elements are cheap, because most references read a whole row for any of its
     /// elements.
-    pub fn of(rows: u64, cols: u64, depth: u64) -> Self {
-        let elements = (BUDGET / depth.max(1)).clamp(LEAST * LEAST, MOST);
+    pub fn new(rows: u64, cols: u64, depth: u64) -> Self {
+        let elements = (MULTIPLY_ADD_BUDGET / depth.max(1)).clamp(MIN_SIDE * MIN_SIDE, MAX_ELEMENTS);
         if rows * cols <= elements {
-            return Self { rows: spread(rows, rows), cols: spread(cols, cols) };
+            return Self { rows: spread_indices(rows, rows), cols: spread_indices(cols, cols) };
         }
         let (side, whole) = ((elements as f64).sqrt() as u64, elements / cols);
-        let are_whole = elements == MOST && whole >= LEAST;
+        let are_whole = elements == MAX_ELEMENTS && whole >= MIN_SIDE;
         let some_rows = rows.min(if are_whole { whole } else { side.max(whole) });
         let some_cols = cols.min(elements / some_rows);
-        Self { rows: spread(rows, some_rows), cols: spread(cols, some_cols) }
+        Self { rows: spread_indices(rows, some_rows), cols: spread_indices(cols, some_cols) }
     }
 
-    /// Depth to pass to [`Self::of`] if a sampled row costs `cost` multiply-adds for any number of sampled columns.
-    pub fn depth_of_rows(cols: u64, cost: u64) -> u64 {
+    /// Depth to pass to [`Self::new`] if a sampled row costs `cost` multiply-adds for any number of sampled columns.
+    pub fn depth_for_row_cost(cols: u64, cost: u64) -> u64 {
         let narrow = cost / cols.max(1);
-        let wide = u128::from(cost).pow(2) / u128::from(BUDGET);
+        let wide = u128::from(cost).pow(2) / u128::from(MULTIPLY_ADD_BUDGET);
         narrow.max(u64::try_from(wide).unwrap_or(u64::MAX)).max(1)
     }
 
@@ -77,7 +77,7 @@ impl Sample {
     }
 
     /// Computes each sampled row by `of`, which returns one value per sampled column.
-    pub fn by_rows(&self, of: impl Fn(usize) -> Vec<f64> + Sync) -> Vec<f64> {
+    pub fn map_rows(&self, of: impl Fn(usize) -> Vec<f64> + Sync) -> Vec<f64> {
         let mut values = vec![0.0; self.len()];
         let rows = values.par_chunks_mut(self.cols.len().max(1)).zip(&self.rows);
         rows.for_each(|(values, &row)| values.copy_from_slice(&of(row)));
@@ -85,15 +85,15 @@ impl Sample {
     }
 
     /// Computes each sampled row by `of`, which returns the whole row; keeps the sampled columns.
-    pub fn by_whole_rows(&self, of: impl Fn(usize) -> Vec<f64> + Sync) -> Vec<f64> {
-        self.by_rows(|row| {
+    pub fn map_whole_rows(&self, of: impl Fn(usize) -> Vec<f64> + Sync) -> Vec<f64> {
+        self.map_rows(|row| {
             let whole = of(row);
             self.cols.iter().map(|&col| whole[col]).collect()
         })
     }
 
     /// Computes each sampled element by `of`; parallel over rows and parts of long rows.
-    pub fn by_elements(&self, of: impl Fn(usize, usize) -> f64 + Sync) -> Vec<f64> {
+    pub fn map_elements(&self, of: impl Fn(usize, usize) -> f64 + Sync) -> Vec<f64> {
         const PIECE: usize = 1 << 16;
         let mut values = vec![0.0; self.len()];
         let rows = values.par_chunks_mut(self.cols.len().max(1)).zip(&self.rows);
@@ -112,7 +112,7 @@ impl Sample {
 }
 
 /// Returns `count` ascending indices below `size` that include both ends. Jitter avoids the period of a kernel's tiles.
-pub(crate) fn spread(size: u64, count: u64) -> Vec<usize> {
+pub(crate) fn spread_indices(size: u64, count: u64) -> Vec<usize> {
     if count >= size {
         return (0..size as usize).into_par_iter().collect();
     }
@@ -133,12 +133,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_outputs_are_compared_whole_and_large_ones_within_budget() {
-        let whole = Sample::of_product(Shape::new(64, 64, 64).unwrap());
+    fn large_outputs_are_sampled_within_budget() {
+        let whole = OutputSample::for_matmul(Shape::new(64, 64, 64).unwrap());
         assert_eq!(whole.len(), 64 * 64);
         for (m, k, n) in [(16384, 16384, 16384), (1, 4096, 128_000), (128_000, 8192, 1024), (32768, 256, 1)] {
-            let sample = Sample::of_product(Shape::new(m, k, n).unwrap());
-            assert!(sample.len() as u64 * k <= BUDGET.max(LEAST * LEAST * k), "{m} {k} {n}: {}", sample.len());
+            let sample = OutputSample::for_matmul(Shape::new(m, k, n).unwrap());
+            assert!(
+                sample.len() as u64 * k <= MULTIPLY_ADD_BUDGET.max(MIN_SIDE * MIN_SIDE * k),
+                "{m} {k} {n}: {}",
+                sample.len()
+            );
             assert!(sample.len() >= 1000 || sample.len() as u64 == m * n);
             assert_eq!((sample.rows[0], *sample.rows.last().unwrap()), (0, m as usize - 1));
             assert_eq!((sample.cols[0], *sample.cols.last().unwrap()), (0, n as usize - 1));
@@ -147,11 +151,11 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_cheap_numbers_are_sampled_whole() {
+    fn cheap_rows_are_sampled_whole() {
         for (rows, cols, sampled) in
             [(8192, 16384, [256, 16384]), (1 << 20, 64, [1 << 16, 64]), (64, 1 << 20, [64, 1 << 16])]
         {
-            let sample = Sample::of(rows, cols, 4);
+            let sample = OutputSample::new(rows, cols, 4);
             // Jittered indices may coincide.
             assert!(sample.rows.len() <= sampled[0] && sample.rows.len() * 10 > sampled[0] * 9, "{rows} {cols}");
             assert_eq!(
@@ -163,12 +167,15 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_cost_much_are_sampled_within_budget() {
+    fn expensive_rows_are_sampled_within_budget() {
         for (rows, cols, cost) in
             [(32768, 32768, 32768 * 64), (65536, 64, 2 * 65536 * 64), (7, 5, 3), (1 << 20, 64, 64)]
         {
-            let sample = Sample::of(rows, cols, Sample::depth_of_rows(cols, cost));
-            assert!(sample.rows.len() as u64 * cost <= BUDGET.max(LEAST * cost), "{rows} {cols} {cost}");
+            let sample = OutputSample::new(rows, cols, OutputSample::depth_for_row_cost(cols, cost));
+            assert!(
+                sample.rows.len() as u64 * cost <= MULTIPLY_ADD_BUDGET.max(MIN_SIDE * cost),
+                "{rows} {cols} {cost}"
+            );
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use calorimeter_case::{Device, Implementation};
 
+/// Implementation, device and number of buffer sets of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setup {
     /// Implementation.

@@ -3,6 +3,7 @@
 use calorimeter_recipes::{Dtype, Element, TrainingRecipe};
 use calorimeter_shapes::Axes;
 
+/// Operator with its shape, dtype and seed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Spec {
     /// Axes by the names that the operator declares.

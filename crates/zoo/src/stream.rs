@@ -8,54 +8,54 @@ use std::sync::LazyLock;
 
 /// Distribution of random values.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Law {
+pub enum Distribution {
     /// Standard normal, up to 6.3 standard deviations.
     Normal,
     /// Uniform between two bounds.
-    Between(f32, f32),
+    Uniform(f32, f32),
     /// Integers from 0 to one below this value.
-    Below(u32),
+    IntegersBelow(u32),
 }
 
 /// Random values of one seed, addressed by index.
 #[derive(Debug, Clone, Copy)]
-pub struct Stream {
-    law: Law,
+pub struct RandomStream {
+    distribution: Distribution,
     key: u64,
 }
 
 /// Values that one task computes.
-const PIECE: usize = 1 << 14;
+const CHUNK_LEN: usize = 1 << 14;
 
-impl Stream {
+impl RandomStream {
     /// Stream of a seed.
-    pub fn new(seed: u64, law: Law) -> Self {
-        Self { law, key: mix(seed) }
+    pub fn new(seed: u64, distribution: Distribution) -> Self {
+        Self { distribution, key: mix(seed) }
     }
 
     /// Computes the first `count` values.
-    pub fn numbers(&self, count: usize) -> Vec<f32> {
+    pub fn first_values(&self, count: usize) -> Vec<f32> {
         let mut values = vec![0.0; count];
-        let pieces = values.par_chunks_mut(PIECE).enumerate();
-        pieces.for_each(|(piece, values)| self.fill((piece * PIECE) as u64, values));
+        let pieces = values.par_chunks_mut(CHUNK_LEN).enumerate();
+        pieces.for_each(|(piece, values)| self.fill((piece * CHUNK_LEN) as u64, values));
         values
     }
 
     /// Computes values from index `first` on.
     pub fn fill(&self, first: u64, values: &mut [f32]) {
-        let each = values.iter_mut().zip(first..).map(|(value, index)| (value, self.bits(index)));
-        match self.law {
-            Law::Normal => {
+        let each = values.iter_mut().zip(first..).map(|(value, index)| (value, self.random_bits(index)));
+        match self.distribution {
+            Distribution::Normal => {
                 let quantiles = &*QUANTILES;
                 each.for_each(|(value, bits)| *value = normal(bits, quantiles));
             }
-            Law::Between(from, to) => {
+            Distribution::Uniform(from, to) => {
                 let width = to - from;
                 // 24 bits are exact in f32.
                 let unit = |bits: u64| (bits >> 40) as f32 * (1.0 / (1u32 << 24) as f32);
                 each.for_each(|(value, bits)| *value = (from + width * unit(bits)).min(to));
             }
-            Law::Below(end) => {
+            Distribution::IntegersBelow(end) => {
                 each.for_each(|(value, bits)| *value = (((bits >> 32) * u64::from(end)) >> 32) as f32);
             }
         }
@@ -63,20 +63,20 @@ impl Stream {
 
     /// Distribution and key, for the device implementation.
     #[cfg(feature = "cuda")]
-    pub fn parts(&self) -> (Law, u64) {
-        (self.law, self.key)
+    pub fn distribution_and_key(&self) -> (Distribution, u64) {
+        (self.distribution, self.key)
     }
 
-    fn bits(&self, index: u64) -> u64 {
-        mix(self.key.wrapping_add(index.wrapping_mul(GOLDEN)))
+    fn random_bits(&self, index: u64) -> u64 {
+        mix(self.key.wrapping_add(index.wrapping_mul(GOLDEN_GAMMA)))
     }
 }
 
-const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+const GOLDEN_GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Step of SplitMix64.
 pub fn mix(state: u64) -> u64 {
-    let z = state.wrapping_add(GOLDEN);
+    let z = state.wrapping_add(GOLDEN_GAMMA);
     let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)
@@ -130,23 +130,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_number_is_made_without_the_others() {
-        for law in [Law::Normal, Law::Between(-0.5, 2.0), Law::Below(10)] {
-            let stream = Stream::new(7, law);
-            let all = stream.numbers(PIECE * 2 + 3);
+    fn values_are_independent_of_range() {
+        for law in [Distribution::Normal, Distribution::Uniform(-0.5, 2.0), Distribution::IntegersBelow(10)] {
+            let stream = RandomStream::new(7, law);
+            let all = stream.first_values(CHUNK_LEN * 2 + 3);
             let mut some = [0.0; 100];
-            stream.fill(PIECE as u64 - 50, &mut some);
-            assert_eq!(some, all[PIECE - 50..PIECE + 50], "{law:?}");
+            stream.fill(CHUNK_LEN as u64 - 50, &mut some);
+            assert_eq!(some, all[CHUNK_LEN - 50..CHUNK_LEN + 50], "{law:?}");
             assert_ne!(some, all[..100]);
-            assert_ne!(Stream::new(8, law).numbers(100), all[..100]);
+            assert_ne!(RandomStream::new(8, law).first_values(100), all[..100]);
         }
     }
 
     /// Each within five standard errors of the normal distribution.
     #[test]
-    fn normal_numbers_have_the_moments_and_tails_of_such() {
+    fn normal_values_have_expected_moments_and_tails() {
         let count = 1 << 22;
-        let values = Stream::new(1, Law::Normal).numbers(count);
+        let values = RandomStream::new(1, Distribution::Normal).first_values(count);
         let mean = |of: &dyn Fn(f64) -> f64| values.iter().map(|&x| of(x.into())).sum::<f64>() / count as f64;
         let error = |variance: f64| 5.0 * (variance / count as f64).sqrt();
         assert!(mean(&|x| x).abs() < error(1.0));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_meet_and_reach_as_far_as_they_are_meant_to() {
+    fn quantile_segments_are_contiguous() {
         let reach = |at: usize| QUANTILES[at][0] + QUANTILES[at][1] * (1u32 << 24) as f32;
         for at in 0..QUANTILES.len() {
             let begins = |at: usize| QUANTILES[at][0];
@@ -181,13 +181,13 @@ mod tests {
     }
 
     #[test]
-    fn even_numbers_stay_in_their_bounds_and_fill_them() {
+    fn uniform_values_fill_their_bounds() {
         for (from, to) in [(-0.5, 2.0), (0.1, 0.3), (-1e-3, 1e-3)] {
-            let values = Stream::new(3, Law::Between(from, to)).numbers(100_000);
+            let values = RandomStream::new(3, Distribution::Uniform(from, to)).first_values(100_000);
             let (low, high) = values.iter().fold((to, from), |(low, high), &x| (x.min(low), x.max(high)));
             assert!(low >= from && high <= to && high - low > 0.999 * (to - from), "{low} {high}");
         }
-        let values = Stream::new(3, Law::Below(10)).numbers(100_000);
+        let values = RandomStream::new(3, Distribution::IntegersBelow(10)).first_values(100_000);
         for digit in 0..10 {
             let found = values.iter().filter(|&&value| value == digit as f32).count();
             assert!((9_500..10_500).contains(&found), "{digit}: {found}");
@@ -196,9 +196,9 @@ mod tests {
 
     /// Fixed values, so that no release changes the inputs unnoticed.
     #[test]
-    fn these_are_the_numbers() {
-        let of = |law| Stream::new(42, law).numbers(3).into_iter().map(f32::to_bits).collect::<Vec<_>>();
-        assert_eq!(of(Law::Normal), [1053726622, 3185813426, 1024208621]);
-        assert_eq!(of(Law::Between(0.0, 1.0)), [1051706356, 1064610769, 1056506574]);
+    fn random_values_are_stable() {
+        let of = |law| RandomStream::new(42, law).first_values(3).into_iter().map(f32::to_bits).collect::<Vec<_>>();
+        assert_eq!(of(Distribution::Normal), [1053726622, 3185813426, 1024208621]);
+        assert_eq!(of(Distribution::Uniform(0.0, 1.0)), [1051706356, 1064610769, 1056506574]);
     }
 }

@@ -1,12 +1,12 @@
 //! Computation of a case: a model under a recipe, an operator or foreign work.
 
-use crate::foreign::{Foreign, ForeignProblem};
-use crate::gate::{Evidence, Judged, Mismatch};
+use crate::foreign::{ForeignHandle, ForeignProblem};
+use crate::gate::{GateResult, Mismatch, ToDigest};
 use crate::{
     FusionModel, Implementation, Matrix, Model, Operator, OperatorProblem, Output, Problem, Reference, Spec, Suite,
     Tensors, ZooError,
 };
-use calorimeter_recipes::{Dtype, Element, Treatment, Variant};
+use calorimeter_recipes::{Dtype, Element, QuantConfig, RecipeVariant};
 use calorimeter_shapes::{Axes, Shape};
 use std::borrow::Cow;
 use std::fmt;
@@ -14,10 +14,12 @@ use std::fmt;
 /// Model, operator or foreign work, without size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Subject {
+    /// Model.
     Model(Model),
+    /// Operator.
     Operator(Operator),
     /// Work done by external programs.
-    Foreign(Foreign),
+    Foreign(ForeignHandle),
 }
 
 impl fmt::Display for Subject {
@@ -113,19 +115,19 @@ impl Task {
     }
 
     /// Quantization of the layers under a variant; the error names an alternative.
-    pub fn treatment(&self, variant: Variant) -> Result<Treatment, ZooError> {
+    pub fn treatment(&self, variant: RecipeVariant) -> Result<QuantConfig, ZooError> {
         match self {
-            Self::Model(problem) => Ok(variant.treatment(problem.dtype)?),
+            Self::Model(problem) => Ok(variant.quant_config(problem.dtype)?),
             Self::Operator(OperatorProblem { operator, spec, .. }) if operator.suite() == Suite::Training => {
-                Ok(variant.in_training(spec.dtype())?)
+                Ok(variant.training_config(spec.dtype())?)
             }
-            Self::Operator(OperatorProblem { spec, .. }) if variant == Variant::BASELINE => {
-                Ok(Treatment::none(spec.dtype()))
+            Self::Operator(OperatorProblem { spec, .. }) if variant == RecipeVariant::BASELINE => {
+                Ok(QuantConfig::unquantized(spec.dtype()))
             }
             Self::Operator(OperatorProblem { operator, .. }) => {
                 Err(ZooError::Unsupported(format!("recipes apply to models; {operator} is an operator")))
             }
-            Self::Foreign(_) if variant == Variant::BASELINE => Ok(Treatment::none(self.dtype())),
+            Self::Foreign(_) if variant == RecipeVariant::BASELINE => Ok(QuantConfig::unquantized(self.dtype())),
             Self::Foreign(problem) => {
                 Err(ZooError::Unsupported(format!("recipes apply to models; {} is foreign work", problem.foreign)))
             }
@@ -133,7 +135,7 @@ impl Task {
     }
 
     /// Sets the training recipe of the treatment for training operators.
-    pub(crate) fn under(&self, treatment: &Treatment) -> Cow<'_, Self> {
+    pub(crate) fn with_training(&self, treatment: &QuantConfig) -> Cow<'_, Self> {
         match self {
             Self::Operator(OperatorProblem { operator, spec, seed }) if spec.training != treatment.training => {
                 let spec = Spec { training: treatment.training, ..spec.clone() };
@@ -161,10 +163,10 @@ impl Task {
     }
 
     /// True for transfers between memories or devices.
-    pub fn is_link(&self) -> bool {
+    pub fn is_transfer(&self) -> bool {
         match self {
             Self::Model(_) | Self::Foreign(_) => false,
-            Self::Operator(problem) => problem.operator.is_link(),
+            Self::Operator(problem) => problem.operator.is_transfer(),
         }
     }
 
@@ -193,7 +195,7 @@ impl Task {
     }
 
     /// Shapes (m, n, k) of the matmuls, if known.
-    pub fn products(&self) -> Vec<[u64; 3]> {
+    pub fn matmul_shapes(&self) -> Vec<[u64; 3]> {
         match self {
             Self::Model(problem) => {
                 let layout = problem.layout();
@@ -217,7 +219,7 @@ impl Task {
     }
 
     /// Minimum memory traffic of one pass, if known.
-    pub fn bytes(&self, treatment: &Treatment) -> Option<u64> {
+    pub fn bytes(&self, treatment: &QuantConfig) -> Option<u64> {
         match self {
             Self::Model(problem) => Some(problem.bytes(treatment)),
             Self::Operator(OperatorProblem { operator, spec, .. }) => Some(operator.bytes(spec)),
@@ -226,8 +228,8 @@ impl Task {
     }
 
     /// Estimated device memory. For foreign work it includes the buffers only.
-    pub fn memory(&self, treatment: &Treatment) -> Option<u64> {
-        match &*self.under(treatment) {
+    pub fn memory(&self, treatment: &QuantConfig) -> Option<u64> {
+        match &*self.with_training(treatment) {
             Self::Model(problem) => Some(problem.memory(treatment)),
             Self::Operator(problem) => Some(problem.memory()),
             Self::Foreign(problem) => problem.buffer_bytes(),
@@ -235,7 +237,7 @@ impl Task {
     }
 
     /// Bytes of the stored weights; `None` for operators and foreign work.
-    pub fn weight_bytes(&self, treatment: &Treatment) -> Option<u64> {
+    pub fn weight_bytes(&self, treatment: &QuantConfig) -> Option<u64> {
         match self {
             Self::Model(problem) => Some(problem.weight_bytes(treatment)),
             Self::Operator(_) | Self::Foreign(_) => None,
@@ -255,18 +257,18 @@ impl Task {
     }
 
     /// Element type of the matmul operands; selects the peak of the roofline.
-    pub fn factors(&self, treatment: &Treatment, implementation: Implementation) -> Element {
-        match &*self.under(treatment) {
+    pub fn matmul_element(&self, treatment: &QuantConfig, implementation: Implementation) -> Element {
+        match &*self.with_training(treatment) {
             Self::Model(problem) => Element::Float(problem.dtype),
-            Self::Operator(OperatorProblem { operator, spec, .. }) => operator.factors(spec, implementation),
+            Self::Operator(OperatorProblem { operator, spec, .. }) => operator.matmul_element(spec, implementation),
             Self::Foreign(problem) => problem.foreign.element(),
         }
     }
 
     /// Implementation whose stopwatches apply: foreign kernels are timed like `native` ones.
-    pub fn clocked_as(&self, implementation: Implementation) -> Implementation {
+    pub fn timing_implementation(&self, implementation: Implementation) -> Implementation {
         match self {
-            Self::Foreign(problem) if problem.is_a_kernel(implementation) => Implementation::Native,
+            Self::Foreign(problem) if problem.is_kernel(implementation) => Implementation::Native,
             _ => implementation,
         }
     }
@@ -290,51 +292,51 @@ impl Task {
     }
 
     /// Rotates the outputs of a set back to set 0.
-    pub fn as_of_first_set(&self, outputs: Vec<Output>, set: u32) -> Vec<Output> {
+    pub fn rotate_back(&self, outputs: Vec<Output>, set: u32) -> Vec<Output> {
         match self {
-            Self::Model(problem) => outputs.into_iter().map(|output| problem.as_of_first_set(output, set)).collect(),
+            Self::Model(problem) => outputs.into_iter().map(|output| problem.rotate_back(output, set)).collect(),
             Self::Operator(OperatorProblem { operator, spec, .. }) => {
-                operator.moves(spec).as_of_first_set(outputs, set)
+                operator.set_rotation(spec).rotate_back(outputs, set)
             }
             Self::Foreign(_) => outputs,
         }
     }
 
     /// True if the outputs of a set equal the rotated outputs of set 0, bit for bit.
-    pub fn are_moved_on(&self, outputs: &[Output], first: &[Output], set: u32) -> bool {
+    pub fn are_rotations_of(&self, outputs: &[Output], first: &[Output], set: u32) -> bool {
         match (self, outputs, first) {
-            (Self::Model(problem), [output], [first]) => problem.is_moved_on(output, first, set),
+            (Self::Model(problem), [output], [first]) => problem.is_rotation_of(output, first, set),
             (Self::Model(_), ..) => false,
             (Self::Operator(OperatorProblem { operator, spec, .. }), ..) => {
-                operator.moves(spec).are_moved_on(outputs, first, set)
+                operator.set_rotation(spec).are_rotations_of(outputs, first, set)
             }
             (Self::Foreign(_), ..) => outputs == first,
         }
     }
 
     /// Computes the reference of each output.
-    pub fn references(&self, inputs: &Inputs, treatment: &Treatment) -> Result<Vec<Reference>, ZooError> {
-        match (&*self.under(treatment), inputs) {
+    pub fn references(&self, inputs: &Inputs, treatment: &QuantConfig) -> Result<Vec<Reference>, ZooError> {
+        match (&*self.with_training(treatment), inputs) {
             (Self::Model(problem), Inputs::Model(tensors)) => Ok(vec![problem.reference(tensors, treatment)?]),
             (Self::Operator(problem), Inputs::Operator(inputs)) => {
-                problem.check_moves(inputs)?;
+                problem.check_set_rotation(inputs)?;
                 Ok(problem.references(inputs))
             }
             // The output of the first program is the reference.
             (Self::Foreign(_), Inputs::Foreign) => Ok(Vec::new()),
-            _ => Err(foreign()),
+            _ => Err(inputs_mismatch()),
         }
     }
 
     /// Compares outputs with their references.
     pub fn judge(
         &self,
-        treatment: &Treatment,
-        outputs: &[impl Evidence],
+        treatment: &QuantConfig,
+        outputs: &[impl ToDigest],
         references: &[Reference],
         may_use_tf32: bool,
-    ) -> Result<Judged, Mismatch> {
-        match (&*self.under(treatment), outputs, references) {
+    ) -> Result<GateResult, Mismatch> {
+        match (&*self.with_training(treatment), outputs, references) {
             (Self::Model(problem), [output], [reference]) => problem.judge(treatment, output, reference, may_use_tf32),
             (Self::Operator(problem), _, _) => problem.judge(outputs, references, may_use_tf32),
             (Self::Foreign(problem), _, _) => problem.judge(outputs, references),
@@ -343,16 +345,16 @@ impl Task {
     }
 
     /// Compares all elements of outputs, rotated back to set 0, with accepted outputs of set 0.
-    pub fn judge_beside(
+    pub fn judge_against_outputs(
         &self,
-        treatment: &Treatment,
+        treatment: &QuantConfig,
         outputs: &[Output],
         right: &[Output],
         tf32: bool,
     ) -> Result<(), Mismatch> {
-        match (&*self.under(treatment), outputs, right) {
-            (Self::Model(problem), [output], [right]) => problem.judge_beside(treatment, output, right, tf32),
-            (Self::Operator(problem), _, _) => problem.judge_beside(outputs, right, tf32),
+        match (&*self.with_training(treatment), outputs, right) {
+            (Self::Model(problem), [output], [right]) => problem.judge_against_output(treatment, output, right, tf32),
+            (Self::Operator(problem), _, _) => problem.judge_against_outputs(outputs, right, tf32),
             (Self::Foreign(problem), _, _) => problem.judge(outputs, &problem.references(right)).map(drop),
             _ => Err(Mismatch::Size { got: outputs.len(), expected: right.len() }),
         }
@@ -360,6 +362,6 @@ impl Task {
 }
 
 /// Error for inputs belong to another task.
-pub(crate) fn foreign() -> ZooError {
+pub(crate) fn inputs_mismatch() -> ZooError {
     ZooError::Device("inputs belong to another task".into())
 }

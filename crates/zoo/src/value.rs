@@ -1,25 +1,25 @@
 //! Tensor of any element type on a burn backend.
 
-use crate::numbers::{each, numbers};
-use crate::{Along, Matrix, Output, ZooError};
+use crate::element_bytes::{decode, par_map};
+use crate::{Matrix, Output, RotationAxis, ZooError};
 use burn::tensor::{DType, Int, Tensor, TensorData, backend::Backend};
-use calorimeter_recipes::{Codes, Dtype, Element, FloatType};
+use calorimeter_recipes::{Dtype, Element, ElementCodec, FloatType};
 use half::{bf16, f16};
 
 /// Operand of a pass: matrix of floats or integers; the latter may be encoded 8-bit floats.
 #[derive(Debug, Clone)]
-pub enum Value<B: Backend> {
+pub enum TensorValue<B: Backend> {
     /// Float tensor.
     Float(Tensor<B, 2>),
     /// Integer tensor, or encoded values of eight bits.
-    Codes(Tensor<B, 2, Int>),
+    Int(Tensor<B, 2, Int>),
 }
 
 /// Operator with its inputs on a device; each call enqueues it once and returns its outputs.
-pub type Pass<B> = Box<dyn Fn() -> Vec<Value<B>> + Send>;
+pub type Pass<B> = Box<dyn Fn() -> Vec<TensorValue<B>> + Send>;
 
 /// Returns the burn dtype of an element type; an error if burn has none.
-pub fn stored(element: Element) -> Result<DType, ZooError> {
+pub fn burn_dtype(element: Element) -> Result<DType, ZooError> {
     match element {
         Element::Float(dtype) => Ok(dtype.burn()),
         Element::Signed(32) => Ok(DType::I32),
@@ -28,34 +28,34 @@ pub fn stored(element: Element) -> Result<DType, ZooError> {
     }
 }
 
-impl<B: Backend> Value<B> {
+impl<B: Backend> TensorValue<B> {
     /// Uploads a matrix to a device.
     pub fn upload(matrix: &Matrix, element: Element, device: &B::Device) -> Result<Self, ZooError> {
-        let (dtype, size) = (stored(element)?, [matrix.rows, matrix.cols]);
+        let (dtype, size) = (burn_dtype(element)?, [matrix.rows, matrix.cols]);
         if !B::supports_dtype(device, dtype) {
             let name = B::name(device);
             return Err(ZooError::Unsupported(format!("{element} is not available on {name}")));
         }
         let data = match element {
-            Element::Float(Dtype::F32) => TensorData::new(each(&matrix.values, |value| value), size),
-            Element::Float(Dtype::Bf16) => TensorData::new(each(&matrix.values, bf16::from_f32), size),
-            Element::Float(Dtype::F16) => TensorData::new(each(&matrix.values, f16::from_f32), size),
-            Element::Signed(32) => TensorData::new(each(&matrix.values, |value| value as i32), size),
-            element => TensorData::new(each(&matrix.values, |value| element.encode(value) as u8), size),
+            Element::Float(Dtype::F32) => TensorData::new(par_map(&matrix.values, |value| value), size),
+            Element::Float(Dtype::Bf16) => TensorData::new(par_map(&matrix.values, bf16::from_f32), size),
+            Element::Float(Dtype::F16) => TensorData::new(par_map(&matrix.values, f16::from_f32), size),
+            Element::Signed(32) => TensorData::new(par_map(&matrix.values, |value| value as i32), size),
+            element => TensorData::new(par_map(&matrix.values, |value| element.encode(value) as u8), size),
         };
         Ok(match element {
             Element::Float(_) => Self::Float(Tensor::from_data(data, (device, dtype))),
-            _ => Self::Codes(Tensor::from_data(data, (device, dtype))),
+            _ => Self::Int(Tensor::from_data(data, (device, dtype))),
         })
     }
 
     /// Rotates rows or columns of a float tensor into new memory; the last ones come first.
     ///
     /// `None` for integer tensors and single elements, which the host uploads instead.
-    pub(crate) fn moved_on(&self, along: Along, by: usize) -> Option<Self> {
+    pub(crate) fn rotated(&self, along: RotationAxis, by: usize) -> Option<Self> {
         let Self::Float(tensor) = self else { return None };
         let [rows, cols] = tensor.dims();
-        let by_columns = if by == 0 { rows == 1 } else { along == Along::Columns };
+        let by_columns = if by == 0 { rows == 1 } else { along == RotationAxis::Columns };
         let (dim, size) = if by_columns { (1, cols) } else { (0, rows) };
         if size < 2 {
             return None;
@@ -73,7 +73,7 @@ impl<B: Backend> Value<B> {
     pub fn dtype(&self) -> DType {
         match self {
             Self::Float(tensor) => tensor.dtype(),
-            Self::Codes(tensor) => tensor.dtype(),
+            Self::Int(tensor) => tensor.dtype(),
         }
     }
 
@@ -81,14 +81,14 @@ impl<B: Backend> Value<B> {
     pub fn float(self) -> Tensor<B, 2> {
         match self {
             Self::Float(tensor) => tensor,
-            Self::Codes(_) => unreachable!("the operator declared this input as floats"),
+            Self::Int(_) => unreachable!("the operator declared this input as floats"),
         }
     }
 
     /// Returns the integer tensor; panics unless the operator declared an integer or 8-bit type.
-    pub fn codes(self) -> Tensor<B, 2, Int> {
+    pub fn int(self) -> Tensor<B, 2, Int> {
         match self {
-            Self::Codes(tensor) => tensor,
+            Self::Int(tensor) => tensor,
             Self::Float(_) => unreachable!("the operator declared this input as integers"),
         }
     }
@@ -97,15 +97,15 @@ impl<B: Backend> Value<B> {
     pub fn download(self, element: Element) -> Result<Output, ZooError> {
         let (data, [rows, cols]) = match self {
             Self::Float(tensor) => (tensor.clone().try_into_data(), tensor.dims()),
-            Self::Codes(tensor) => (tensor.clone().try_into_data(), tensor.dims()),
+            Self::Int(tensor) => (tensor.clone().try_into_data(), tensor.dims()),
         };
         let data = data.map_err(|error| ZooError::Device(format!("{error:?}")))?;
         let values = match (data.dtype, element) {
-            (DType::F32, Element::Float(_)) => numbers(&data.bytes, Element::Float(Dtype::F32)),
-            (DType::BF16, Element::Float(_)) => numbers(&data.bytes, Element::Float(Dtype::Bf16)),
-            (DType::F16, Element::Float(_)) => numbers(&data.bytes, Element::Float(Dtype::F16)),
-            (DType::I32, Element::Signed(32)) => numbers(&data.bytes, element),
-            (DType::U8, element) if element.bits() == 8 => numbers(&data.bytes, element),
+            (DType::F32, Element::Float(_)) => decode(&data.bytes, Element::Float(Dtype::F32)),
+            (DType::BF16, Element::Float(_)) => decode(&data.bytes, Element::Float(Dtype::Bf16)),
+            (DType::F16, Element::Float(_)) => decode(&data.bytes, Element::Float(Dtype::F16)),
+            (DType::I32, Element::Signed(32)) => decode(&data.bytes, element),
+            (DType::U8, element) if element.bits() == 8 => decode(&data.bytes, element),
             (_, Element::Float(_)) => {
                 let floats = data.convert::<f32>().to_vec::<f32>();
                 floats.map_err(|error| ZooError::Device(format!("{error:?}")))?
@@ -122,12 +122,12 @@ impl<B: Backend> Value<B> {
 
     /// Allocates a tensor of NaN. Freed just before a pass, its memory is reused by the pool for the output.
     pub fn poison(rows: u64, cols: u64, element: Element, device: &B::Device) -> Result<Self, ZooError> {
-        let (dtype, size) = (stored(element)?, [rows as usize, cols as usize]);
+        let (dtype, size) = (burn_dtype(element)?, [rows as usize, cols as usize]);
         Ok(match element {
             Element::Float(_) => Self::Float(Tensor::full(size, f32::NAN, (device, dtype))),
             // All ones is NaN in e4m3 and e5m2.
-            Element::Signed(32) => Self::Codes(Tensor::full(size, -1, (device, dtype))),
-            _ => Self::Codes(Tensor::full(size, 255, (device, dtype))),
+            Element::Signed(32) => Self::Int(Tensor::full(size, -1, (device, dtype))),
+            _ => Self::Int(Tensor::full(size, 255, (device, dtype))),
         })
     }
 }

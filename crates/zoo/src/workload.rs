@@ -1,6 +1,6 @@
 //! Workload: a computation that can be launched, synchronized and read.
 
-use crate::{Look, Sample, Seen, ZooError};
+use crate::{OutputDigest, OutputQuery, OutputSample, ZooError};
 use rayon::prelude::*;
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ pub trait Workload: Send {
     fn launch(&mut self) -> Result<(), ZooError>;
 
     /// Waits until all enqueued passes have completed.
-    fn settle(&mut self) -> Result<(), ZooError>;
+    fn synchronize(&mut self) -> Result<(), ZooError>;
 
     /// Frees outputs of earlier passes that are otherwise stored until the next pass.
-    fn forget(&mut self) {}
+    fn free_outputs(&mut self) {}
 
     /// Runs one pass into memory filled with NaN and downloads its outputs.
     fn outputs(&mut self) -> Result<Vec<Output>, ZooError>;
@@ -21,31 +21,31 @@ pub trait Workload: Send {
     /// Runs one pass into memory filled with NaN and computes digests of its outputs on the device.
     ///
     /// `None`, without running a pass, if outputs can only be downloaded whole.
-    fn seen(&mut self, _looks: &[Look<'_>]) -> Result<Option<Vec<Seen>>, ZooError> {
+    fn output_digests(&mut self, _looks: &[OutputQuery<'_>]) -> Result<Option<Vec<OutputDigest>>, ZooError> {
         Ok(None)
     }
 
     /// Downloads the reference outputs: the first checked outputs of set 0.
-    fn first(&mut self) -> Result<Option<Vec<Output>>, ZooError> {
+    fn reference_outputs(&mut self) -> Result<Option<Vec<Output>>, ZooError> {
         Ok(None)
     }
 
     /// Downloads the outputs of the last pass on `set`. `None` if there was no pass or its outputs are gone.
-    fn kept(&mut self, _set: u32) -> Result<Option<Vec<Output>>, ZooError> {
+    fn last_outputs(&mut self, _set: u32) -> Result<Option<Vec<Output>>, ZooError> {
         Ok(None)
     }
 
     /// Compares the last outputs of `set`, rotated back by its offset, bit for bit with the reference outputs of set 0.
     ///
     /// `None` if unsupported or not run.
-    fn is_like_first(&mut self, _set: u32) -> Result<Option<bool>, ZooError> {
+    fn matches_reference(&mut self, _set: u32) -> Result<Option<bool>, ZooError> {
         Ok(None)
     }
 
     /// Runs one pass into memory filled with NaN and compares its outputs with the reference outputs, bit for bit.
     ///
     /// The outputs can be downloaded afterwards. `None`, without running a pass, if unsupported.
-    fn passes_like_first(&mut self) -> Result<Option<bool>, ZooError> {
+    fn run_and_match(&mut self) -> Result<Option<bool>, ZooError> {
         Ok(None)
     }
 
@@ -63,7 +63,7 @@ pub trait Workload: Send {
     fn weight_bytes(&self) -> u64;
 
     /// Host time to prune and quantize the weights, if they are.
-    fn quantizing(&self) -> Option<Duration> {
+    fn quantization_time(&self) -> Option<Duration> {
         None
     }
 
@@ -78,7 +78,7 @@ pub trait Workload: Send {
     }
 
     /// True if each launch starts another process and waits for it.
-    fn is_a_process(&self) -> bool {
+    fn is_process(&self) -> bool {
         false
     }
 
@@ -101,13 +101,13 @@ pub struct Output {
 
 impl PartialEq for Output {
     fn eq(&self, other: &Self) -> bool {
-        self.is_moved_on(other, self.values.len(), 0)
+        self.is_rotation_of(other, self.values.len(), 0)
     }
 }
 
 impl Output {
     /// True if each segment of `line` values equals the segment of `other`, rotated by `by`.
-    pub(crate) fn is_moved_on(&self, other: &Self, line: usize, by: usize) -> bool {
+    pub(crate) fn is_rotation_of(&self, other: &Self, line: usize, by: usize) -> bool {
         const SHARE: usize = 1 << 16;
         let size = |output: &Self| (output.rows, output.cols, output.values.len());
         let same = |one: &[f32], other: &[f32]| {
@@ -122,7 +122,7 @@ impl Output {
     }
 
     /// Returns the sampled values in double precision.
-    pub fn sampled(&self, sample: &Sample) -> Vec<f64> {
-        sample.by_elements(|row, col| f64::from(self.values[row * self.cols + col]))
+    pub fn sampled(&self, sample: &OutputSample) -> Vec<f64> {
+        sample.map_elements(|row, col| f64::from(self.values[row * self.cols + col]))
     }
 }

@@ -1,25 +1,25 @@
 //! Softmax over rows in plain Rust.
 
-use calorimeter_recipes::{Dtype, Element, Treatment};
-use calorimeter_zoo::{Opener, Opening, Output, Task, Workload, ZooError};
+use calorimeter_recipes::{Dtype, Element, QuantConfig};
+use calorimeter_zoo::{OpenRequest, Output, Task, Workload, WorkloadFactory, ZooError};
 
 /// Opens `softmax` on the CPU.
 #[derive(Debug, Clone, Copy)]
 pub struct ByHand;
 
-impl Opener for ByHand {
-    fn accepts(&self, task: &Task, _: &Treatment) -> Result<(), String> {
+impl WorkloadFactory for ByHand {
+    fn accepts(&self, task: &Task, _: &QuantConfig) -> Result<(), String> {
         match task.element() {
             Element::Float(Dtype::F32) => Ok(()),
             other => Err(format!("softmax by hand supports f32, not {other}")),
         }
     }
 
-    fn open(&self, opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
+    fn open(&self, opening: OpenRequest<'_>) -> Result<Box<dyn Workload>, ZooError> {
         let (_, inputs) = opening.operator()?;
-        let set = |set: u32| -> Result<Set, ZooError> {
+        let set = |set: u32| -> Result<BufferSet, ZooError> {
             let logits = opening.inputs_of_set(set)?[0].values.to_vec();
-            Ok(Set { probabilities: vec![f32::NAN; logits.len()], logits })
+            Ok(BufferSet { probabilities: vec![f32::NAN; logits.len()], logits })
         };
         let sets = (0..opening.setup.sets.max(1)).map(set).collect::<Result<_, _>>()?;
         Ok(Box::new(Softmax { cols: inputs[0].cols, sets, next: 0 }))
@@ -27,7 +27,7 @@ impl Opener for ByHand {
 }
 
 /// Inputs and outputs of one launch.
-struct Set {
+struct BufferSet {
     logits: Vec<f32>,
     probabilities: Vec<f32>,
 }
@@ -35,7 +35,7 @@ struct Set {
 /// Workload that rotates through its buffer sets.
 struct Softmax {
     cols: usize,
-    sets: Vec<Set>,
+    sets: Vec<BufferSet>,
     next: usize,
 }
 
@@ -43,7 +43,7 @@ impl Workload for Softmax {
     fn launch(&mut self) -> Result<(), ZooError> {
         let set = self.next;
         self.next = (set + 1) % self.sets.len();
-        let Set { logits, probabilities } = &mut self.sets[set];
+        let BufferSet { logits, probabilities } = &mut self.sets[set];
         for (logits, probabilities) in logits.chunks(self.cols).zip(probabilities.chunks_mut(self.cols)) {
             let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             probabilities.iter_mut().zip(logits).for_each(|(probability, x)| *probability = (x - max).exp());
@@ -53,7 +53,7 @@ impl Workload for Softmax {
         Ok(())
     }
 
-    fn settle(&mut self) -> Result<(), ZooError> {
+    fn synchronize(&mut self) -> Result<(), ZooError> {
         Ok(())
     }
 

@@ -15,10 +15,10 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     Calorimeter::new()
         .recipe(&recipe::FAMILY)
-        .model(model::Perceptron, |ways| ways.burn())
-        .operator(operator::Negation, |ways| ways.burn())
+        .model(model::Perceptron, |builder| builder.burn())
+        .operator(operator::Negation, |builder| builder.burn())
         .implementation("by_hand", "plain Rust")
-        .way("softmax", "by_hand", DeviceKind::Cpu, implementation::ByHand)
+        .workload("softmax", "by_hand", DeviceKind::Cpu, implementation::ByHand)
         .shapes(&shapes::TALL)
         .sink(&sink::Slowest)
         .main()

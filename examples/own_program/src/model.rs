@@ -3,7 +3,7 @@
 use calorimeter_recipes::Linear;
 use calorimeter_shapes::Shape;
 use calorimeter_zoo::burn::tensor::{Tensor, activation::relu, backend::Backend};
-use calorimeter_zoo::{BurnModel, Definition, ExactLinear, Forward, Layout, Matrix, Sample};
+use calorimeter_zoo::{BurnModel, Definition, ExactLinear, Forward, Layout, Matrix, OutputSample};
 
 /// Two linear layers with a ReLU.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ impl Definition for Perceptron {
         "perceptron"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "two linear layers with a ReLU between them"
     }
 
@@ -31,14 +31,14 @@ impl Definition for Perceptron {
         2
     }
 
-    fn sample(&self, shape: Shape) -> Sample {
-        Sample { rows: (0..shape.m() as usize).collect(), cols: (0..shape.k() as usize).collect() }
+    fn sample(&self, shape: Shape) -> OutputSample {
+        OutputSample { rows: (0..shape.m() as usize).collect(), cols: (0..shape.k() as usize).collect() }
     }
 
-    fn reference(&self, shape: Shape, input: &Matrix, linears: &[ExactLinear], _: &Sample) -> Vec<f64> {
+    fn reference(&self, shape: Shape, input: &Matrix, linears: &[ExactLinear], _: &OutputSample) -> Vec<f64> {
         let rows: Vec<f64> = (0..shape.m() as usize).flat_map(|row| input.exact_row(row)).collect();
-        let hidden: Vec<f64> = linears[0].dense(&rows).into_iter().map(|x| x.max(0.0)).collect();
-        linears[1].dense(&hidden)
+        let hidden: Vec<f64> = linears[0].whole_output(&rows).into_iter().map(|x| x.max(0.0)).collect();
+        linears[1].whole_output(&hidden)
     }
 }
 

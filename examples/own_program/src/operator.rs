@@ -2,7 +2,10 @@
 
 use calorimeter_zoo::burn::tensor::backend::Backend;
 use calorimeter_zoo::gate::Tolerance;
-use calorimeter_zoo::{BurnPass, Cost, Exact, Matrix, Operand, Operation, Pass, Sample, Signature, Slot, Spec, Value};
+use calorimeter_zoo::{
+    BurnPass, Cost, ExactReference, Matrix, Operand, Operation, OutputSample, OutputSlot, Pass, Signature, Spec,
+    TensorValue,
+};
 
 /// Negates every element.
 #[derive(Debug)]
@@ -13,7 +16,7 @@ impl Signature for Negation {
         "negation"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "element-wise negation"
     }
 
@@ -25,8 +28,8 @@ impl Signature for Negation {
         vec![Operand::normal(1, spec.axis("numbers"), spec.element)]
     }
 
-    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
-        vec![Slot::new(1, spec.axis("numbers"), spec.element)]
+    fn outputs(&self, spec: &Spec) -> Vec<OutputSlot> {
+        vec![OutputSlot::new(1, spec.axis("numbers"), spec.element)]
     }
 }
 
@@ -38,13 +41,13 @@ impl Cost for Negation {
 
 impl Operation for Negation {}
 
-impl Exact for Negation {
+impl ExactReference for Negation {
     fn depth(&self, _: &Spec, _: usize) -> u64 {
         1
     }
 
-    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
-        sample.by_elements(|row, col| -f64::from(inputs[0].row(row)[col]))
+    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &OutputSample) -> Vec<f64> {
+        sample.map_elements(|row, col| -f64::from(inputs[0].row(row)[col]))
     }
 
     fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
@@ -53,8 +56,8 @@ impl Exact for Negation {
 }
 
 impl BurnPass for Negation {
-    fn pass<B: Backend>(&self, _: &Spec, mut inputs: Vec<Value<B>>) -> Pass<B> {
+    fn pass<B: Backend>(&self, _: &Spec, mut inputs: Vec<TensorValue<B>>) -> Pass<B> {
         let x = inputs.pop().expect("one input").float();
-        Box::new(move || vec![Value::Float(x.clone().neg())])
+        Box::new(move || vec![TensorValue::Float(x.clone().neg())])
     }
 }

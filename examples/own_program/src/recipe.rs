@@ -1,14 +1,14 @@
 //! `int8wo-tensor`: 8-bit weights with one scale for the whole weight.
 
-use calorimeter_recipes::format::{EPSILON, Format, Grouping, Method};
-use calorimeter_recipes::{Dtype, Family, Products, RecipeError, Scheme, Sparsity, Treatment};
+use calorimeter_recipes::format::{DEFAULT_EPSILON, Grouping, QuantMethod, TensorFormat};
+use calorimeter_recipes::{Dtype, MatmulMode, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity};
 use std::fmt;
 
 /// Registration of the recipe.
-pub static FAMILY: Family = Family {
+pub static FAMILY: RecipeFamily = RecipeFamily {
     spellings: &["int8wo-tensor"],
     about: "8-bit weights, one scale for the whole weight",
-    typical: &["int8wo-tensor"],
+    examples: &["int8wo-tensor"],
     parse: |name| (name == "int8wo-tensor").then_some(Box::new(Int8Tensor) as Box<dyn Scheme>),
 };
 
@@ -23,9 +23,9 @@ impl fmt::Display for Int8Tensor {
 }
 
 impl Scheme for Int8Tensor {
-    fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
-        let method = Method::Symmetric { least: -127, most: 127, epsilon: EPSILON };
-        let weight = Format::symmetric(8, Grouping::Tensor, dtype, dtype).with_method(method);
-        Ok(Treatment { products: Products::Codes(dtype), ..Treatment::weight_only(dtype, weight) })
+    fn quant_config(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
+        let method = QuantMethod::Symmetric { min: -127, max: 127, epsilon: DEFAULT_EPSILON };
+        let weight = TensorFormat::symmetric(8, Grouping::Tensor, dtype, dtype).with_method(method);
+        Ok(QuantConfig { matmul: MatmulMode::QuantizedValues(dtype), ..QuantConfig::weight_only(dtype, weight) })
     }
 }

@@ -1,6 +1,6 @@
 //! `tall`: many rows with a small weight.
 
-use calorimeter_shapes::{Generator, Kind, NamedShape, Parameter};
+use calorimeter_shapes::{Generator, NamedShape, Parameter, ParameterKind};
 
 /// `m` rows with a weight of 64 x 64.
 pub static TALL: Generator = Generator {
@@ -13,4 +13,5 @@ pub static TALL: Generator = Generator {
     },
 };
 
-const ROWS: Parameter = Parameter { name: "m", about: "rows of the input", kind: Kind::Sizes { default: &[1024] } };
+const ROWS: Parameter =
+    Parameter { name: "m", about: "rows of the input", kind: ParameterKind::Sizes { default: &[1024] } };

@@ -1,6 +1,6 @@
 //! `slowest.txt`: id of the slowest case.
 
-use calorimeter_sinks::{Run, Sink, SinkError, atomic};
+use calorimeter_sinks::{Sink, SinkError, SinkInput, atomic};
 use std::path::PathBuf;
 
 /// Writes `slowest.txt` in the folder of the run.
@@ -11,7 +11,7 @@ impl Sink for Slowest {
         "slowest"
     }
 
-    fn write(&self, run: &Run) -> Result<Vec<PathBuf>, SinkError> {
+    fn write(&self, run: &SinkInput) -> Result<Vec<PathBuf>, SinkError> {
         let timed = run.records.iter().filter_map(|record| Some((record, record.time.time_ns?.median)));
         let Some((slowest, _)) = timed.max_by(|a, b| a.1.total_cmp(&b.1)) else { return Ok(Vec::new()) };
         let path = run.dir.join("slowest.txt");

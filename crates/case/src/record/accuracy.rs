@@ -1,6 +1,6 @@
 //! Errors of outputs relative to their references.
 
-use super::column::{Column, Read};
+use super::column::{CellReader, Column};
 use super::number::is_not_finite;
 use serde::{Deserialize, Serialize};
 
@@ -39,35 +39,35 @@ impl Accuracy {
             field: "accuracy.sqnr_db",
             unit: "dB",
             doc: "signal to quantization noise ratio relative to the unquantized model; absent for an exact output",
-            read: Read::Number(|accuracy| accuracy.sqnr_db),
+            read: CellReader::Number(|accuracy| accuracy.sqnr_db),
         },
         Column {
             name: "rel_l2",
             field: "accuracy.rel_l2",
             unit: "",
             doc: "L2 norm of the error divided by the norm of the reference",
-            read: Read::Number(|accuracy| accuracy.rel_l2),
+            read: CellReader::Number(|accuracy| accuracy.rel_l2),
         },
         Column {
             name: "max_abs",
             field: "accuracy.max_abs",
             unit: "",
             doc: "maximum absolute error of one element",
-            read: Read::Number(|accuracy| accuracy.max_abs),
+            read: CellReader::Number(|accuracy| accuracy.max_abs),
         },
         Column {
             name: "cosine",
             field: "accuracy.cosine",
             unit: "",
             doc: "cosine of the angle between output and reference",
-            read: Read::Number(|accuracy| accuracy.cosine),
+            read: CellReader::Number(|accuracy| accuracy.cosine),
         },
         Column {
             name: "kernel_rel_l2",
             field: "accuracy.kernel_rel_l2",
             unit: "",
             doc: "`rel_l2` relative to a reference on the same quantized operands",
-            read: Read::Number(|accuracy| accuracy.kernel_rel_l2),
+            read: CellReader::Number(|accuracy| accuracy.kernel_rel_l2),
         },
     ];
 }

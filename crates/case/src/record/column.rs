@@ -15,13 +15,13 @@ pub struct Column<F: 'static> {
     /// Meaning, in Markdown.
     pub doc: &'static str,
     /// Accessor.
-    pub read: Read<F>,
+    pub read: CellReader<F>,
 }
 
 /// Accessor of a cell, which also determines the kind of the column. `None` means not measured.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Read<F: 'static> {
+pub enum CellReader<F: 'static> {
     /// Text stored in the facet.
     Text(for<'a> fn(&'a F) -> Option<&'a str>),
     /// Text formatted from several values.
@@ -49,7 +49,7 @@ pub enum Cell<'a> {
 
 /// Kind of the cells of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CellKind {
     /// [`Cell::Text`]
     Text,
     /// [`Cell::Count`]
@@ -64,21 +64,21 @@ impl<F> Column<F> {
     /// Cell of a facet, or `None` if it was not measured.
     pub fn cell<'a>(&self, facet: &'a F) -> Option<Cell<'a>> {
         match self.read {
-            Read::Text(read) => read(facet).map(|text| Cell::Text(text.into())),
-            Read::Written(read) => read(facet).map(|text| Cell::Text(text.into())),
-            Read::Count(read) => read(facet).map(Cell::Count),
-            Read::Number(read) => read(facet).and_then(finite).map(Cell::Number),
-            Read::Flag(read) => read(facet).map(Cell::Flag),
+            CellReader::Text(read) => read(facet).map(|text| Cell::Text(text.into())),
+            CellReader::Written(read) => read(facet).map(|text| Cell::Text(text.into())),
+            CellReader::Count(read) => read(facet).map(Cell::Count),
+            CellReader::Number(read) => read(facet).and_then(finite).map(Cell::Number),
+            CellReader::Flag(read) => read(facet).map(Cell::Flag),
         }
     }
 
     /// Kind of the cells.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> CellKind {
         match self.read {
-            Read::Text(_) | Read::Written(_) => Kind::Text,
-            Read::Count(_) => Kind::Count,
-            Read::Number(_) => Kind::Number,
-            Read::Flag(_) => Kind::Flag,
+            CellReader::Text(_) | CellReader::Written(_) => CellKind::Text,
+            CellReader::Count(_) => CellKind::Count,
+            CellReader::Number(_) => CellKind::Number,
+            CellReader::Flag(_) => CellKind::Flag,
         }
     }
 }
@@ -95,11 +95,11 @@ pub struct Field {
 }
 
 /// Returns the list, or `None` if it is empty.
-pub(super) fn some<T>(list: &[T]) -> Option<&[T]> {
+pub(super) fn nonempty<T>(list: &[T]) -> Option<&[T]> {
     (!list.is_empty()).then_some(list)
 }
 
 /// Joins the list with `; `, or returns `None` if it is empty.
-pub(super) fn joined(list: &[String]) -> Option<String> {
-    some(list).map(|list| list.join("; "))
+pub(super) fn join_nonempty(list: &[String]) -> Option<String> {
+    nonempty(list).map(|list| list.join("; "))
 }

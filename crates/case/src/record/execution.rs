@@ -1,6 +1,6 @@
 //! Execution of a case: kernels, stopwatch, autotuning and buffer sets.
 
-use super::column::{Column, Field, Read, joined};
+use super::column::{CellReader, Column, Field, join_nonempty};
 use super::number::is_not_finite;
 use crate::TuningLevel;
 use serde::{Deserialize, Serialize};
@@ -75,56 +75,56 @@ impl Execution {
             field: "stopwatch",
             unit: "",
             doc: "`cupti`, `cuda-events`, `cuda-graph`, `timestamps`, `slope`, `wall`, `wall-e2e`, `wall-enqueue`, `mock`: see [Method](method.md#clocks)",
-            read: Read::Text(|execution| execution.stopwatch.as_deref()),
+            read: CellReader::Text(|execution| execution.stopwatch.as_deref()),
         },
         Column {
             name: "kernel",
             field: "kernel",
             unit: "",
             doc: "on `cupti` all kernels of one pass, longest first, joined by ` + `, with the names of the compiler; on other clocks, for `native`, kernels with their tile configuration and cuBLASLt's algorithm",
-            read: Read::Text(|execution| execution.kernel.as_deref()),
+            read: CellReader::Text(|execution| execution.kernel.as_deref()),
         },
         Column {
             name: "kernel_launches",
             field: "kernel_launches",
             unit: "",
             doc: "kernels per pass, if the clock or a trace reports them",
-            read: Read::Number(|execution| execution.kernel_launches),
+            read: CellReader::Number(|execution| execution.kernel_launches),
         },
         Column {
             name: "fusion_state",
             field: "fusion_state",
             unit: "",
             doc: "for a fusion pattern: `fused` if fewer kernels ran than it has operators, else `not-fused`",
-            read: Read::Text(|execution| execution.fusion_state.map(FusionState::as_str)),
+            read: CellReader::Text(|execution| execution.fusion_state.map(FusionState::as_str)),
         },
         Column {
             name: "autotune",
             field: "autotune",
             unit: "",
             doc: "for each matmul that CubeCL has tuned: size, dtype and fastest candidate; for other kernels also the numbers of the tuner's key, if they were tuned for this case, now or in an earlier run. A list in the record, joined by `; ` in the column",
-            read: Read::Written(|execution| joined(&execution.autotune)),
+            read: CellReader::Written(|execution| join_nonempty(&execution.autotune)),
         },
         Column {
             name: "autotune_level",
             field: "autotune_level",
             unit: "",
             doc: "`quick` if sizes within a factor of 2.5 shared the choice that CubeCL tuned for the first of them, and `autotune` names that key; empty if each size is tuned separately: see [tuning](config.md#on-the-command-line-alone)",
-            read: Read::Text(|execution| execution.autotune_level.map(TuningLevel::name)),
+            read: CellReader::Text(|execution| execution.autotune_level.map(TuningLevel::name)),
         },
         Column {
             name: "rotation_sets",
             field: "rotation.sets",
             unit: "",
             doc: "buffer sets that launches rotate through, in `device-cold`, `graph` and `host-e2e`",
-            read: Read::Count(|execution| execution.rotation.map(|rotation| rotation.sets.into())),
+            read: CellReader::Count(|execution| execution.rotation.map(|rotation| rotation.sets.into())),
         },
         Column {
             name: "rotation_bytes",
             field: "rotation.bytes",
             unit: "bytes",
             doc: "minimum bytes touched per pass",
-            read: Read::Count(|execution| execution.rotation.map(|rotation| rotation.bytes)),
+            read: CellReader::Count(|execution| execution.rotation.map(|rotation| rotation.bytes)),
         },
     ];
 

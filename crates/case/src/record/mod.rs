@@ -22,18 +22,18 @@ mod traffic;
 mod weights;
 
 pub use accuracy::Accuracy;
-pub use column::{Cell, Column, Field, Kind, Read};
+pub use column::{Cell, CellKind, CellReader, Column, Field};
 pub use execution::{Execution, FusionState, Rotation};
-pub use footprint::{Bound, Footprint, Memory};
+pub use footprint::{Footprint, PeakBound, PeakMemory};
 pub use number::finite;
 pub use outcome::{Outcome, Status};
 pub use preparation::{Preparation, Tuning};
 pub use profile::{KernelShare, Profile};
-pub use rates::{Against, Rates, Roof, Roofline};
-pub use series::Series;
+pub use rates::{PeakKind, Rates, Roofline, RooflineBound};
+pub use series::RecordSeries;
 pub use speedup::{Speedup, SuiteSpeedup};
 pub use telemetry::{Telemetry, TelemetrySample};
-pub use time::{Estimate, LaunchTimes, Scatter, Time, Window};
+pub use time::{Estimate, LaunchTimes, Scatter, Time, WindowRecord};
 pub use traffic::Traffic;
 pub use weights::Weights;
 

@@ -1,6 +1,6 @@
 //! Status of a case, with its reason and warnings.
 
-use super::column::{Column, Field, Read, joined};
+use super::column::{CellReader, Column, Field, join_nonempty};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -92,14 +92,14 @@ impl Outcome {
             field: "status",
             unit: "",
             doc: "status of the case: see [below](#statuses)",
-            read: Read::Text(|outcome| Some(outcome.status.as_str())),
+            read: CellReader::Text(|outcome| Some(outcome.status.as_str())),
         },
         Column {
             name: "reason",
             field: "reason",
             unit: "",
             doc: "reason for a status other than `ok`",
-            read: Read::Text(|outcome| outcome.reason.as_deref()),
+            read: CellReader::Text(|outcome| outcome.reason.as_deref()),
         },
     ];
 
@@ -110,14 +110,14 @@ impl Outcome {
             field: "stderr_tail",
             unit: "",
             doc: "last 4 KiB of stderr of the lost worker",
-            read: Read::Text(|outcome| outcome.stderr_tail.as_deref()),
+            read: CellReader::Text(|outcome| outcome.stderr_tail.as_deref()),
         },
         Column {
             name: "warnings",
             field: "warnings",
             unit: "",
             doc: "warnings for readers of the record; a list in the record, joined by `; ` in the column",
-            read: Read::Written(|outcome| joined(&outcome.warnings)),
+            read: CellReader::Written(|outcome| join_nonempty(&outcome.warnings)),
         },
     ];
 

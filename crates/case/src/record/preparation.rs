@@ -1,6 +1,6 @@
 //! Preparation of a measurement: priming, autotuning, stopwatch resolution.
 
-use super::column::{Column, Read};
+use super::column::{CellReader, Column};
 use serde::{Deserialize, Serialize};
 
 /// Preparation before the first window.
@@ -37,35 +37,35 @@ impl Preparation {
             field: "prime_ns",
             unit: "ns",
             doc: "passes before the warm-up, including compilation and tuning",
-            read: Read::Count(|preparation| preparation.prime_ns),
+            read: CellReader::Count(|preparation| preparation.prime_ns),
         },
         Column {
             name: "tuning_ns",
             field: "tuning.nanos",
             unit: "ns",
             doc: "duration of the priming, if it contained autotuning",
-            read: Read::Count(|preparation| preparation.tuning.map(|tuning| tuning.nanos)),
+            read: CellReader::Count(|preparation| preparation.tuning.map(|tuning| tuning.nanos)),
         },
         Column {
             name: "tuning_events",
             field: "tuning.events",
             unit: "",
             doc: "number of tunings during the priming",
-            read: Read::Count(|preparation| preparation.tuning.map(|tuning| tuning.events)),
+            read: CellReader::Count(|preparation| preparation.tuning.map(|tuning| tuning.events)),
         },
         Column {
             name: "granularity_ns",
             field: "granularity_ns",
             unit: "ns",
             doc: "smallest step of the clock",
-            read: Read::Count(|preparation| preparation.granularity_ns),
+            read: CellReader::Count(|preparation| preparation.granularity_ns),
         },
         Column {
             name: "empty_window_ns",
             field: "empty_window_ns",
             unit: "ns",
             doc: "reading of the clock for an empty window",
-            read: Read::Count(|preparation| preparation.empty_window_ns),
+            read: CellReader::Count(|preparation| preparation.empty_window_ns),
         },
     ];
 }

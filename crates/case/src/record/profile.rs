@@ -1,6 +1,6 @@
 //! Kernels of a trace.
 
-use super::column::{Column, Field, Read};
+use super::column::{CellReader, Column, Field};
 use serde::{Deserialize, Serialize};
 
 /// Kernels of a trace.
@@ -34,7 +34,7 @@ impl Profile {
         field: "trace",
         unit: "",
         doc: "path of the trace, relative to the run directory",
-        read: Read::Text(|profile| profile.trace.as_deref()),
+        read: CellReader::Text(|profile| profile.trace.as_deref()),
     }];
 
     /// Fields without a column.

@@ -1,6 +1,6 @@
 //! Throughput and the roofline.
 
-use super::column::{Column, Field, Read};
+use super::column::{CellReader, Column, Field};
 use super::number::is_not_finite;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -23,12 +23,12 @@ pub struct Rates {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Roofline {
     /// Peak that limits the case.
-    pub bound: Roof,
+    pub bound: RooflineBound,
     /// Percent of the limiting peak.
     pub percent: f64,
     /// Kind of the limiting peak.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub against: Option<Against>,
+    pub against: Option<PeakKind>,
     /// Percent of the compute peak.
     #[serde(default, skip_serializing_if = "is_not_finite")]
     pub compute_percent: Option<f64>,
@@ -50,7 +50,7 @@ pub struct Roofline {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Roof {
+pub enum RooflineBound {
     /// Memory bandwidth.
     #[default]
     Memory,
@@ -60,7 +60,7 @@ pub enum Roof {
     Compute,
 }
 
-impl Roof {
+impl RooflineBound {
     /// Name in the JSON.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -71,7 +71,7 @@ impl Roof {
     }
 }
 
-impl fmt::Display for Roof {
+impl fmt::Display for RooflineBound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
@@ -81,14 +81,14 @@ impl fmt::Display for Roof {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Against {
+pub enum PeakKind {
     /// Short-term: the fastest window.
     Burst,
     /// Continuous load for one second: the median window.
     Sustained,
 }
 
-impl Against {
+impl PeakKind {
     /// Name in the JSON.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -112,49 +112,49 @@ impl Rates {
             field: "tflops",
             unit: "10¹² operations/s",
             doc: "`flops` divided by the median time",
-            read: Read::Number(|rates| rates.tflops),
+            read: CellReader::Number(|rates| rates.tflops),
         },
         Column {
             name: "gbps",
             field: "gbps",
             unit: "10⁹ bytes/s",
             doc: "`bytes` divided by the median time",
-            read: Read::Number(|rates| rates.gbps),
+            read: CellReader::Number(|rates| rates.gbps),
         },
         Column {
             name: "roofline_bound",
             field: "roofline.bound",
             unit: "",
             doc: "closest measured peak: `compute`, `memory`, or `cache` if operands may come from the cache. Absent in host regimes and for transfers between devices",
-            read: Read::Text(|rates| rates.roofline.as_ref().map(|roof| roof.bound.as_str())),
+            read: CellReader::Text(|rates| rates.roofline.as_ref().map(|roof| roof.bound.as_str())),
         },
         Column {
             name: "roofline_percent",
             field: "roofline.percent",
             unit: "%",
             doc: "percent of that peak",
-            read: Read::Number(|rates| rates.roofline.as_ref().map(|roof| roof.percent)),
+            read: CellReader::Number(|rates| rates.roofline.as_ref().map(|roof| roof.percent)),
         },
         Column {
             name: "roofline_against",
             field: "roofline.against",
             unit: "",
             doc: "kind of that peak: `sustained` (matmul under continuous load) or `burst` (short-term peak of memory and cache)",
-            read: Read::Text(|rates| rates.roofline.as_ref()?.against.map(Against::as_str)),
+            read: CellReader::Text(|rates| rates.roofline.as_ref()?.against.map(PeakKind::as_str)),
         },
         Column {
             name: "compute_percent",
             field: "roofline.compute_percent",
             unit: "%",
             doc: "percent of the compute peak under continuous load; more than 100 if the device was faster for a while",
-            read: Read::Number(|rates| rates.roofline.as_ref()?.compute_percent),
+            read: CellReader::Number(|rates| rates.roofline.as_ref()?.compute_percent),
         },
         Column {
             name: "memory_percent",
             field: "roofline.memory_percent",
             unit: "%",
             doc: "percent of the peak of memory or cache",
-            read: Read::Number(|rates| rates.roofline.as_ref()?.memory_percent),
+            read: CellReader::Number(|rates| rates.roofline.as_ref()?.memory_percent),
         },
     ];
 

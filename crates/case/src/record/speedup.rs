@@ -1,7 +1,7 @@
 //! Comparisons with the baseline.
 
 use super::Estimate;
-use super::column::{Column, Field, Read};
+use super::column::{CellReader, Column, Field};
 use super::number::is_not_finite;
 use crate::{CaseId, Verdict};
 use serde::{Deserialize, Serialize};
@@ -71,42 +71,42 @@ impl Speedup {
             field: "speedup.vs",
             unit: "",
             doc: "id of the reference case",
-            read: Read::Text(|speedup| Some(&*speedup.vs)),
+            read: CellReader::Text(|speedup| Some(&*speedup.vs)),
         },
         Column {
             name: "speedup",
             field: "speedup.ratio",
             unit: "",
             doc: "speed-up; below 1 is slower",
-            read: Read::Number(|speedup| Some(speedup.ratio)),
+            read: CellReader::Number(|speedup| Some(speedup.ratio)),
         },
         Column {
             name: "speedup_lo",
             field: "speedup.lo",
             unit: "",
             doc: "lower end of the 95 % interval of `speedup`",
-            read: Read::Number(|speedup| speedup.lo),
+            read: CellReader::Number(|speedup| speedup.lo),
         },
         Column {
             name: "speedup_hi",
             field: "speedup.hi",
             unit: "",
             doc: "upper end of the 95 % interval of `speedup`",
-            read: Read::Number(|speedup| speedup.hi),
+            read: CellReader::Number(|speedup| speedup.hi),
         },
         Column {
             name: "speedup_in_turns",
             field: "speedup.in_turns.median",
             unit: "",
             doc: "interleaved speed-up, if `speedup` is from isolated times: see [Power](method.md#power-and-heat)",
-            read: Read::Number(|speedup| speedup.in_turns.as_ref().map(|ratio| ratio.median)),
+            read: CellReader::Number(|speedup| speedup.in_turns.as_ref().map(|ratio| ratio.median)),
         },
         Column {
             name: "verdict",
             field: "speedup.verdict",
             unit: "",
             doc: "`FASTER`, `SLOWER`, `SAME` or `UNCLEAR`; journals of early versions spell the last one `INCONCLUSIVE`",
-            read: Read::Text(|speedup| Some(speedup.verdict.as_str())),
+            read: CellReader::Text(|speedup| Some(speedup.verdict.as_str())),
         },
     ];
 

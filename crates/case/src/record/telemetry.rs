@@ -1,6 +1,6 @@
 //! Sensor readings during a measurement.
 
-use super::column::{Column, Field, Read, some};
+use super::column::{CellReader, Column, Field, nonempty};
 use super::number::{is_not_finite, is_zero};
 use serde::{Deserialize, Serialize};
 
@@ -67,84 +67,86 @@ impl Telemetry {
             field: "telemetry.samples.clock_mhz",
             unit: "MHz",
             doc: "clock of the multiprocessors or cores, median of the samples",
-            read: Read::Number(|telemetry| middle(telemetry, |sample| sample.clock_mhz.map(f64::from))),
+            read: CellReader::Number(|telemetry| upper_median(telemetry, |sample| sample.clock_mhz.map(f64::from))),
         },
         Column {
             name: "memory_clock_mhz",
             field: "telemetry.samples.memory_clock_mhz",
             unit: "MHz",
             doc: "clock of the memory, median of the samples",
-            read: Read::Number(|telemetry| middle(telemetry, |sample| sample.memory_clock_mhz.map(f64::from))),
+            read: CellReader::Number(|telemetry| {
+                upper_median(telemetry, |sample| sample.memory_clock_mhz.map(f64::from))
+            }),
         },
         Column {
             name: "power_w",
             field: "telemetry.samples.power_w",
             unit: "W",
             doc: "power, median of the samples",
-            read: Read::Number(|telemetry| middle(telemetry, |sample| sample.power_w)),
+            read: CellReader::Number(|telemetry| upper_median(telemetry, |sample| sample.power_w)),
         },
         Column {
             name: "temperature_c",
             field: "telemetry.samples.temperature_c",
             unit: "°C",
             doc: "temperature, median of the samples",
-            read: Read::Number(|telemetry| middle(telemetry, |sample| sample.temperature_c)),
+            read: CellReader::Number(|telemetry| upper_median(telemetry, |sample| sample.temperature_c)),
         },
         Column {
             name: "throttle",
             field: "telemetry.samples.throttle",
             unit: "",
             doc: "throttle reasons: `power-cap`, `hardware-slowdown`, `thermal`, `power-brake`",
-            read: Read::Written(throttle),
+            read: CellReader::Written(throttle_reasons),
         },
         Column {
             name: "joules",
             field: "telemetry.joules",
             unit: "J",
             doc: "energy of one pass in isolation, including the idle power of the device: see [Method](method.md#energy)",
-            read: Read::Number(|telemetry| telemetry.joules),
+            read: CellReader::Number(|telemetry| telemetry.joules),
         },
         Column {
             name: "joules_lo",
             field: "telemetry.joules_lo",
             unit: "J",
             doc: "lower end of the 95 % interval of `joules`",
-            read: Read::Number(|telemetry| telemetry.joules_lo),
+            read: CellReader::Number(|telemetry| telemetry.joules_lo),
         },
         Column {
             name: "joules_hi",
             field: "telemetry.joules_hi",
             unit: "J",
             doc: "upper end of the 95 % interval of `joules`",
-            read: Read::Number(|telemetry| telemetry.joules_hi),
+            read: CellReader::Number(|telemetry| telemetry.joules_hi),
         },
         Column {
             name: "idle_power_w",
             field: "telemetry.idle_power_w",
             unit: "W",
             doc: "power at the start of the worker process, before it used the device",
-            read: Read::Number(|telemetry| telemetry.idle_power_w),
+            read: CellReader::Number(|telemetry| telemetry.idle_power_w),
         },
         Column {
             name: "cycles",
             field: "telemetry.cycles",
             unit: "",
             doc: "core cycles of one pass, from hardware counters, on the CPU",
-            read: Read::Number(|telemetry| telemetry.cycles),
+            read: CellReader::Number(|telemetry| telemetry.cycles),
         },
         Column {
             name: "instructions",
             field: "telemetry.instructions",
             unit: "",
             doc: "instructions of one pass, from hardware counters",
-            read: Read::Number(|telemetry| telemetry.instructions),
+            read: CellReader::Number(|telemetry| telemetry.instructions),
         },
         Column {
             name: "cache_misses",
             field: "telemetry.cache_misses",
             unit: "",
             doc: "last-level cache misses of one pass, from hardware counters",
-            read: Read::Number(|telemetry| telemetry.cache_misses),
+            read: CellReader::Number(|telemetry| telemetry.cache_misses),
         },
     ];
 
@@ -173,10 +175,10 @@ impl Telemetry {
         throttle.dedup();
         let condensed = TelemetrySample {
             round: 0,
-            clock_mhz: middle(self, |sample| sample.clock_mhz.map(f64::from)).map(rounded),
-            memory_clock_mhz: middle(self, |sample| sample.memory_clock_mhz.map(f64::from)).map(rounded),
-            power_w: middle(self, |sample| sample.power_w),
-            temperature_c: middle(self, |sample| sample.temperature_c),
+            clock_mhz: upper_median(self, |sample| sample.clock_mhz.map(f64::from)).map(rounded),
+            memory_clock_mhz: upper_median(self, |sample| sample.memory_clock_mhz.map(f64::from)).map(rounded),
+            power_w: upper_median(self, |sample| sample.power_w),
+            temperature_c: upper_median(self, |sample| sample.temperature_c),
             throttle,
         };
         let measured = !self.samples.is_empty();
@@ -185,18 +187,18 @@ impl Telemetry {
 }
 
 /// Median of a reading over the samples; of an even number of samples the upper middle one.
-fn middle(telemetry: &Telemetry, value: impl Fn(&TelemetrySample) -> Option<f64>) -> Option<f64> {
+fn upper_median(telemetry: &Telemetry, value: impl Fn(&TelemetrySample) -> Option<f64>) -> Option<f64> {
     let mut values: Vec<f64> = telemetry.samples.iter().filter_map(value).collect();
     values.sort_unstable_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
 }
 
 /// All throttle reasons, without duplicates.
-fn throttle(telemetry: &Telemetry) -> Option<String> {
+fn throttle_reasons(telemetry: &Telemetry) -> Option<String> {
     let mut reasons: Vec<&str> = telemetry.samples.iter().flat_map(|s| s.throttle.iter().map(String::as_str)).collect();
     reasons.sort_unstable();
     reasons.dedup();
-    some(&reasons).map(|reasons| reasons.join(", "))
+    nonempty(&reasons).map(|reasons| reasons.join(", "))
 }
 
 #[cfg(test)]
@@ -204,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_put_together_shows_the_same_in_every_column() {
+    fn condensed_samples_show_equal_columns() {
         let sample = |clock, watts, throttle: &[&str]| TelemetrySample {
             clock_mhz: clock,
             power_w: Some(watts),

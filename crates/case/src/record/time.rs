@@ -1,6 +1,6 @@
 //! Times of a case and the scatter of its windows.
 
-use super::column::{Column, Field, Read, some};
+use super::column::{CellReader, Column, Field, nonempty};
 use super::number::is_not_finite;
 use serde::{Deserialize, Serialize};
 use std::borrow::Borrow;
@@ -34,7 +34,7 @@ pub struct Time {
     pub held_back: Option<f64>,
     /// Raw measurements from which `time_ns` was computed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub windows: Vec<Window>,
+    pub windows: Vec<WindowRecord>,
     /// Times of single launches in nanoseconds, if the table of another benchmark needs their percentiles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub iterations_ns: Vec<u64>,
@@ -76,7 +76,7 @@ impl Estimate {
 
 /// Raw measurement: a window of `launches` passes that took `nanos`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Window {
+pub struct WindowRecord {
     /// Passes in the window.
     pub launches: u32,
     /// Duration of the window in nanoseconds.
@@ -131,36 +131,36 @@ impl Time {
             field: "time_ns.median",
             unit: "ns",
             doc: "median time of one pass",
-            read: Read::Number(|time| time.time_ns.map(|time| time.median)),
+            read: CellReader::Number(|time| time.time_ns.map(|time| time.median)),
         },
         Column {
             name: "time_ns_lo",
             field: "time_ns.lo",
             unit: "ns",
             doc: "lower end of the 95 % interval of `time_ns`",
-            read: Read::Number(|time| time.time_ns?.lo),
+            read: CellReader::Number(|time| time.time_ns?.lo),
         },
         Column {
             name: "time_ns_hi",
             field: "time_ns.hi",
             unit: "ns",
             doc: "upper end of the 95 % interval of `time_ns`",
-            read: Read::Number(|time| time.time_ns?.hi),
+            read: CellReader::Number(|time| time.time_ns?.hi),
         },
         Column {
             name: "n_windows",
             field: "windows",
             unit: "",
             doc: "number of windows",
-            read: Read::Count(|time| some(&time.windows).map(|windows| windows.len() as u64)),
+            read: CellReader::Count(|time| nonempty(&time.windows).map(|windows| windows.len() as u64)),
         },
         Column {
             name: "launches",
             field: "windows",
             unit: "",
             doc: "launches in all windows",
-            read: Read::Count(|time| {
-                some(&time.windows).map(|windows| windows.iter().map(|w| u64::from(w.launches)).sum())
+            read: CellReader::Count(|time| {
+                nonempty(&time.windows).map(|windows| windows.iter().map(|w| u64::from(w.launches)).sum())
             }),
         },
         Column {
@@ -168,56 +168,56 @@ impl Time {
             field: "in_turns_ns.median",
             unit: "ns",
             doc: "interleaved time of one pass, if `time_ns` is the isolated time: see [Power](method.md#power-and-heat)",
-            read: Read::Number(|time| time.in_turns_ns.as_ref().map(|time| time.median)),
+            read: CellReader::Number(|time| time.in_turns_ns.as_ref().map(|time| time.median)),
         },
         Column {
             name: "time_with_gaps_ns",
             field: "with_gaps_ns",
             unit: "ns",
             doc: "time of one pass including the gaps between kernels: differs from `time_ns` on `cupti`, equals it on `cuda-events`, `cuda-graph` and `slope`, which include gaps",
-            read: Read::Number(|time| time.with_gaps_ns),
+            read: CellReader::Number(|time| time.with_gaps_ns),
         },
         Column {
             name: "busy",
             field: "busy",
             unit: "",
             doc: "busy share of `time_with_gaps_ns`, on `cupti`",
-            read: Read::Number(|time| time.busy),
+            read: CellReader::Number(|time| time.busy),
         },
         Column {
             name: "time_clock_mhz",
             field: "clock_mhz",
             unit: "MHz",
             doc: "device clock of `time_ns`: the median over its windows",
-            read: Read::Number(|time| time.clock_mhz),
+            read: CellReader::Number(|time| time.clock_mhz),
         },
         Column {
             name: "held_back",
             field: "held_back",
             unit: "",
             doc: "share of these windows in which the device was throttled",
-            read: Read::Number(|time| time.held_back),
+            read: CellReader::Number(|time| time.held_back),
         },
         Column {
             name: "windows",
             field: "windows",
             unit: "",
             doc: "raw windows in the order of rounds; as a column, in Parquet only, `launches:nanos;…`, in the record a list of `launches` and `nanos`",
-            read: Read::Written(|time| written(&time.windows)),
+            read: CellReader::Written(|time| format_windows(&time.windows)),
         },
         Column {
             name: "of_processes_ns",
             field: "of_processes_ns",
             unit: "",
             doc: "time found by each process, in order, with `--launches`; as a column, in Parquet only, `nanos;…`, in the record a list",
-            read: Read::Written(|time| listed(&time.of_processes_ns)),
+            read: CellReader::Written(|time| format_list(&time.of_processes_ns)),
         },
         Column {
             name: "of_places_ns",
             field: "of_places_ns",
             unit: "",
             doc: "time for each placement of the buffers in memory, for operators on a CPU or an emulated GPU; formatted like `of_processes_ns`",
-            read: Read::Written(|time| listed(&time.of_places_ns)),
+            read: CellReader::Written(|time| format_list(&time.of_places_ns)),
         },
         // ANCHOR: column
         Column {
@@ -225,7 +225,7 @@ impl Time {
             field: "converged",
             unit: "",
             doc: "true if the intervals reached the requested precision",
-            read: Read::Flag(|time| time.converged),
+            read: CellReader::Flag(|time| time.converged),
         },
         // ANCHOR_END: column
         Column {
@@ -233,77 +233,77 @@ impl Time {
             field: "scatter.min",
             unit: "ns",
             doc: "shortest window, per pass",
-            read: Read::Number(|time| time.scatter.map(|scatter| scatter.min)),
+            read: CellReader::Number(|time| time.scatter.map(|scatter| scatter.min)),
         },
         Column {
             name: "time_ns_p05",
             field: "scatter.p05",
             unit: "ns",
             doc: "5th percentile of the windows: see [Method](method.md#what-scatters)",
-            read: Read::Number(|time| time.scatter.map(|scatter| scatter.p05)),
+            read: CellReader::Number(|time| time.scatter.map(|scatter| scatter.p05)),
         },
         Column {
             name: "time_ns_p95",
             field: "scatter.p95",
             unit: "ns",
             doc: "95th percentile of the windows",
-            read: Read::Number(|time| time.scatter.map(|scatter| scatter.p95)),
+            read: CellReader::Number(|time| time.scatter.map(|scatter| scatter.p95)),
         },
         Column {
             name: "time_ns_mad",
             field: "scatter.mad",
             unit: "ns",
             doc: "median absolute deviation from the median",
-            read: Read::Number(|time| time.scatter.map(|scatter| scatter.mad)),
+            read: CellReader::Number(|time| time.scatter.map(|scatter| scatter.mad)),
         },
         Column {
             name: "outliers",
             field: "scatter.outliers",
             unit: "",
             doc: "windows far from the median; none is dropped",
-            read: Read::Count(|time| time.scatter.map(|scatter| scatter.outliers.into())),
+            read: CellReader::Count(|time| time.scatter.map(|scatter| scatter.outliers.into())),
         },
         Column {
             name: "autocorrelation",
             field: "scatter.autocorrelation",
             unit: "",
             doc: "rank correlation of each window with its predecessor, from −1 to 1; absent below thirty windows",
-            read: Read::Number(|time| time.scatter?.autocorrelation),
+            read: CellReader::Number(|time| time.scatter?.autocorrelation),
         },
         Column {
             name: "launch_p50_ns",
             field: "launch_ns.p50",
             unit: "ns",
             doc: "median of single launches, with `percentiles`: see [Method](method.md#single-launches)",
-            read: Read::Number(|time| time.launch_ns.as_ref()?.p50),
+            read: CellReader::Number(|time| time.launch_ns.as_ref()?.p50),
         },
         Column {
             name: "launch_p95_ns",
             field: "launch_ns.p95",
             unit: "ns",
             doc: "95th percentile of single launches; absent below twenty launches",
-            read: Read::Number(|time| time.launch_ns.as_ref()?.p95),
+            read: CellReader::Number(|time| time.launch_ns.as_ref()?.p95),
         },
         Column {
             name: "launch_p99_ns",
             field: "launch_ns.p99",
             unit: "ns",
             doc: "99th percentile of single launches; absent below a hundred launches",
-            read: Read::Number(|time| time.launch_ns.as_ref()?.p99),
+            read: CellReader::Number(|time| time.launch_ns.as_ref()?.p99),
         },
         Column {
             name: "enqueue_ns",
             field: "enqueue_ns",
             unit: "ns",
             doc: "host time to enqueue one pass; on GPUs, in `device-cold` and `device-hot`",
-            read: Read::Number(|time| time.enqueue_ns),
+            read: CellReader::Number(|time| time.enqueue_ns),
         },
         Column {
             name: "launch_bound",
             field: "launch_bound",
             unit: "",
             doc: "true if the host takes about as long to launch as the device to execute, or longer",
-            read: Read::Flag(|time| time.launch_bound),
+            read: CellReader::Flag(|time| time.launch_bound),
         },
     ];
 
@@ -333,12 +333,12 @@ impl Time {
 }
 
 /// Formats windows as `launches:nanos;…`; `None` if there are none.
-fn written(windows: &[Window]) -> Option<String> {
-    let format = |window: &Window| format!("{}:{}", window.launches, window.nanos);
-    some(windows).map(|windows| windows.iter().map(format).collect::<Vec<_>>().join(";"))
+fn format_windows(windows: &[WindowRecord]) -> Option<String> {
+    let format = |window: &WindowRecord| format!("{}:{}", window.launches, window.nanos);
+    nonempty(windows).map(|windows| windows.iter().map(format).collect::<Vec<_>>().join(";"))
 }
 
 /// Formats times separated by `;`, each with the shortest digits that parse to the same value.
-fn listed(nanos: &[f64]) -> Option<String> {
-    some(nanos).map(|nanos| nanos.iter().map(f64::to_string).collect::<Vec<_>>().join(";"))
+fn format_list(nanos: &[f64]) -> Option<String> {
+    nonempty(nanos).map(|nanos| nanos.iter().map(f64::to_string).collect::<Vec<_>>().join(";"))
 }

@@ -1,6 +1,6 @@
 //! Memory traffic from hardware counters.
 
-use super::column::{Column, Read};
+use super::column::{CellReader, Column};
 use serde::{Deserialize, Serialize};
 
 /// Bytes of one pass by the hardware counters of the device memory; cache hits are not included.
@@ -27,14 +27,14 @@ impl Traffic {
             field: "traffic.read_bytes",
             unit: "bytes",
             doc: "bytes read by one pass, from the hardware counters of the device memory; on CUDA, for fusion patterns and with `--profile`",
-            read: Read::Number(|traffic| Some(traffic.read_bytes)),
+            read: CellReader::Number(|traffic| Some(traffic.read_bytes)),
         },
         Column {
             name: "counted_written_bytes",
             field: "traffic.written_bytes",
             unit: "bytes",
             doc: "bytes written by one pass, from the same counters",
-            read: Read::Number(|traffic| Some(traffic.written_bytes)),
+            read: CellReader::Number(|traffic| Some(traffic.written_bytes)),
         },
     ];
 }

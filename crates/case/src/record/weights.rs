@@ -1,6 +1,6 @@
 //! Weight storage.
 
-use super::column::{Column, Read};
+use super::column::{CellReader, Column};
 use serde::{Deserialize, Serialize};
 
 /// Weight storage of a case.
@@ -25,21 +25,21 @@ impl Weights {
             field: "weight_bytes",
             unit: "bytes",
             doc: "weights on the device as stored: quantized values, scales, zero points, and the indices of values or blocks that remain after pruning",
-            read: Read::Count(|weights| weights.weight_bytes),
+            read: CellReader::Count(|weights| weights.weight_bytes),
         },
         Column {
             name: "baseline_weight_bytes",
             field: "baseline_weight_bytes",
             unit: "bytes",
             doc: "weights in the baseline",
-            read: Read::Count(|weights| weights.baseline_weight_bytes),
+            read: CellReader::Count(|weights| weights.baseline_weight_bytes),
         },
         Column {
             name: "quantise_ns",
             field: "quantise_ns",
             unit: "ns",
             doc: "host time for pruning and quantizing the weights; absent if there is none",
-            read: Read::Count(|weights| weights.quantise_ns),
+            read: CellReader::Count(|weights| weights.quantise_ns),
         },
     ];
 }

@@ -1,14 +1,14 @@
-//! Functions of one number.
+//! Element-wise activations.
 
 use cubecl::prelude::*;
 
-/// A smooth function of one number, as torch has it. Models end with others too, and none with the second:
-/// `calorimeter_case::Activation`.
+/// Smooth activation as in PyTorch. `calorimeter_case::Activation` has more functions, but not
+/// [`SmoothActivation::GeluTanh`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SmoothActivation {
-    /// x times the normal distribution function, by erf.
+    /// x Φ(x) with the normal distribution function Φ, by erf.
     Gelu,
-    /// The same, by tanh.
+    /// GELU, approximated by tanh.
     GeluTanh,
     /// x * sigmoid(x).
     Silu,
@@ -18,7 +18,7 @@ pub enum SmoothActivation {
 pub(super) fn apply<N: Size>(x: Vector<f32, N>, #[comptime] activation: SmoothActivation) -> Vector<f32, N> {
     match comptime!(activation) {
         SmoothActivation::Gelu => gelu(x),
-        // (1 + tanh(u)) / 2 is sigmoid(2 u), which takes no function that overflows.
+        // (1 + tanh(u)) / 2 is sigmoid(2 u), which cannot overflow.
         SmoothActivation::GeluTanh => {
             let twice = x * (Vector::new(1.595_769) + Vector::new(0.071_354_814) * x * x);
             x * sigmoid(twice)
@@ -27,8 +27,8 @@ pub(super) fn apply<N: Size>(x: Vector<f32, N>, #[comptime] activation: SmoothAc
     }
 }
 
-/// x times the normal distribution function. Its two tails at |x| together are exp of a polynomial, which is off by less
-/// than 2e-7: with CUDA's erf, of some 25 instructions, these are what bounds the kernel, not memory.
+/// x Φ(x). The tail at |x| is exp of a polynomial with an error below 2e-7. CUDA's erf has about 25 instructions, which
+/// would make the kernel compute-bound.
 #[cube]
 fn gelu<N: Size>(x: Vector<f32, N>) -> Vector<f32, N> {
     let a = x.abs();
@@ -48,7 +48,8 @@ pub(super) fn silu<N: Size>(x: Vector<f32, N>) -> Vector<f32, N> {
     x * sigmoid(x)
 }
 
-/// 1 / (1 + exp(-x)), by the square of an inverse root: a division takes CUDA several times as many instructions.
+/// 1 / (1 + exp(-x)), as the square of an inverse square root: a CUDA division takes several times as many
+/// instructions.
 #[cube]
 fn sigmoid<N: Size>(x: Vector<f32, N>) -> Vector<f32, N> {
     // CubeCL 0.10 cannot negate a vector on CUDA.

@@ -1,22 +1,22 @@
-//! Functions of every element: activations, sums, gated activations.
+//! Element-wise functions: activations, additions, gated activations.
 //!
-//! Data flow: a unit takes a few accesses, a cube's width apart, all of them loaded before any is used. Traffic: every operand
-//! once. Roofline: the memory's, as long as the function keeps up (`activation.rs`).
+//! Data flow: each unit processes a few vectors, a cube width apart, and loads all of them before using any. Traffic:
+//! every operand once. Roofline: memory bandwidth, if the function is cheap enough (see the activations).
 
 use super::activation::{apply, silu};
-use super::matrix::{Access, cubes};
-use super::{CubeError, Matrix, SmoothActivation};
+use super::matrix::{VectorAccess, cubes};
+use super::{CubeError, MatrixLayout, SmoothActivation};
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 
-/// Units of a cube.
+/// Units per cube.
 const UNITS: usize = 256;
-/// Accesses of a unit, all loaded before the first is written.
-const PIECES: usize = 2;
+/// Vectors per unit, all loaded before the first is written.
+const VECTORS_PER_UNIT: usize = 2;
 
-/// What becomes of an element, or of two at the same place.
+/// Element-wise function of one or two operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Function {
+enum ElementFunction {
     Activate(SmoothActivation),
     Add,
     SwiGlu,
@@ -25,40 +25,40 @@ enum Function {
 /// out = f(x).
 pub fn activate<R: Runtime>(
     client: &ComputeClient<R>,
-    size: Matrix,
+    size: MatrixLayout,
     activation: SmoothActivation,
     x: &Handle,
     out: &Handle,
 ) -> Result<(), CubeError> {
-    launch(client, size, Function::Activate(activation), x, None, out)
+    launch(client, size, ElementFunction::Activate(activation), x, None, out)
 }
 
 /// out = a + b.
 pub fn add<R: Runtime>(
     client: &ComputeClient<R>,
-    size: Matrix,
+    size: MatrixLayout,
     a: &Handle,
     b: &Handle,
     out: &Handle,
 ) -> Result<(), CubeError> {
-    launch(client, size, Function::Add, a, Some(b), out)
+    launch(client, size, ElementFunction::Add, a, Some(b), out)
 }
 
 /// out = silu(a) * b.
 pub fn swiglu<R: Runtime>(
     client: &ComputeClient<R>,
-    size: Matrix,
+    size: MatrixLayout,
     a: &Handle,
     b: &Handle,
     out: &Handle,
 ) -> Result<(), CubeError> {
-    launch(client, size, Function::SwiGlu, a, Some(b), out)
+    launch(client, size, ElementFunction::SwiGlu, a, Some(b), out)
 }
 
 fn launch<R: Runtime>(
     client: &ComputeClient<R>,
-    size: Matrix,
-    function: Function,
+    size: MatrixLayout,
+    function: ElementFunction,
     a: &Handle,
     b: Option<&Handle>,
     out: &Handle,
@@ -66,15 +66,15 @@ fn launch<R: Runtime>(
     if size.is_empty() {
         return Ok(());
     }
-    let (a, b, out) = (size.whole("a", a), size.whole("b", b.unwrap_or(a)), size.whole("out", out));
-    let access = Access::to(client, &size, size.rows.saturating_mul(size.cols), &[a, b, out])?;
+    let (a, b, out) = (size.operand("a", a), size.operand("b", b.unwrap_or(a)), size.operand("out", out));
+    let access = VectorAccess::for_operands(client, &size, size.rows.saturating_mul(size.cols), &[a, b, out])?;
     let pieces = size.len() / access.width;
-    let b = (!matches!(function, Function::Activate(_))).then(|| access.arg(b));
-    // SAFETY: the kernel looks at `pieces` before it reads or writes, and every operand holds so many.
+    let b = (!matches!(function, ElementFunction::Activate(_))).then(|| access.arg(b));
+    // SAFETY: the kernel checks `pieces` before it reads or writes, and every operand holds `pieces` vectors.
     unsafe {
         for_each::launch_unchecked::<R>(
             client,
-            cubes(client, pieces.div_ceil(UNITS * PIECES)),
+            cubes(client, pieces.div_ceil(UNITS * VECTORS_PER_UNIT)),
             CubeDim::new_1d(UNITS as u32),
             access.address,
             access.width,
@@ -95,18 +95,18 @@ fn for_each<F: Float, N: Size>(
     b: &ComptimeOption<Array<Vector<F, N>>>,
     out: &mut Array<Vector<F, N>>,
     pieces: usize,
-    #[comptime] function: Function,
+    #[comptime] function: ElementFunction,
     #[define(F)] _kind: StorageType,
 ) {
-    let first = CUBE_POS * comptime!(UNITS * PIECES) + UNIT_POS as usize;
-    if first + comptime!(UNITS * (PIECES - 1)) < pieces {
+    let first = CUBE_POS * comptime!(UNITS * VECTORS_PER_UNIT) + UNIT_POS as usize;
+    if first + comptime!(UNITS * (VECTORS_PER_UNIT - 1)) < pieces {
         let mut results = Sequence::<Vector<F, N>>::new();
         #[unroll]
-        for piece in 0..PIECES {
+        for piece in 0..VECTORS_PER_UNIT {
             results.push(value(a, b, first + piece * UNITS, function));
         }
         #[unroll]
-        for piece in 0..PIECES {
+        for piece in 0..VECTORS_PER_UNIT {
             out[first + piece * UNITS] = *results.index(piece);
         }
     } else if first < pieces {
@@ -123,7 +123,7 @@ fn value<F: Float, N: Size>(
     a: &Array<Vector<F, N>>,
     b: &ComptimeOption<Array<Vector<F, N>>>,
     at: usize,
-    #[comptime] function: Function,
+    #[comptime] function: ElementFunction,
 ) -> Vector<F, N> {
     let own = Vector::<f32, N>::cast_from(a[at]);
     let other = #[comptime]
@@ -132,8 +132,8 @@ fn value<F: Float, N: Size>(
         ComptimeOption::None => own,
     };
     Vector::cast_from(match comptime!(function) {
-        Function::Activate(activation) => apply(own, activation),
-        Function::Add => own + other,
-        Function::SwiGlu => silu(own) * other,
+        ElementFunction::Activate(activation) => apply(own, activation),
+        ElementFunction::Add => own + other,
+        ElementFunction::SwiGlu => silu(own) * other,
     })
 }

@@ -1,39 +1,39 @@
-//! Why a kernel is not launched.
+//! Errors of CubeCL kernel launches.
 
 use crate::Dtype;
 
-/// Operands that a kernel cannot take.
+/// Error from the operands or the device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CubeError {
-    /// The device has no such elements.
-    #[error("the device cannot store or convert {kind}; use f32, or a device that can")]
+    /// The device does not support the dtype.
+    #[error("the device does not support {kind}; use f32 or another device")]
     Unsupported {
-        /// The type of the elements.
+        /// Dtype.
         kind: Dtype,
     },
-    /// A matrix larger than anything that can be addressed.
-    #[error("{rows} rows of {cols} elements are more than memory can hold")]
+    /// The matrix exceeds the address space.
+    #[error("{rows} rows of {cols} elements exceed the address space")]
     TooLarge {
-        /// Its rows.
+        /// Rows.
         rows: usize,
-        /// Its columns.
+        /// Columns.
         cols: usize,
     },
-    /// Memory for less than the kernel would touch.
-    #[error("`{operand}` has {has} bytes, and the kernel needs {needs}")]
+    /// A buffer is smaller than the range that the kernel accesses.
+    #[error("buffer `{operand}` holds {has} bytes, but the kernel needs {needs}")]
     TooSmall {
-        /// Which operand.
+        /// Name of the operand.
         operand: &'static str,
-        /// Bytes that it needs.
+        /// Required bytes.
         needs: u64,
-        /// Bytes that it has.
+        /// Bytes of the buffer.
         has: u64,
     },
-    /// What was to be read could not be.
-    #[error("the device does not answer: {why}")]
+    /// A result could not be read.
+    #[error("reading a result failed: {why}")]
     Device {
-        /// What the runtime says.
+        /// Description by the runtime.
         why: String,
     },
 }

@@ -1,63 +1,68 @@
-//! Layer normalization of each row, with what often stands before and after it.
+//! Layer normalization of rows, optionally fused with a residual addition and an activation.
 //!
-//! Data flow: units of a row keep their part of it in registers (`cut.rs`), find its mean together and then its variance, and
-//! write what comes of that. Traffic: every operand once, or x three times where a row is too long to be kept. Roofline: the
-//! memory's, as long as the activation keeps up.
+//! Data flow: the units of a row keep it in registers (see the row tile), reduce the mean and then the variance, and
+//! write the result. Traffic: every operand once; x three times if a row exceeds the registers. Roofline: memory
+//! bandwidth, if the activation is cheap enough.
 
-use super::across::{Sum, across, within};
 use super::activation::apply;
-use super::cut::{Cut, has, place};
-use super::matrix::{Access, cubes};
-use super::{CubeError, Matrix, SmoothActivation};
+use super::matrix::{VectorAccess, cubes};
+use super::row_reduce::{SumOp, reduce_row, reduce_vector};
+use super::row_tile::{CubeRowTile, has_vector, unit_position};
+use super::{CubeError, MatrixLayout, SmoothActivation};
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 
-/// out = f((x - mean) / sqrt(variance + epsilon) * gain + bias) for each row of x, with the variance of the population.
+/// Arguments of out = f((x - mean) / sqrt(variance + epsilon) * gain + bias) for each row of x, with the population
+/// variance.
 #[derive(Debug, Clone, Copy)]
-pub struct LayerNorm<'a> {
-    /// The rows.
+pub struct LayerNormArgs<'a> {
+    /// Input rows.
     pub x: &'a Handle,
-    /// What is added to them first.
+    /// Residual, added first.
     pub residual: Option<Residual<'a>>,
-    /// One factor for each column.
+    /// Factor per column.
     pub gain: &'a Handle,
-    /// One summand for each column.
+    /// Offset per column.
     pub bias: &'a Handle,
-    /// What is added to the variance.
+    /// Constant added to the variance.
     pub epsilon: f32,
-    /// f, if there is one.
+    /// Activation f.
     pub activation: Option<SmoothActivation>,
-    /// Where the results go.
+    /// Output rows.
     pub out: &'a Handle,
 }
 
-/// A second input, and where its sum with the first goes. What is normalized is the sum before it is rounded.
+/// Residual addend and output of the sum. The unrounded sum is normalized.
 #[derive(Debug, Clone, Copy)]
 pub struct Residual<'a> {
-    /// The second input.
+    /// Addend.
     pub addend: &'a Handle,
-    /// Where the sum goes.
+    /// Output of the sum.
     pub sum: &'a Handle,
 }
 
-/// Normalizes rows.
-pub fn layer_norm<R: Runtime>(client: &ComputeClient<R>, size: Matrix, norm: LayerNorm) -> Result<(), CubeError> {
+/// Enqueues the layer normalization.
+pub fn layer_norm<R: Runtime>(
+    client: &ComputeClient<R>,
+    size: MatrixLayout,
+    norm: LayerNormArgs,
+) -> Result<(), CubeError> {
     if size.is_empty() {
         return Ok(());
     }
-    let (x, out) = (size.whole("x", norm.x), size.whole("out", norm.out));
-    let (gain, bias) = (size.row("gain", norm.gain), size.row("bias", norm.bias));
-    let addend = norm.residual.map(|residual| size.whole("addend", residual.addend));
-    let sum = norm.residual.map(|residual| size.whole("sum", residual.sum));
+    let (x, out) = (size.operand("x", norm.x), size.operand("out", norm.out));
+    let (gain, bias) = (size.row_operand("gain", norm.gain), size.row_operand("bias", norm.bias));
+    let addend = norm.residual.map(|residual| size.operand("addend", residual.addend));
+    let sum = norm.residual.map(|residual| size.operand("sum", residual.sum));
     let operands: Vec<_> = [x, gain, bias, out].into_iter().chain(addend).chain(sum).collect();
-    let access = Access::to(client, &size, size.cols, &operands)?;
-    let cut = Cut::of(client, &size, &access);
-    // SAFETY: every position is within a row and every row within `rows`, and the operands hold so much.
+    let access = VectorAccess::for_operands(client, &size, size.cols, &operands)?;
+    let tile = CubeRowTile::for_device(client, &size, &access);
+    // SAFETY: every index is within a row, every row is below `rows`, and the operands hold `rows` rows.
     unsafe {
         normalize::launch_unchecked::<R>(
             client,
-            cubes(client, size.rows.div_ceil(cut.rows)),
-            cut.cube(),
+            cubes(client, size.rows.div_ceil(tile.rows)),
+            tile.cube(),
             access.address,
             access.width,
             access.arg(x),
@@ -68,7 +73,7 @@ pub fn layer_norm<R: Runtime>(client: &ComputeClient<R>, size: Matrix, norm: Lay
             access.arg(out),
             size.rows,
             norm.epsilon,
-            cut,
+            tile,
             norm.activation,
             size.storage(),
         );
@@ -76,10 +81,10 @@ pub fn layer_norm<R: Runtime>(client: &ComputeClient<R>, size: Matrix, norm: Lay
     Ok(())
 }
 
-/// The mean comes first and the variance around it. The sum of the differences would be zero in exact arithmetic; it
-/// corrects what rounding did to the mean, which matters when the mean is large and the spread is not.
+/// Computes the mean first and the variance around it. The sum of the differences would be zero in exact arithmetic; it
+/// corrects the rounding error of the mean, which matters if the mean is large compared with the spread.
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
+#[allow(clippy::too_many_arguments, reason = "kernel arguments are passed individually")]
 fn normalize<F: Float, N: Size>(
     x: &Array<Vector<F, N>>,
     addend: &ComptimeOption<Array<Vector<F, N>>>,
@@ -89,19 +94,19 @@ fn normalize<F: Float, N: Size>(
     out: &mut Array<Vector<F, N>>,
     rows: usize,
     epsilon: f32,
-    #[comptime] cut: Cut,
+    #[comptime] tile: CubeRowTile,
     #[comptime] activation: Option<SmoothActivation>,
     #[define(F)] _kind: StorageType,
 ) {
-    let place = place(rows, cut);
-    let share = comptime!(1.0 / cut.cols as f32);
-    let mut kept = Array::<Vector<f32, N>>::new(comptime!(cut.kept()));
+    let place = unit_position(rows, tile);
+    let share = comptime!(1.0 / tile.cols as f32);
+    let mut held_values = Array::<Vector<f32, N>>::new(comptime!(tile.register_vectors()));
 
     let mut total = Vector::<f32, N>::new(0.0);
-    #[unroll(cut.held)]
-    for turn in 0..comptime!(cut.turns()) {
-        if has(&place, turn, cut) {
-            let at = place.first + turn * comptime!(cut.units);
+    #[unroll(tile.in_registers)]
+    for turn in 0..comptime!(tile.vectors_per_unit()) {
+        if has_vector(&place, turn, tile) {
+            let at = place.first + turn * comptime!(tile.units);
             let value = load(x, addend, at);
             #[comptime]
             match sum {
@@ -112,48 +117,49 @@ fn normalize<F: Float, N: Size>(
                 }
                 ComptimeOption::None => {}
             }
-            if comptime!(cut.held) {
-                kept[turn] = value;
+            if comptime!(tile.in_registers) {
+                held_values[turn] = value;
             }
             total += value;
         }
     }
-    let total = across::<Sum, Const<1>>(Vector::new(within::<Sum, N>(total)), &place, cut);
+    let total = reduce_row::<SumOp, Const<1>>(Vector::new(reduce_vector::<SumOp, N>(total)), &place, tile);
     let rough_mean = Vector::<f32, N>::new(total[0] * share);
 
     let mut apart = Vector::<f32, N>::new(0.0);
     let mut squares = Vector::<f32, N>::new(0.0);
-    #[unroll(cut.held)]
-    for turn in 0..comptime!(cut.turns()) {
-        if has(&place, turn, cut) {
-            let value = if comptime!(cut.held) {
-                kept[turn]
+    #[unroll(tile.in_registers)]
+    for turn in 0..comptime!(tile.vectors_per_unit()) {
+        if has_vector(&place, turn, tile) {
+            let value = if comptime!(tile.in_registers) {
+                held_values[turn]
             } else {
-                load(x, addend, place.first + turn * comptime!(cut.units))
+                load(x, addend, place.first + turn * comptime!(tile.units))
             };
             let difference = value - rough_mean;
-            if comptime!(cut.held) {
-                kept[turn] = difference;
+            if comptime!(tile.in_registers) {
+                held_values[turn] = difference;
             }
             apart += difference;
             squares += difference * difference;
         }
     }
     let mut both = Vector::<f32, Const<2>>::empty();
-    both[0] = within::<Sum, N>(apart);
-    both[1] = within::<Sum, N>(squares);
-    let both = across::<Sum, Const<2>>(both, &place, cut);
+    both[0] = reduce_vector::<SumOp, N>(apart);
+    both[1] = reduce_vector::<SumOp, N>(squares);
+    let both = reduce_row::<SumOp, Const<2>>(both, &place, tile);
     let correction = both[0] * share;
     let variance = max(both[1] * share - correction * correction, 0.0);
     let correction = Vector::<f32, N>::new(correction);
     let scale = Vector::<f32, N>::new((variance + epsilon).inverse_sqrt());
 
-    #[unroll(cut.held)]
-    for turn in 0..comptime!(cut.turns()) {
-        if has(&place, turn, cut) && place.writes {
-            let at = place.first + turn * comptime!(cut.units);
-            let column = place.lane + turn * comptime!(cut.units);
-            let difference = if comptime!(cut.held) { kept[turn] } else { load(x, addend, at) - rough_mean };
+    #[unroll(tile.in_registers)]
+    for turn in 0..comptime!(tile.vectors_per_unit()) {
+        if has_vector(&place, turn, tile) && place.writes {
+            let at = place.first + turn * comptime!(tile.units);
+            let column = place.lane + turn * comptime!(tile.units);
+            let difference =
+                if comptime!(tile.in_registers) { held_values[turn] } else { load(x, addend, at) - rough_mean };
             let gain = Vector::<f32, N>::cast_from(gain[column]);
             let bias = Vector::<f32, N>::cast_from(bias[column]);
             let result = (difference - correction) * scale * gain + bias;

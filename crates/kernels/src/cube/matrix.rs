@@ -1,4 +1,4 @@
-//! What kernels are given: sizes, and memory that is checked against them.
+//! Operands of kernels: sizes, and memory that is checked against them.
 
 use super::CubeError;
 use crate::Dtype;
@@ -7,18 +7,18 @@ use cubecl::ir::{ElemType, FloatKind as Float};
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 
-/// The size of a matrix whose rows lie one after the other, and the type of its elements.
+/// Size and dtype of a row-major matrix without gaps between rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Matrix {
-    /// Rows; without any, nothing is launched.
+pub struct MatrixLayout {
+    /// Rows; nothing is launched if 0.
     pub rows: usize,
-    /// Columns; without any, nothing is launched.
+    /// Columns; nothing is launched if 0.
     pub cols: usize,
-    /// Type of the elements.
+    /// Dtype of the elements.
     pub kind: Dtype,
 }
 
-impl Matrix {
+impl MatrixLayout {
     pub(super) fn is_empty(&self) -> bool {
         self.rows == 0 || self.cols == 0
     }
@@ -31,23 +31,23 @@ impl Matrix {
         storage(self.kind)
     }
 
-    /// Memory for the whole matrix.
-    pub(super) fn whole<'a>(&self, name: &'static str, handle: &'a Handle) -> Operand<'a> {
-        Operand { name, handle, elements: self.rows.saturating_mul(self.cols), kind: self.kind }
+    /// Operand of the whole matrix.
+    pub(super) fn operand<'a>(&self, name: &'static str, handle: &'a Handle) -> CubeOperand<'a> {
+        CubeOperand { name, handle, elements: self.rows.saturating_mul(self.cols), kind: self.kind }
     }
 
-    /// Memory for one row.
-    pub(super) fn row<'a>(&self, name: &'static str, handle: &'a Handle) -> Operand<'a> {
-        self.row_of(self.kind, name, handle)
+    /// Operand of one row.
+    pub(super) fn row_operand<'a>(&self, name: &'static str, handle: &'a Handle) -> CubeOperand<'a> {
+        self.row_operand_of(self.kind, name, handle)
     }
 
-    /// Memory for one row of another type.
-    pub(super) fn row_of<'a>(&self, kind: Dtype, name: &'static str, handle: &'a Handle) -> Operand<'a> {
-        Operand { name, handle, elements: self.cols, kind }
+    /// Operand of one row with another dtype.
+    pub(super) fn row_operand_of<'a>(&self, kind: Dtype, name: &'static str, handle: &'a Handle) -> CubeOperand<'a> {
+        CubeOperand { name, handle, elements: self.cols, kind }
     }
 }
 
-/// A type of elements as CubeCL names it.
+/// Returns CubeCL's name of a dtype.
 pub(super) fn storage(kind: Dtype) -> StorageType {
     let kind = match kind {
         Dtype::F32 => Float::F32,
@@ -57,35 +57,35 @@ pub(super) fn storage(kind: Dtype) -> StorageType {
     StorageType::Scalar(ElemType::Float(kind))
 }
 
-/// Memory, and how many elements a kernel touches in it.
+/// Memory, and the number of elements that a kernel accesses.
 #[derive(Clone, Copy)]
-pub(super) struct Operand<'a> {
+pub(super) struct CubeOperand<'a> {
     name: &'static str,
     handle: &'a Handle,
     elements: usize,
     kind: Dtype,
 }
 
-/// How a kernel reaches its operands.
-pub(super) struct Access {
-    /// Elements in one access.
+/// Vector width and index type of a kernel.
+pub(super) struct VectorAccess {
+    /// Elements per vector.
     pub(super) width: usize,
-    /// What counts them.
+    /// Index type.
     pub(super) address: AddressType,
 }
 
-impl Access {
-    /// Bytes of the widest access, to which memory must then be aligned.
-    const WIDEST: u64 = 16;
+impl VectorAccess {
+    /// Bytes of the widest vector, and its alignment.
+    const MAX_VECTOR_BYTES: u64 = 16;
 
-    /// The widest that divides a `run` of elements, once all operands are known to be large enough.
-    pub(super) fn to<R: Runtime>(
+    /// Selects the widest vector that divides `run` elements, after checking the size of all operands.
+    pub(super) fn for_operands<R: Runtime>(
         client: &ComputeClient<R>,
-        size: &Matrix,
+        size: &MatrixLayout,
         run: usize,
-        operands: &[Operand],
+        operands: &[CubeOperand],
     ) -> Result<Self, CubeError> {
-        let &Matrix { rows, cols, kind } = size;
+        let &MatrixLayout { rows, cols, kind } = size;
         let needed = TypeUsage::Buffer | TypeUsage::Conversion;
         for kind in operands.iter().map(|operand| operand.kind) {
             if !client.properties().type_usage(storage(kind)).is_superset(needed) {
@@ -96,30 +96,31 @@ impl Access {
         if bytes.is_none_or(|bytes| bytes > isize::MAX as usize) {
             return Err(CubeError::TooLarge { rows, cols });
         }
-        for &Operand { name, handle, elements, kind } in operands {
+        for &CubeOperand { name, handle, elements, kind } in operands {
             let (needs, has) = ((elements * kind.width()) as u64, handle.size_in_used());
             if has < needs {
                 return Err(CubeError::TooSmall { operand: name, needs, has });
             }
         }
-        let aligned = |operand: &Operand| operand.handle.offset_start.unwrap_or(0).is_multiple_of(Self::WIDEST);
-        // No access is wider than that of the widest type.
+        let aligned =
+            |operand: &CubeOperand| operand.handle.offset_start.unwrap_or(0).is_multiple_of(Self::MAX_VECTOR_BYTES);
+        // The operand with the widest dtype limits the vector width.
         let element = operands.iter().map(|operand| operand.kind.width()).fold(kind.width(), usize::max);
         let mut widths = client.io_optimized_vector_sizes(element);
         let fits = |&width: &usize| width == 1 || (run.is_multiple_of(width) && operands.iter().all(aligned));
-        // Half of u32's range, so that sums of positions do not overflow either.
+        // Only half the range of u32, so that sums of indices do not overflow.
         let address = AddressType::from_len_signed(size.len());
         Ok(Self { width: widths.find(fits).unwrap_or(1), address })
     }
 
-    /// An operand as whole accesses.
-    pub(super) fn arg<R: Runtime>(&self, operand: Operand) -> ArrayArg<R> {
-        // SAFETY: `to` found that the memory holds so many elements.
+    /// Returns an operand as an array of vectors.
+    pub(super) fn arg<R: Runtime>(&self, operand: CubeOperand) -> ArrayArg<R> {
+        // SAFETY: the constructor checked that the memory holds `elements` elements.
         unsafe { ArrayArg::from_raw_parts(operand.handle.clone(), operand.elements / self.width) }
     }
 }
 
-/// At least so many cubes, and hardly more, in a shape that the device takes.
+/// Returns a grid of at least `count` cubes, with few excess ones, in a shape that the device supports.
 pub(super) fn cubes<R: Runtime>(client: &ComputeClient<R>, count: usize) -> CubeCount {
     let most = client.properties().hardware.max_cube_count.0 as usize;
     let layers = count.div_ceil(most);

@@ -1,41 +1,40 @@
-//! Portable kernels in CubeCL: normalizations, softmax, element-wise functions of matrices and steps of optimizers
-//! on the device.
+//! Portable kernels in CubeCL: normalizations, softmax, element-wise functions and optimizer steps.
 //!
-//! Elements are f32, f16 or bf16, arithmetic is f32, and each kernel passes over memory once, except where a row is too
-//! long for the registers of a cube. A function checks what it is given and enqueues; CubeCL reports a launch that fails
-//! when the client is next synchronized or read from.
+//! Elements are f32, f16 or bf16, and arithmetic is f32. Each kernel passes over memory once, unless a row exceeds the
+//! registers of a cube. A function checks its arguments and enqueues; CubeCL reports a failed launch when the client is
+//! next synchronized or read from.
 //!
-//! An output must not overlap an input. Operands are handles, so any holder of CubeCL memory can call; matrices lie row
-//! after row without gaps.
+//! Outputs must not overlap inputs. Operands are handles, so any owner of CubeCL memory can call these functions.
+//! Matrices are row-major without gaps between rows.
 
-mod across;
 mod activation;
-#[allow(unsafe_code, reason = "launching unchecked kernels")]
-mod circle;
-mod cut;
 #[allow(unsafe_code, reason = "launching unchecked kernels")]
 mod elementwise;
 mod error;
 #[allow(unsafe_code, reason = "launching unchecked kernels")]
 mod layer_norm;
 #[allow(unsafe_code, reason = "launching unchecked kernels")]
-mod look;
-#[allow(unsafe_code, reason = "memory of a checked length as an argument")]
+mod line_rotation;
+#[allow(unsafe_code, reason = "kernel arguments of checked length")]
 mod matrix;
 #[allow(unsafe_code, reason = "launching unchecked kernels")]
 mod optimizer;
 #[allow(unsafe_code, reason = "launching unchecked kernels")]
+mod output_digest;
+#[allow(unsafe_code, reason = "launching unchecked kernels")]
 mod rms_norm;
+mod row_reduce;
+mod row_tile;
 #[allow(unsafe_code, reason = "launching unchecked kernels")]
 mod softmax;
 
 pub use activation::SmoothActivation;
-pub use circle::is_moved_on;
 pub use elementwise::{activate, add, swiglu};
 pub use error::CubeError;
-pub use layer_norm::{LayerNorm, Residual, layer_norm};
-pub use look::{is_finite, sampled};
-pub use matrix::Matrix;
-pub use optimizer::{Weights, adamw, descent};
+pub use layer_norm::{LayerNormArgs, Residual, layer_norm};
+pub use line_rotation::is_rotated;
+pub use matrix::MatrixLayout;
+pub use optimizer::{OptimizerState, adamw, sgd};
+pub use output_digest::{is_finite, sample};
 pub use rms_norm::rms_norm;
 pub use softmax::softmax;

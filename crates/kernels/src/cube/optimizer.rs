@@ -1,48 +1,49 @@
-//! Weights after a step of their optimizer.
+//! Optimizer steps.
 //!
-//! Data flow: a unit takes an access of every operand, and writes as many of what comes of them. Traffic: weights, gradients and
-//! moments once, and weights and moments once more: 22 bytes a weight in 16 bits for AdamW, 6 for plain descent. Roofline: the
-//! memory's.
+//! Data flow: each unit processes one vector of every operand. Traffic: weights, gradients and moments read once,
+//! weights and moments written once: with 16-bit weights 22 bytes per weight for AdamW and 6 for SGD. Roofline: memory
+//! bandwidth.
 
-use super::matrix::{Access, cubes};
-use super::{CubeError, Matrix};
+use super::matrix::{VectorAccess, cubes};
+use super::{CubeError, MatrixLayout};
 use crate::{Adamw, Dtype};
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 
-/// Units of a cube.
+/// Units per cube.
 const UNITS: usize = 256;
 
-/// Weights and their moments before a step, or after one.
+/// Weights and moments before or after a step.
 #[derive(Debug, Clone, Copy)]
-pub struct Weights<'a> {
-    /// The weights.
+pub struct OptimizerState<'a> {
+    /// Weights.
     pub weights: &'a Handle,
-    /// The means of their gradients and of the squares of these, in f32.
+    /// First and second moments, in f32.
     pub moments: [&'a Handle; 2],
 }
 
-/// A step of AdamW in one passage over memory; the gradient is of the type of the weights.
+/// Enqueues an AdamW step in a single pass over memory; the gradient has the dtype of the weights.
 pub fn adamw<R: Runtime>(
     client: &ComputeClient<R>,
-    size: Matrix,
+    size: MatrixLayout,
     settings: Adamw,
-    before: Weights,
+    before: OptimizerState,
     gradient: &Handle,
-    after: Weights,
+    after: OptimizerState,
 ) -> Result<(), CubeError> {
     if size.is_empty() {
         return Ok(());
     }
-    let wide = Matrix { kind: Dtype::F32, ..size };
-    let (weight, gradient) = (size.whole("weights", before.weights), size.whole("gradient", gradient));
-    let out = size.whole("weights after", after.weights);
-    let [mean, square] = before.moments.map(|moment| wide.whole("moments", moment));
-    let [mean_out, square_out] = after.moments.map(|moment| wide.whole("moments after", moment));
+    let wide = MatrixLayout { kind: Dtype::F32, ..size };
+    let (weight, gradient) = (size.operand("weights", before.weights), size.operand("gradient", gradient));
+    let out = size.operand("weights after", after.weights);
+    let [mean, square] = before.moments.map(|moment| wide.operand("moments", moment));
+    let [mean_out, square_out] = after.moments.map(|moment| wide.operand("moments after", moment));
     let run = size.rows.saturating_mul(size.cols);
-    let access = Access::to(client, &size, run, &[weight, gradient, out, mean, square, mean_out, square_out])?;
+    let access =
+        VectorAccess::for_operands(client, &size, run, &[weight, gradient, out, mean, square, mean_out, square_out])?;
     let pieces = size.len() / access.width;
-    // SAFETY: the kernel looks at `pieces` before it reads or writes, and every operand holds so many.
+    // SAFETY: the kernel checks `pieces` before it reads or writes, and every operand holds `pieces` vectors.
     unsafe {
         adamw_step::launch_unchecked::<R>(
             client,
@@ -65,10 +66,10 @@ pub fn adamw<R: Runtime>(
     Ok(())
 }
 
-/// Weights that lose a share of their gradient, which is of their type.
-pub fn descent<R: Runtime>(
+/// Enqueues a plain SGD step; the gradient has the dtype of the weights.
+pub fn sgd<R: Runtime>(
     client: &ComputeClient<R>,
-    size: Matrix,
+    size: MatrixLayout,
     learning_rate: f64,
     weights: &Handle,
     gradient: &Handle,
@@ -77,12 +78,12 @@ pub fn descent<R: Runtime>(
     if size.is_empty() {
         return Ok(());
     }
-    let (weights, gradient) = (size.whole("weights", weights), size.whole("gradient", gradient));
-    let after = size.whole("weights after", after);
+    let (weights, gradient) = (size.operand("weights", weights), size.operand("gradient", gradient));
+    let after = size.operand("weights after", after);
     let run = size.rows.saturating_mul(size.cols);
-    let access = Access::to(client, &size, run, &[weights, gradient, after])?;
+    let access = VectorAccess::for_operands(client, &size, run, &[weights, gradient, after])?;
     let pieces = size.len() / access.width;
-    // SAFETY: the kernel looks at `pieces` before it reads or writes, and every operand holds so many.
+    // SAFETY: the kernel checks `pieces` before it reads or writes, and every operand holds `pieces` vectors.
     unsafe {
         descent_step::launch_unchecked::<R>(
             client,
@@ -101,7 +102,7 @@ pub fn descent<R: Runtime>(
     Ok(())
 }
 
-/// The same settings in f32.
+/// AdamW settings in f32, as kernel arguments.
 #[derive(Clone, Copy, CubeType, CubeLaunch)]
 struct Settings {
     learning_rate: f32,
@@ -118,7 +119,7 @@ struct Settings {
 impl<R: Runtime> From<Adamw> for SettingsLaunch<R> {
     fn from(settings: Adamw) -> Self {
         let Adamw { learning_rate, betas: [first, second], corrections, epsilon, decay } = settings;
-        // In f32 what a beta leaves would be off by a hundred thousandth.
+        // 1 - beta is computed in f64: in f32 it would have a relative error of 1e-5.
         let [first_rest, second_rest] = [1.0 - first, 1.0 - second];
         Self::new(
             learning_rate as f32,
@@ -135,7 +136,7 @@ impl<R: Runtime> From<Adamw> for SettingsLaunch<R> {
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
+#[allow(clippy::too_many_arguments, reason = "kernel arguments are passed individually")]
 fn adamw_step<F: Float, N: Size>(
     weights: &Array<Vector<F, N>>,
     gradients: &Array<Vector<F, N>>,

@@ -1,21 +1,22 @@
-//! Normalization of each row by its root mean square.
+//! RMS normalization of rows.
 //!
-//! Data flow: units of a row keep their part of it in registers (`cut.rs`), add up its squares together, and write. Traffic: x
-//! and the output once, or x twice where a row is too long to be kept; the gain from a cache. Roofline: the memory's.
+//! Data flow: the units of a row keep it in registers (see the row tile), reduce the squares, and write the result.
+//! Traffic: x and the output once; x twice if a row exceeds the registers; the gain from the cache. Roofline: memory
+//! bandwidth.
 
-use super::across::{Sum, across, within};
-use super::cut::{Cut, has, place};
-use super::matrix::{Access, cubes, storage};
-use super::{CubeError, Matrix};
+use super::matrix::{VectorAccess, cubes, storage};
+use super::row_reduce::{SumOp, reduce_row, reduce_vector};
+use super::row_tile::{CubeRowTile, has_vector, unit_position};
+use super::{CubeError, MatrixLayout};
 use crate::Dtype;
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 
-/// out = x / sqrt(mean of squares + epsilon) * gain for each row of x; the gain has one factor for each column, in a type of
-/// its own.
+/// Enqueues out = x / sqrt(mean of squares + epsilon) * gain for each row of x; the gain has one factor per column and
+/// may have another dtype.
 pub fn rms_norm<R: Runtime>(
     client: &ComputeClient<R>,
-    size: Matrix,
+    size: MatrixLayout,
     x: &Handle,
     gain: &Handle,
     gain_kind: Dtype,
@@ -25,15 +26,15 @@ pub fn rms_norm<R: Runtime>(
     if size.is_empty() {
         return Ok(());
     }
-    let (x, gain, out) = (size.whole("x", x), size.row_of(gain_kind, "gain", gain), size.whole("out", out));
-    let access = Access::to(client, &size, size.cols, &[x, gain, out])?;
-    let cut = Cut::of(client, &size, &access);
-    // SAFETY: every position is within a row and every row within `rows`, and the operands hold so much.
+    let (x, gain, out) = (size.operand("x", x), size.row_operand_of(gain_kind, "gain", gain), size.operand("out", out));
+    let access = VectorAccess::for_operands(client, &size, size.cols, &[x, gain, out])?;
+    let tile = CubeRowTile::for_device(client, &size, &access);
+    // SAFETY: every index is within a row, every row is below `rows`, and the operands hold `rows` rows.
     unsafe {
         normalize::launch_unchecked::<R>(
             client,
-            cubes(client, size.rows.div_ceil(cut.rows)),
-            cut.cube(),
+            cubes(client, size.rows.div_ceil(tile.rows)),
+            tile.cube(),
             access.address,
             access.width,
             access.arg(x),
@@ -41,7 +42,7 @@ pub fn rms_norm<R: Runtime>(
             access.arg(out),
             size.rows,
             epsilon,
-            cut,
+            tile,
             size.storage(),
             storage(gain_kind),
         );
@@ -56,34 +57,35 @@ fn normalize<F: Float, G: Float, N: Size>(
     out: &mut Array<Vector<F, N>>,
     rows: usize,
     epsilon: f32,
-    #[comptime] cut: Cut,
+    #[comptime] tile: CubeRowTile,
     #[define(F)] _kind: StorageType,
     #[define(G)] _gain_kind: StorageType,
 ) {
-    let place = place(rows, cut);
-    let mut kept = Array::<Vector<f32, N>>::new(comptime!(cut.kept()));
+    let place = unit_position(rows, tile);
+    let mut held_values = Array::<Vector<f32, N>>::new(comptime!(tile.register_vectors()));
 
     let mut squares = Vector::<f32, N>::new(0.0);
-    #[unroll(cut.held)]
-    for turn in 0..comptime!(cut.turns()) {
-        if has(&place, turn, cut) {
-            let value = Vector::<f32, N>::cast_from(x[place.first + turn * comptime!(cut.units)]);
-            if comptime!(cut.held) {
-                kept[turn] = value;
+    #[unroll(tile.in_registers)]
+    for turn in 0..comptime!(tile.vectors_per_unit()) {
+        if has_vector(&place, turn, tile) {
+            let value = Vector::<f32, N>::cast_from(x[place.first + turn * comptime!(tile.units)]);
+            if comptime!(tile.in_registers) {
+                held_values[turn] = value;
             }
             squares += value * value;
         }
     }
-    let squares = across::<Sum, Const<1>>(Vector::new(within::<Sum, N>(squares)), &place, cut);
-    let mean = squares[0] * comptime!(1.0 / cut.cols as f32);
+    let squares = reduce_row::<SumOp, Const<1>>(Vector::new(reduce_vector::<SumOp, N>(squares)), &place, tile);
+    let mean = squares[0] * comptime!(1.0 / tile.cols as f32);
     let scale = Vector::<f32, N>::new((mean + epsilon).inverse_sqrt());
 
-    #[unroll(cut.held)]
-    for turn in 0..comptime!(cut.turns()) {
-        if has(&place, turn, cut) && place.writes {
-            let at = place.first + turn * comptime!(cut.units);
-            let gain = Vector::<f32, N>::cast_from(gain[place.lane + turn * comptime!(cut.units)]);
-            let value = if comptime!(cut.held) { kept[turn] } else { Vector::<f32, N>::cast_from(x[at]) };
+    #[unroll(tile.in_registers)]
+    for turn in 0..comptime!(tile.vectors_per_unit()) {
+        if has_vector(&place, turn, tile) && place.writes {
+            let at = place.first + turn * comptime!(tile.units);
+            let gain = Vector::<f32, N>::cast_from(gain[place.lane + turn * comptime!(tile.units)]);
+            let value =
+                if comptime!(tile.in_registers) { held_values[turn] } else { Vector::<f32, N>::cast_from(x[at]) };
             out[at] = Vector::cast_from(value * scale * gain);
         }
     }

@@ -1,7 +1,7 @@
-//! AVX2 and FMA: sixteen numbers in two registers, products of bytes by way of 16 bits.
+//! AVX2 and FMA: sixteen floats in two registers; int8 products through 16-bit intermediates.
 
-use super::bytes::{ByteJob, Bytes};
-use super::lanes::{FloatJob, Lanes, WIDTH};
+use super::float_simd::{FloatSimd, FloatTask, WIDTH};
+use super::int8_simd::{Int8Simd, Int8Task};
 use core::arch::x86_64::{
     __m256, __m256i, _mm_cvtsi32_si128, _mm_loadu_si64, _mm_loadu_si128, _mm256_add_epi32, _mm256_and_si256,
     _mm256_castsi256_ps, _mm256_cvtepi8_epi32, _mm256_cvtepi32_ps, _mm256_cvtepu16_epi32, _mm256_fmadd_ps,
@@ -10,65 +10,65 @@ use core::arch::x86_64::{
     _mm256_srli_epi16, _mm256_storeu_ps, _mm256_storeu_si256, _mm256_sub_epi32,
 };
 
-/// A processor with AVX2 and FMA.
+/// Proof that the processor has AVX2 and FMA.
 #[derive(Debug, Clone, Copy)]
 pub struct Avx2(());
 
 impl Avx2 {
-    /// The proof that this one is.
-    pub fn here() -> Option<Self> {
+    /// Returns the proof if the processor has the instructions.
+    pub fn detect() -> Option<Self> {
         (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")).then_some(Self(()))
     }
 
-    /// Runs something with its instructions.
-    pub fn run<J: FloatJob>(self, job: J) {
+    /// Runs a task compiled with these instructions.
+    pub fn run<J: FloatTask>(self, job: J) {
         #[target_feature(enable = "avx2,fma")]
-        fn inside<J: FloatJob>(set: Avx2, job: J) {
-            job.on(set);
+        fn inside<J: FloatTask>(set: Avx2, job: J) {
+            job.execute(set);
         }
-        // SAFETY: there is a value of this type only where the processor has the instructions.
+        // SAFETY: a value of this type exists only if the processor has the instructions.
         unsafe { inside(self, job) }
     }
 
-    /// The same for products of bytes.
-    pub fn run_bytes<J: ByteJob>(self, job: J) {
+    /// Runs an int8 task compiled with these instructions.
+    pub fn run_bytes<J: Int8Task>(self, job: J) {
         #[target_feature(enable = "avx2,fma")]
-        fn inside<J: ByteJob>(set: Avx2, job: J) {
-            job.on(set);
+        fn inside<J: Int8Task>(set: Avx2, job: J) {
+            job.execute(set);
         }
-        // SAFETY: as above.
+        // SAFETY: a value of this type exists only if the processor has the instructions.
         unsafe { inside(self, job) }
     }
 }
 
-impl Lanes for Avx2 {
+impl FloatSimd for Avx2 {
     type Floats = [__m256; 2];
     type Words = [__m256i; 2];
 
-    // Twelve registers of sums, two of weights and one of x.
+    // Twelve accumulator registers, two for weights and one for x.
     const TILE: (usize, usize) = (6, 1);
 
     #[inline(always)]
     fn splat(self, number: f32) -> [__m256; 2] {
-        // SAFETY: there is a value of this type only where the processor has the instructions.
+        // SAFETY: a value of this type exists only if the processor has the instructions.
         unsafe { [_mm256_set1_ps(number); 2] }
     }
 
     #[inline(always)]
-    fn quarters(self, [a, b, c, d]: [f32; 4]) -> [__m256; 2] {
-        // SAFETY: as above.
+    fn splat_quarters(self, [a, b, c, d]: [f32; 4]) -> [__m256; 2] {
+        // SAFETY: a value of this type exists only if the processor has the instructions.
         unsafe { [_mm256_setr_ps(a, a, a, a, b, b, b, b), _mm256_setr_ps(c, c, c, c, d, d, d, d)] }
     }
 
     #[inline(always)]
     fn load(self, numbers: &[f32; WIDTH]) -> [__m256; 2] {
-        // SAFETY: as above; the sixteen numbers are read.
+        // SAFETY: the processor has the instructions; sixteen elements are read.
         unsafe { [_mm256_loadu_ps(numbers.as_ptr()), _mm256_loadu_ps(numbers[8..].as_ptr())] }
     }
 
     #[inline(always)]
     fn load_bf16(self, numbers: &[u16; WIDTH]) -> [__m256; 2] {
-        // SAFETY: as above; the sixteen numbers are read.
+        // SAFETY: the processor has the instructions; sixteen elements are read.
         unsafe {
             let low = _mm256_cvtepu16_epi32(_mm_loadu_si128(numbers.as_ptr().cast()));
             let high = _mm256_cvtepu16_epi32(_mm_loadu_si128(numbers[8..].as_ptr().cast()));
@@ -78,7 +78,7 @@ impl Lanes for Avx2 {
 
     #[inline(always)]
     fn load_i8(self, codes: &[u32; 4]) -> [__m256; 2] {
-        // SAFETY: as above; the four words are read.
+        // SAFETY: the processor has the instructions; four words are read.
         unsafe {
             let low = _mm256_cvtepi8_epi32(_mm_loadu_si64(codes.as_ptr().cast()));
             let high = _mm256_cvtepi8_epi32(_mm_loadu_si64(codes[2..].as_ptr().cast()));
@@ -88,13 +88,13 @@ impl Lanes for Avx2 {
 
     #[inline(always)]
     fn words(self, codes: &[u32; WIDTH]) -> [__m256i; 2] {
-        // SAFETY: as above; the sixteen words are read.
+        // SAFETY: the processor has the instructions; sixteen words are read.
         unsafe { [_mm256_loadu_si256(codes.as_ptr().cast()), _mm256_loadu_si256(codes[8..].as_ptr().cast())] }
     }
 
     #[inline(always)]
     fn nibbles(self, [low, high]: [__m256i; 2], below: u32) -> [__m256; 2] {
-        // SAFETY: as above.
+        // SAFETY: a value of this type exists only if the processor has the instructions.
         unsafe {
             let (shift, mask) = (_mm_cvtsi32_si128(4 * below as i32), _mm256_set1_epi32(15));
             let middle = _mm256_set1_epi32(8);
@@ -106,19 +106,19 @@ impl Lanes for Avx2 {
 
     #[inline(always)]
     fn multiply_add(self, a: [__m256; 2], b: [__m256; 2], c: [__m256; 2]) -> [__m256; 2] {
-        // SAFETY: as above.
+        // SAFETY: a value of this type exists only if the processor has the instructions.
         unsafe { [_mm256_fmadd_ps(a[0], b[0], c[0]), _mm256_fmadd_ps(a[1], b[1], c[1])] }
     }
 
     #[inline(always)]
-    fn fused(self, a: f32, b: f32, c: f32) -> f32 {
+    fn scalar_multiply_add(self, a: f32, b: f32, c: f32) -> f32 {
         a.mul_add(b, c)
     }
 
     #[inline(always)]
     fn store(self, [low, high]: [__m256; 2]) -> [f32; WIDTH] {
         let mut numbers = [0.0; WIDTH];
-        // SAFETY: as above; the sixteen numbers are written.
+        // SAFETY: the processor has the instructions; sixteen elements are written.
         unsafe {
             _mm256_storeu_ps(numbers.as_mut_ptr(), low);
             _mm256_storeu_ps(numbers[8..].as_mut_ptr(), high);
@@ -127,24 +127,24 @@ impl Lanes for Avx2 {
     }
 }
 
-impl Bytes for Avx2 {
+impl Int8Simd for Avx2 {
     type Sums = [__m256i; 2];
-    /// The first and third byte of each word as numbers of 16 bits, and the second and fourth.
+    /// First and third byte of each word as 16-bit integers, and second and fourth byte.
     type Words = [[__m256i; 2]; 2];
 
-    // Eight registers of sums, four of weights and two of x.
+    // Eight accumulator registers, four for weights and two for x.
     const TILE: (usize, usize) = (4, 1);
-    const ADDED: u8 = 128;
+    const WEIGHT_OFFSET: u8 = 128;
 
     #[inline(always)]
-    fn nothing(self) -> [__m256i; 2] {
-        // SAFETY: there is a value of this type only where the processor has the instructions.
+    fn zero(self) -> [__m256i; 2] {
+        // SAFETY: a value of this type exists only if the processor has the instructions.
         unsafe { [_mm256_setzero_si256(); 2] }
     }
 
     #[inline(always)]
     fn words(self, words: &[u32; 16]) -> [[__m256i; 2]; 2] {
-        // SAFETY: as above; the sixteen words are read.
+        // SAFETY: the processor has the instructions; sixteen words are read.
         unsafe {
             let mask = _mm256_set1_epi16(0xFF);
             let low = _mm256_loadu_si256(words.as_ptr().cast());
@@ -156,10 +156,10 @@ impl Bytes for Avx2 {
         }
     }
 
-    // `vpmaddubsw` would add two products in 16 bits, which do not hold them.
+    // `vpmaddubsw` would add two products in 16 bits, which can overflow.
     #[inline(always)]
-    fn add_products(self, [low, high]: [__m256i; 2], words: [[__m256i; 2]; 2], x: u32) -> [__m256i; 2] {
-        // SAFETY: as above.
+    fn dot_accumulate(self, [low, high]: [__m256i; 2], words: [[__m256i; 2]; 2], x: u32) -> [__m256i; 2] {
+        // SAFETY: a value of this type exists only if the processor has the instructions.
         unsafe {
             let x = _mm256_set1_epi32(x as i32);
             let (even, odd) = (_mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(x)), _mm256_srai_epi16::<8>(x));
@@ -173,7 +173,7 @@ impl Bytes for Avx2 {
     #[inline(always)]
     fn store(self, [low, high]: [__m256i; 2]) -> [i32; 16] {
         let mut numbers = [0; 16];
-        // SAFETY: as above; the sixteen sums are written.
+        // SAFETY: the processor has the instructions; sixteen accumulators are written.
         unsafe {
             _mm256_storeu_si256(numbers.as_mut_ptr().cast(), low);
             _mm256_storeu_si256(numbers[8..].as_mut_ptr().cast(), high);

@@ -1,45 +1,44 @@
-//! Kernels of the processor on the threads of rayon's pool: products of floats, and of weights that are stored in codes; and
-//! operators of rows.
+//! CPU kernels on rayon's thread pool: GEMMs with float and quantized weights, and row-wise operators.
 //!
-//! Which instructions are used is found out when a product is made. What is written with them sees sixteen numbers side by
-//! side and no instruction; the instructions of each set are a file. Every output is summed up by one thread, in an order
-//! that the number of threads has no part in.
+//! The instruction set is detected when a GEMM is created. Kernels are written against a portable sixteen-wide SIMD
+//! interface; each instruction set is one file. Every output is accumulated by one thread, in an order that does not
+//! depend on the number of threads.
 
 #[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code, reason = "instructions that not every processor has, behind a proof that this one does")]
+#[allow(unsafe_code, reason = "intrinsics behind a runtime check of the processor")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code, reason = "instructions that not every processor has, behind a proof that this one does")]
+#[allow(unsafe_code, reason = "intrinsics behind a runtime check of the processor")]
 mod avx512;
 #[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code, reason = "instructions that not every processor has, behind a proof that this one does")]
+#[allow(unsafe_code, reason = "intrinsics behind a runtime check of the processor")]
 mod avx512_vnni;
 #[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code, reason = "instructions that not every processor has, behind a proof that this one does")]
+#[allow(unsafe_code, reason = "intrinsics behind a runtime check of the processor")]
 mod avx_vnni;
-mod byte_set;
-mod bytes;
-mod cut;
-mod dots;
-mod float_product;
-mod float_set;
-mod int8_product;
-mod lanes;
+mod dot_products;
+mod float_gemm;
+mod float_isa;
+mod float_simd;
+mod float_vec;
+mod int8_gemm;
+mod int8_isa;
+mod int8_simd;
 #[cfg(target_arch = "aarch64")]
-#[allow(unsafe_code, reason = "instructions that not every processor has, behind a proof that this one does")]
+#[allow(unsafe_code, reason = "intrinsics behind a runtime check of the processor")]
 mod neon;
 #[cfg(target_arch = "aarch64")]
-#[allow(unsafe_code, reason = "instructions that not every processor has, behind a proof that this one does")]
+#[allow(unsafe_code, reason = "intrinsics behind a runtime check of the processor")]
 mod neon_dot;
-mod numbers;
+mod partition;
 mod portable;
 mod rows;
 mod tiles;
 mod weights;
 
-pub use cut::share_out;
-pub use float_product::FloatProduct;
-pub use int8_product::Int8Product;
-pub use numbers::Numbers;
-pub use rows::{Rowwise, layer_norm};
-pub use weights::{Int4Rows, Int8Rows, Weights};
+pub use float_gemm::FloatGemm;
+pub use float_vec::FloatVec;
+pub use int8_gemm::Int8Gemm;
+pub use partition::run_parallel;
+pub use rows::{RowwiseOperator, layer_norm};
+pub use weights::{HostGemmWeight, Int4Weight, Int8Weight};

@@ -1,7 +1,7 @@
-//! NEON, which every 64-bit ARM has: sixteen numbers in four registers, products of bytes by way of 16 bits.
+//! NEON on 64-bit ARM: sixteen floats in four registers; int8 products through 16-bit intermediates.
 
-use super::bytes::{ByteJob, Bytes};
-use super::lanes::{FloatJob, Lanes, WIDTH};
+use super::float_simd::{FloatSimd, FloatTask, WIDTH};
+use super::int8_simd::{Int8Simd, Int8Task};
 use core::arch::aarch64::{
     float32x4_t, int8x16_t, int16x8_t, int32x4_t, uint32x4_t, vandq_u32, vcvtq_f32_s32, vdupq_n_f32, vdupq_n_s32,
     vdupq_n_u32, vfmaq_f32, vget_low_s8, vget_low_s16, vget_low_u16, vld1q_f32, vld1q_s8, vld1q_u16, vld1q_u32,
@@ -10,89 +10,89 @@ use core::arch::aarch64::{
     vshlq_u32, vst1q_f32, vst1q_s32, vsubq_s32,
 };
 
-/// A processor with NEON.
+/// Proof that the processor has NEON.
 #[derive(Debug, Clone, Copy)]
 pub struct Neon(());
 
 impl Neon {
-    /// The proof that this one is.
-    pub fn here() -> Option<Self> {
+    /// Returns the proof if the processor has the instructions.
+    pub fn detect() -> Option<Self> {
         std::arch::is_aarch64_feature_detected!("neon").then_some(Self(()))
     }
 
-    /// Runs something with its instructions.
-    pub fn run<J: FloatJob>(self, job: J) {
+    /// Runs a task compiled with these instructions.
+    pub fn run<J: FloatTask>(self, job: J) {
         #[target_feature(enable = "neon")]
-        fn inside<J: FloatJob>(set: Neon, job: J) {
-            job.on(set);
+        fn inside<J: FloatTask>(set: Neon, job: J) {
+            job.execute(set);
         }
-        // SAFETY: there is a value of this type only where the processor has the instructions.
+        // SAFETY: a value of this type exists only if the processor has the instructions.
         unsafe { inside(self, job) }
     }
 
-    /// The same for products of bytes.
-    pub fn run_bytes<J: ByteJob>(self, job: J) {
+    /// Runs an int8 task compiled with these instructions.
+    pub fn run_bytes<J: Int8Task>(self, job: J) {
         #[target_feature(enable = "neon")]
-        fn inside<J: ByteJob>(set: Neon, job: J) {
-            job.on(set);
+        fn inside<J: Int8Task>(set: Neon, job: J) {
+            job.execute(set);
         }
-        // SAFETY: as above.
+        // SAFETY: a value of this type exists only if the processor has the instructions.
         unsafe { inside(self, job) }
     }
 
     #[inline(always)]
     fn floats(self, numbers: int16x8_t) -> [float32x4_t; 2] {
-        // SAFETY: as above.
+        // SAFETY: a value of this type exists only if the processor has the instructions.
         unsafe { [vcvtq_f32_s32(vmovl_s16(vget_low_s16(numbers))), vcvtq_f32_s32(vmovl_high_s16(numbers))] }
     }
 
-    /// Sixteen words of signed bytes.
+    /// Loads sixteen words of signed bytes.
     #[inline(always)]
     pub(super) fn signed_words(words: &[u32; 16]) -> [int8x16_t; 4] {
-        // SAFETY: every 64-bit ARM has the instruction; the sixteen words are read, four by four.
+        // SAFETY: every 64-bit ARM processor has the instruction; sixteen words are read, four at a time.
         unsafe { [0, 4, 8, 12].map(|first| vld1q_s8(words[first..].as_ptr().cast())) }
     }
 
-    /// Sixteen sums.
+    /// Stores sixteen accumulators.
     #[inline(always)]
-    pub(super) fn stored(sums: [int32x4_t; 4]) -> [i32; 16] {
+    pub(super) fn store_i32(sums: [int32x4_t; 4]) -> [i32; 16] {
         let mut numbers = [0; 16];
         for (four, sums) in numbers.chunks_exact_mut(4).zip(sums) {
-            // SAFETY: every 64-bit ARM has the instruction; the four sums are written.
+            // SAFETY: every 64-bit ARM processor has the instruction; four accumulators are written.
             unsafe { vst1q_s32(four.as_mut_ptr(), sums) };
         }
         numbers
     }
 }
 
-impl Lanes for Neon {
+impl FloatSimd for Neon {
     type Floats = [float32x4_t; 4];
     type Words = [uint32x4_t; 4];
 
-    // Twenty-four registers of sums, four of weights and one of x.
+    // 24 accumulator registers, four for weights and one for x.
     const TILE: (usize, usize) = (6, 1);
 
     #[inline(always)]
     fn splat(self, number: f32) -> [float32x4_t; 4] {
-        // SAFETY: there is a value of this type only where the processor has the instructions.
+        // SAFETY: a value of this type exists only if the processor has the instructions.
         unsafe { [vdupq_n_f32(number); 4] }
     }
 
     #[inline(always)]
-    fn quarters(self, numbers: [f32; 4]) -> [float32x4_t; 4] {
-        // SAFETY: as above.
+    fn splat_quarters(self, numbers: [f32; 4]) -> [float32x4_t; 4] {
+        // SAFETY: a value of this type exists only if the processor has the instructions.
         unsafe { numbers.map(|number| vdupq_n_f32(number)) }
     }
 
     #[inline(always)]
     fn load(self, numbers: &[f32; WIDTH]) -> [float32x4_t; 4] {
-        // SAFETY: as above; the sixteen numbers are read, four by four.
+        // SAFETY: the processor has the instructions; sixteen elements are read, four at a time.
         unsafe { [0, 4, 8, 12].map(|first| vld1q_f32(numbers[first..].as_ptr())) }
     }
 
     #[inline(always)]
     fn load_bf16(self, numbers: &[u16; WIDTH]) -> [float32x4_t; 4] {
-        // SAFETY: as above; the sixteen numbers are read, eight by eight.
+        // SAFETY: the processor has the instructions; sixteen elements are read, eight at a time.
         unsafe {
             let [low, high] = [0, 8].map(|first| vld1q_u16(numbers[first..].as_ptr()));
             let words = [
@@ -107,7 +107,7 @@ impl Lanes for Neon {
 
     #[inline(always)]
     fn load_i8(self, codes: &[u32; 4]) -> [float32x4_t; 4] {
-        // SAFETY: as above; the four words are read.
+        // SAFETY: the processor has the instructions; four words are read.
         let [low, high] = unsafe {
             let codes = vld1q_s8(codes.as_ptr().cast());
             [vmovl_s8(vget_low_s8(codes)), vmovl_high_s8(codes)]
@@ -118,15 +118,15 @@ impl Lanes for Neon {
 
     #[inline(always)]
     fn words(self, codes: &[u32; WIDTH]) -> [uint32x4_t; 4] {
-        // SAFETY: as above; the sixteen words are read, four by four.
+        // SAFETY: the processor has the instructions; sixteen words are read, four at a time.
         unsafe { [0, 4, 8, 12].map(|first| vld1q_u32(codes[first..].as_ptr())) }
     }
 
     #[inline(always)]
     fn nibbles(self, words: [uint32x4_t; 4], below: u32) -> [float32x4_t; 4] {
-        // SAFETY: as above.
+        // SAFETY: a value of this type exists only if the processor has the instructions.
         unsafe {
-            // To the left by a negative number is to the right.
+            // A left shift by a negative count is a right shift.
             let (shift, mask, middle) = (vdupq_n_s32(-4 * below as i32), vdupq_n_u32(15), vdupq_n_s32(8));
             words.map(|words| {
                 let codes = vreinterpretq_s32_u32(vandq_u32(vshlq_u32(words, shift), mask));
@@ -137,12 +137,12 @@ impl Lanes for Neon {
 
     #[inline(always)]
     fn multiply_add(self, a: [float32x4_t; 4], b: [float32x4_t; 4], c: [float32x4_t; 4]) -> [float32x4_t; 4] {
-        // SAFETY: as above.
+        // SAFETY: a value of this type exists only if the processor has the instructions.
         unsafe { [0, 1, 2, 3].map(|part| vfmaq_f32(c[part], a[part], b[part])) }
     }
 
     #[inline(always)]
-    fn fused(self, a: f32, b: f32, c: f32) -> f32 {
+    fn scalar_multiply_add(self, a: f32, b: f32, c: f32) -> f32 {
         a.mul_add(b, c)
     }
 
@@ -150,25 +150,25 @@ impl Lanes for Neon {
     fn store(self, floats: [float32x4_t; 4]) -> [f32; WIDTH] {
         let mut numbers = [0.0; WIDTH];
         for (four, floats) in numbers.chunks_exact_mut(4).zip(floats) {
-            // SAFETY: as above; the four numbers are written.
+            // SAFETY: the processor has the instructions; four elements are written.
             unsafe { vst1q_f32(four.as_mut_ptr(), floats) };
         }
         numbers
     }
 }
 
-impl Bytes for Neon {
-    /// Two for each word, which are added up at the end.
+impl Int8Simd for Neon {
+    /// Two partial sums per word, which are added when stored.
     type Sums = [[int32x4_t; 2]; 4];
     type Words = [int8x16_t; 4];
 
-    // Sixteen registers of sums, four of weights, one of x, and products on their way.
+    // Sixteen accumulator registers, four for weights, one for x, and some for intermediate products.
     const TILE: (usize, usize) = (2, 1);
-    const ADDED: u8 = 0;
+    const WEIGHT_OFFSET: u8 = 0;
 
     #[inline(always)]
-    fn nothing(self) -> [[int32x4_t; 2]; 4] {
-        // SAFETY: there is a value of this type only where the processor has the instructions.
+    fn zero(self) -> [[int32x4_t; 2]; 4] {
+        // SAFETY: a value of this type exists only if the processor has the instructions.
         unsafe { [[vdupq_n_s32(0); 2]; 4] }
     }
 
@@ -177,10 +177,10 @@ impl Bytes for Neon {
         Self::signed_words(words)
     }
 
-    // 16 bits hold a product, but not two.
+    // 16 bits hold one product, but not the sum of two.
     #[inline(always)]
-    fn add_products(self, sums: [[int32x4_t; 2]; 4], words: [int8x16_t; 4], x: u32) -> [[int32x4_t; 2]; 4] {
-        // SAFETY: as above.
+    fn dot_accumulate(self, sums: [[int32x4_t; 2]; 4], words: [int8x16_t; 4], x: u32) -> [[int32x4_t; 2]; 4] {
+        // SAFETY: a value of this type exists only if the processor has the instructions.
         unsafe {
             let x = vreinterpretq_s8_u32(vdupq_n_u32(x));
             [0, 1, 2, 3].map(|part| {
@@ -193,7 +193,7 @@ impl Bytes for Neon {
 
     #[inline(always)]
     fn store(self, sums: [[int32x4_t; 2]; 4]) -> [i32; 16] {
-        // SAFETY: as above.
-        Self::stored(unsafe { sums.map(|[low, high]| vpaddq_s32(low, high)) })
+        // SAFETY: a value of this type exists only if the processor has the instructions.
+        Self::store_i32(unsafe { sums.map(|[low, high]| vpaddq_s32(low, high)) })
     }
 }

@@ -1,42 +1,42 @@
-//! The dot products of newer 64-bit ARMs: 16 products of signed bytes in an instruction.
+//! Dot-product extension of 64-bit ARM (`sdot`): 16 int8 products per instruction.
 
-use super::bytes::{ByteJob, Bytes};
+use super::int8_simd::{Int8Simd, Int8Task};
 use super::neon::Neon;
 use core::arch::aarch64::{int8x16_t, int32x4_t, vdupq_n_s32, vdupq_n_u32, vreinterpretq_s8_u32};
 use core::arch::asm;
 
-/// A processor with them.
+/// Proof that the processor has the extension.
 #[derive(Debug, Clone, Copy)]
 pub struct NeonDot(());
 
 impl NeonDot {
-    /// The proof that this one is.
-    pub fn here() -> Option<Self> {
+    /// Returns the proof if the processor has the instructions.
+    pub fn detect() -> Option<Self> {
         std::arch::is_aarch64_feature_detected!("dotprod").then_some(Self(()))
     }
 
-    /// Runs something with its instructions.
-    pub fn run<J: ByteJob>(self, job: J) {
+    /// Runs a task compiled with these instructions.
+    pub fn run<J: Int8Task>(self, job: J) {
         #[target_feature(enable = "neon,dotprod")]
-        fn inside<J: ByteJob>(set: NeonDot, job: J) {
-            job.on(set);
+        fn inside<J: Int8Task>(set: NeonDot, job: J) {
+            job.execute(set);
         }
-        // SAFETY: there is a value of this type only where the processor has the instructions.
+        // SAFETY: a value of this type exists only if the processor has the instructions.
         unsafe { inside(self, job) }
     }
 }
 
-impl Bytes for NeonDot {
+impl Int8Simd for NeonDot {
     type Sums = [int32x4_t; 4];
     type Words = [int8x16_t; 4];
 
-    // Twenty-four registers of sums, four of weights and one of x.
+    // 24 accumulator registers, four for weights and one for x.
     const TILE: (usize, usize) = (6, 1);
-    const ADDED: u8 = 0;
+    const WEIGHT_OFFSET: u8 = 0;
 
     #[inline(always)]
-    fn nothing(self) -> [int32x4_t; 4] {
-        // SAFETY: there is a value of this type only where the processor has the instructions.
+    fn zero(self) -> [int32x4_t; 4] {
+        // SAFETY: a value of this type exists only if the processor has the instructions.
         unsafe { [vdupq_n_s32(0); 4] }
     }
 
@@ -46,8 +46,9 @@ impl Bytes for NeonDot {
     }
 
     #[inline(always)]
-    fn add_products(self, mut sums: [int32x4_t; 4], words: [int8x16_t; 4], x: u32) -> [int32x4_t; 4] {
-        // SAFETY: as above; an instruction whose function is not in stable Rust yet, which touches registers alone.
+    fn dot_accumulate(self, mut sums: [int32x4_t; 4], words: [int8x16_t; 4], x: u32) -> [int32x4_t; 4] {
+        // SAFETY: the processor has the instruction, which touches only registers. Stable Rust has no intrinsic for it
+        // yet.
         unsafe {
             let x = vreinterpretq_s8_u32(vdupq_n_u32(x));
             for (sum, words) in sums.iter_mut().zip(words) {
@@ -65,6 +66,6 @@ impl Bytes for NeonDot {
 
     #[inline(always)]
     fn store(self, sums: [int32x4_t; 4]) -> [i32; 16] {
-        Neon::stored(sums)
+        Neon::store_i32(sums)
     }
 }

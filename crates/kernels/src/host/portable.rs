@@ -1,14 +1,14 @@
-//! No instructions of a set: what every processor runs, and what the sets are tested against.
+//! Portable fallback without special instructions; also the reference in tests.
 
-use super::bytes::Bytes;
-use super::lanes::{Lanes, WIDTH};
-use crate::rowwise::widen;
+use super::float_simd::{FloatSimd, WIDTH};
+use super::int8_simd::Int8Simd;
+use crate::rowwise::bf16_to_f32;
 
 /// Any processor.
 #[derive(Debug, Clone, Copy)]
 pub struct Portable;
 
-impl Lanes for Portable {
+impl FloatSimd for Portable {
     type Floats = [f32; WIDTH];
     type Words = [u32; WIDTH];
 
@@ -20,7 +20,7 @@ impl Lanes for Portable {
     }
 
     #[inline(always)]
-    fn quarters(self, numbers: [f32; 4]) -> [f32; WIDTH] {
+    fn splat_quarters(self, numbers: [f32; 4]) -> [f32; WIDTH] {
         let mut all = [0.0; WIDTH];
         for (lane, number) in all.iter_mut().enumerate() {
             *number = numbers[lane / 4];
@@ -37,7 +37,7 @@ impl Lanes for Portable {
     fn load_bf16(self, numbers: &[u16; WIDTH]) -> [f32; WIDTH] {
         let mut all = [0.0; WIDTH];
         for (number, &bits) in all.iter_mut().zip(numbers) {
-            *number = widen(bits);
+            *number = bf16_to_f32(bits);
         }
         all
     }
@@ -65,7 +65,7 @@ impl Lanes for Portable {
         all
     }
 
-    // A multiplication and an addition: fused, they would be a call of a function on many processors.
+    // Separate multiplication and addition: a fused one would be a function call on many processors.
     #[inline(always)]
     fn multiply_add(self, a: [f32; WIDTH], b: [f32; WIDTH], mut c: [f32; WIDTH]) -> [f32; WIDTH] {
         for lane in 0..WIDTH {
@@ -75,7 +75,7 @@ impl Lanes for Portable {
     }
 
     #[inline(always)]
-    fn fused(self, a: f32, b: f32, c: f32) -> f32 {
+    fn scalar_multiply_add(self, a: f32, b: f32, c: f32) -> f32 {
         a * b + c
     }
 
@@ -85,15 +85,15 @@ impl Lanes for Portable {
     }
 }
 
-impl Bytes for Portable {
+impl Int8Simd for Portable {
     type Sums = [i32; 16];
     type Words = [u32; 16];
 
     const TILE: (usize, usize) = (2, 1);
-    const ADDED: u8 = 128;
+    const WEIGHT_OFFSET: u8 = 128;
 
     #[inline(always)]
-    fn nothing(self) -> [i32; 16] {
+    fn zero(self) -> [i32; 16] {
         [0; 16]
     }
 
@@ -103,7 +103,7 @@ impl Bytes for Portable {
     }
 
     #[inline(always)]
-    fn add_products(self, mut sums: [i32; 16], words: [u32; 16], x: u32) -> [i32; 16] {
+    fn dot_accumulate(self, mut sums: [i32; 16], words: [u32; 16], x: u32) -> [i32; 16] {
         for (sum, word) in sums.iter_mut().zip(words) {
             for (code, x) in word.to_le_bytes().into_iter().zip(x.to_le_bytes()) {
                 *sum = sum.wrapping_add(i32::from(code) * i32::from(x as i8));

@@ -1,54 +1,62 @@
-//! Many rows times a stored weight, in tiles whose sums stay in registers.
+//! GEMM of many rows with a stored weight, in register tiles.
 //!
-//! Data flow: each thread takes some columns. It reads 32 rows of the weight, up to 4096 numbers of each, and writes them as
-//! floats, turned, into a panel that stays in its second cache; then it goes through the rows of x, a tile of them at a time,
-//! and adds to the tile's sums the products of a number of each row with a line of the panel.
+//! Data flow: each thread computes some columns. It unpacks 32 rows of the weight, up to 4096 elements of each,
+//! transposed to f32 into a panel that stays in the L2 cache. Then it multiplies the rows of x tile by tile: for each
+//! position along k, an element of each row times a panel row is added to the accumulators.
 //!
-//! Traffic: the stored weight once for each part of rows, x once for every 32 columns, from the last cache, y once for every
-//! 4096 numbers of k. Roofline: the multiply-adds of the vector units; a tile of 12 by 32 loads 14 times for 24 of them.
+//! Traffic: the stored weight once per part of rows, x once per 32 columns from the last-level cache, y once per 4096
+//! elements of k. Roofline: FMA throughput of the vector units; a tile of 12 by 32 needs 14 loads per 24 FMAs.
 
-use super::cut::{Cut, PANEL, Part, rows_of_tile, share_out};
-use super::float_set::FloatSet;
-use super::lanes::{FloatJob, Lanes, Sixteen, WIDTH};
-use super::weights::{BLOCK, Rows, VECTORS};
+use super::float_isa::FloatIsa;
+use super::float_simd::{AlignedFloats, FloatSimd, FloatTask, WIDTH};
+use super::partition::{OutputPart, OutputPartition, PANEL, run_parallel, tile_rows};
+use super::weights::{BLOCK, VECTORS, WeightRows};
 
-/// Blocks of a row in a panel, which is then half a mebibyte.
-const DEPTH: usize = 32;
+/// Blocks of k per panel, whose size is then 512 KiB.
+const PANEL_BLOCKS: usize = 32;
 
-/// The numbers of 32 columns at one place of k.
-type Line = [Sixteen; PANEL / WIDTH];
+/// Elements of 32 columns at one position along k.
+type FloatPanelRow = [AlignedFloats; PANEL / WIDTH];
 
 /// Computes `y[m, n] = x[m, k] * weight[n, k]ᵀ`.
-pub fn run<R: Rows>(set: FloatSet, cut: Cut, rows: &R, x: &[f32], k: usize, y: &mut [f32], n: usize) {
-    share_out(cut.parts(y, n), |part| set.run(Tiles { rows, x, k, part }));
+pub fn run<R: WeightRows>(
+    set: FloatIsa,
+    partition: OutputPartition,
+    rows: &R,
+    x: &[f32],
+    k: usize,
+    y: &mut [f32],
+    n: usize,
+) {
+    run_parallel(partition.parts(y, n), |part| set.run(FloatTileTask { rows, x, k, part }));
 }
 
-struct Tiles<'a, R> {
+struct FloatTileTask<'a, R> {
     rows: &'a R,
     x: &'a [f32],
     k: usize,
-    part: Part<'a>,
+    part: OutputPart<'a>,
 }
 
-impl<R: Rows> FloatJob for Tiles<'_, R> {
+impl<R: WeightRows> FloatTask for FloatTileTask<'_, R> {
     #[inline(always)]
-    fn on<L: Lanes>(mut self, lanes: L) {
+    fn execute<L: FloatSimd>(mut self, lanes: L) {
         let columns = self.part.outputs.first().map_or(0, |row| row.len());
-        let mut panel = vec![[Sixteen([0.0; WIDTH]); PANEL / WIDTH]; self.k.min(DEPTH * BLOCK)];
+        let mut panel = vec![[AlignedFloats([0.0; WIDTH]); PANEL / WIDTH]; self.k.min(PANEL_BLOCKS * BLOCK)];
         for column in (0..columns).step_by(PANEL) {
             let width = PANEL.min(columns - column);
-            for start in (0..self.k).step_by(DEPTH * BLOCK) {
-                let depth = (self.k - start).min(DEPTH * BLOCK);
+            for start in (0..self.k).step_by(PANEL_BLOCKS * BLOCK) {
+                let depth = (self.k - start).min(PANEL_BLOCKS * BLOCK);
                 self.unpack(lanes, column, width, start, &mut panel[..depth]);
                 let mut row = 0;
                 while row < self.part.outputs.len() {
                     let panel = &panel[..depth];
-                    row += match rows_of_tile(self.part.outputs.len() - row, L::TILE.0) {
-                        12 => self.rows_of_tiles::<L, 12>(lanes, row, column, start, panel),
-                        6 => self.rows_of_tiles::<L, 6>(lanes, row, column, start, panel),
-                        4 => self.rows_of_tiles::<L, 4>(lanes, row, column, start, panel),
-                        2 => self.rows_of_tiles::<L, 2>(lanes, row, column, start, panel),
-                        _ => self.rows_of_tiles::<L, 1>(lanes, row, column, start, panel),
+                    row += match tile_rows(self.part.outputs.len() - row, L::TILE.0) {
+                        12 => self.row_of_tiles::<L, 12>(lanes, row, column, start, panel),
+                        6 => self.row_of_tiles::<L, 6>(lanes, row, column, start, panel),
+                        4 => self.row_of_tiles::<L, 4>(lanes, row, column, start, panel),
+                        2 => self.row_of_tiles::<L, 2>(lanes, row, column, start, panel),
+                        _ => self.row_of_tiles::<L, 1>(lanes, row, column, start, panel),
                     };
                 }
             }
@@ -56,10 +64,10 @@ impl<R: Rows> FloatJob for Tiles<'_, R> {
     }
 }
 
-impl<R: Rows> Tiles<'_, R> {
-    /// Fills a panel with some numbers of some rows of the weight; columns beyond its end keep what was there.
+impl<R: WeightRows> FloatTileTask<'_, R> {
+    /// Unpacks part of some weight rows into a panel; columns beyond the end of the weight keep stale values.
     #[inline(always)]
-    fn unpack<L: Lanes>(&self, lanes: L, column: usize, width: usize, start: usize, panel: &mut [Line]) {
+    fn unpack<L: FloatSimd>(&self, lanes: L, column: usize, width: usize, start: usize, panel: &mut [FloatPanelRow]) {
         for at in 0..width {
             let row = self.part.column + column + at;
             let (vector, lane) = (at / WIDTH, at % WIDTH);
@@ -77,15 +85,15 @@ impl<R: Rows> Tiles<'_, R> {
         }
     }
 
-    /// All tiles of `M` rows in a panel; answers how many rows there were.
+    /// Computes all tiles of `M` rows in a panel; returns `M`.
     #[inline(always)]
-    fn rows_of_tiles<L: Lanes, const M: usize>(
+    fn row_of_tiles<L: FloatSimd, const M: usize>(
         &mut self,
         lanes: L,
         row: usize,
         column: usize,
         start: usize,
-        panel: &[Line],
+        panel: &[FloatPanelRow],
     ) -> usize {
         if L::TILE.1 == 2 {
             self.tile::<L, M, 2>(lanes, row, column, start, panel, 0);
@@ -98,13 +106,13 @@ impl<R: Rows> Tiles<'_, R> {
     }
 
     #[inline(always)]
-    fn tile<L: Lanes, const M: usize, const V: usize>(
+    fn tile<L: FloatSimd, const M: usize, const V: usize>(
         &mut self,
         lanes: L,
         row: usize,
         column: usize,
         start: usize,
-        panel: &[Line],
+        panel: &[FloatPanelRow],
         vector: usize,
     ) {
         let mut x = [&self.x[..0]; M];

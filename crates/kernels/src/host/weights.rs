@@ -1,48 +1,48 @@
-//! Rows of a weight as they are stored, and how each is read 128 numbers at a time.
+//! Stored weights, and dequantization of their rows in blocks of 128.
 
-use super::lanes::{Lanes, WIDTH};
-use super::numbers::Numbers;
+use super::float_simd::{FloatSimd, WIDTH};
+use super::float_vec::FloatVec;
 
-/// Numbers of a row that are read together: the words of 128 codes of four bits fill a vector.
+/// Elements of a block: the words of 128 4-bit values fill a vector.
 pub const BLOCK: usize = 128;
-/// Vectors in a block.
+/// Vectors per block.
 pub const VECTORS: usize = BLOCK / WIDTH;
 
-/// A stored weight of `n` rows of `k` numbers, one for each output.
+/// Stored weight of `n` rows of `k` elements.
 #[derive(Debug, Clone)]
-pub enum Weights {
-    /// The numbers, row by row.
-    Floats(Numbers),
-    /// Signed codes of eight bits.
-    Int8(Int8Rows),
-    /// Codes of four bits.
-    Int4(Int4Rows),
+pub enum HostGemmWeight {
+    /// Floats, row by row.
+    Floats(FloatVec),
+    /// int8 values.
+    Int8(Int8Weight),
+    /// 4-bit values.
+    Int4(Int4Weight),
 }
 
-/// Signed codes of eight bits, and a scale for each row. A code times the scale is a number.
+/// int8 weight with one scale per row: an element is value * scale.
 #[derive(Debug, Clone)]
-pub struct Int8Rows {
-    /// Four codes in a word, the first in the lowest bits; rows begin at words.
+pub struct Int8Weight {
+    /// Four values per word, the first in the lowest bits; rows begin at words.
     pub codes: Vec<u32>,
-    /// One for each row.
-    pub scales: Numbers,
+    /// Scale per row.
+    pub scales: FloatVec,
 }
 
-/// Unsigned codes of four bits, and a scale and a zero for each group of a row. `(code - 8) * scale + zero` is a number.
+/// uint4 weight with a scale and a zero point per group: an element is `(value - 8) * scale + zero`.
 #[derive(Debug, Clone)]
-pub struct Int4Rows {
-    /// Eight codes in a word, the first in the lowest bits; rows begin at words.
+pub struct Int4Weight {
+    /// Eight values per word, the first in the lowest bits; rows begin at words.
     pub codes: Vec<u32>,
-    /// One for each group, row by row; the last group of a row may be begun.
-    pub scales: Numbers,
-    /// The same.
-    pub zeros: Numbers,
-    /// Numbers in a group: 32, 64, or a multiple of 128.
+    /// Scale per group, row by row; the last group of a row may be incomplete.
+    pub scales: FloatVec,
+    /// Zero point per group, in the order of the scales.
+    pub zeros: FloatVec,
+    /// Group size: 32, 64, or a multiple of 128.
     pub group: usize,
 }
 
-impl Weights {
-    /// The bytes they take, codes and scales in whole words.
+impl HostGemmWeight {
+    /// Size in bytes, with values and scales in whole words.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Floats(numbers) => numbers.bytes(),
@@ -52,31 +52,31 @@ impl Weights {
     }
 }
 
-/// Stored rows that lanes can read.
-pub trait Rows: Sync {
-    /// Whether vector `i` of a block has every eighth number from the `i`th on, and not sixteen neighbors.
+/// Dequantization of weight rows.
+pub trait WeightRows: Sync {
+    /// True if vector `i` of a block holds every eighth element from the `i`th on, instead of sixteen adjacent ones.
     const STRIDED: bool;
 
-    /// A block of a row, without the row's scale; beyond the row's end are numbers that zeros may be multiplied with.
-    fn block<L: Lanes>(&self, lanes: L, row: usize, block: usize) -> [L::Floats; VECTORS];
+    /// Returns a block of a row without the row scale. Elements beyond the end of the row are finite.
+    fn block<L: FloatSimd>(&self, lanes: L, row: usize, block: usize) -> [L::Floats; VECTORS];
 
-    /// What the row's sums are multiplied with.
+    /// Scale of a row, applied to the accumulator.
     #[inline(always)]
     fn scale(&self, _row: usize) -> f32 {
         1.0
     }
 }
 
-/// Rows of f32.
+/// f32 rows, with the row length.
 pub struct F32Rows<'a>(pub &'a [f32], pub usize);
 
-impl Rows for F32Rows<'_> {
+impl WeightRows for F32Rows<'_> {
     const STRIDED: bool = false;
 
     #[inline(always)]
-    fn block<L: Lanes>(&self, lanes: L, row: usize, block: usize) -> [L::Floats; VECTORS] {
+    fn block<L: FloatSimd>(&self, lanes: L, row: usize, block: usize) -> [L::Floats; VECTORS] {
         let mut spare = [0.0; BLOCK];
-        let numbers = piece(&self.0[row * self.1..][..self.1], block, &mut spare);
+        let numbers = padded_block(&self.0[row * self.1..][..self.1], block, &mut spare);
         let mut floats = [lanes.splat(0.0); VECTORS];
         for (floats, numbers) in floats.iter_mut().zip(numbers.as_chunks::<WIDTH>().0) {
             *floats = lanes.load(numbers);
@@ -85,16 +85,16 @@ impl Rows for F32Rows<'_> {
     }
 }
 
-/// Rows of bf16.
+/// bf16 rows, with the row length.
 pub struct Bf16Rows<'a>(pub &'a [u16], pub usize);
 
-impl Rows for Bf16Rows<'_> {
+impl WeightRows for Bf16Rows<'_> {
     const STRIDED: bool = false;
 
     #[inline(always)]
-    fn block<L: Lanes>(&self, lanes: L, row: usize, block: usize) -> [L::Floats; VECTORS] {
+    fn block<L: FloatSimd>(&self, lanes: L, row: usize, block: usize) -> [L::Floats; VECTORS] {
         let mut spare = [0; BLOCK];
-        let numbers = piece(&self.0[row * self.1..][..self.1], block, &mut spare);
+        let numbers = padded_block(&self.0[row * self.1..][..self.1], block, &mut spare);
         let mut floats = [lanes.splat(0.0); VECTORS];
         for (floats, numbers) in floats.iter_mut().zip(numbers.as_chunks::<WIDTH>().0) {
             *floats = lanes.load_bf16(numbers);
@@ -103,16 +103,16 @@ impl Rows for Bf16Rows<'_> {
     }
 }
 
-/// The second is how many words a row has.
-pub struct Int8View<'a>(pub &'a Int8Rows, pub usize);
+/// int8 rows, with the words per row.
+pub struct Int8WeightRows<'a>(pub &'a Int8Weight, pub usize);
 
-impl Rows for Int8View<'_> {
+impl WeightRows for Int8WeightRows<'_> {
     const STRIDED: bool = false;
 
     #[inline(always)]
-    fn block<L: Lanes>(&self, lanes: L, row: usize, block: usize) -> [L::Floats; VECTORS] {
+    fn block<L: FloatSimd>(&self, lanes: L, row: usize, block: usize) -> [L::Floats; VECTORS] {
         let mut spare = [0; BLOCK / 4];
-        let words = piece(&self.0.codes[row * self.1..][..self.1], block, &mut spare);
+        let words = padded_block(&self.0.codes[row * self.1..][..self.1], block, &mut spare);
         let mut floats = [lanes.splat(0.0); VECTORS];
         for (floats, words) in floats.iter_mut().zip(words.as_chunks::<4>().0) {
             *floats = lanes.load_i8(words);
@@ -122,33 +122,33 @@ impl Rows for Int8View<'_> {
 
     #[inline(always)]
     fn scale(&self, row: usize) -> f32 {
-        self.0.scales.at(row)
+        self.0.scales.get(row)
     }
 }
 
-/// The second is how many words a row has, the third how many groups.
-pub struct Int4View<'a>(pub &'a Int4Rows, pub usize, pub usize);
+/// uint4 rows, with the words and the groups per row.
+pub struct Int4WeightRows<'a>(pub &'a Int4Weight, pub usize, pub usize);
 
-impl Rows for Int4View<'_> {
-    // Each word has eight neighbors, and each vector one code of every word.
+impl WeightRows for Int4WeightRows<'_> {
+    // A word holds eight adjacent values, and a vector one value of every word.
     const STRIDED: bool = true;
 
     #[inline(always)]
-    fn block<L: Lanes>(&self, lanes: L, row: usize, block: usize) -> [L::Floats; VECTORS] {
-        let Int4Rows { codes, scales, zeros, group } = self.0;
+    fn block<L: FloatSimd>(&self, lanes: L, row: usize, block: usize) -> [L::Floats; VECTORS] {
+        let Int4Weight { codes, scales, zeros, group } = self.0;
         let mut spare = [0; BLOCK / 8];
-        let words = lanes.words(piece(&codes[row * self.1..][..self.1], block, &mut spare));
+        let words = lanes.words(padded_block(&codes[row * self.1..][..self.1], block, &mut spare));
         let first = row * self.2 + block * BLOCK / group;
         let (scale, zero) = if *group >= BLOCK {
-            (lanes.splat(scales.at(first)), lanes.splat(zeros.at(first)))
+            (lanes.splat(scales.get(first)), lanes.splat(zeros.get(first)))
         } else {
             let last = (row + 1) * self.2 - 1;
             let (mut four_scales, mut four_zeros) = ([0.0; 4], [0.0; 4]);
             for (quarter, (scale, zero)) in four_scales.iter_mut().zip(&mut four_zeros).enumerate() {
                 let at = (first + quarter * (BLOCK / 4) / group).min(last);
-                (*scale, *zero) = (scales.at(at), zeros.at(at));
+                (*scale, *zero) = (scales.get(at), zeros.get(at));
             }
-            (lanes.quarters(four_scales), lanes.quarters(four_zeros))
+            (lanes.splat_quarters(four_scales), lanes.splat_quarters(four_zeros))
         };
         let mut floats = [zero; VECTORS];
         for (below, floats) in floats.iter_mut().enumerate() {
@@ -158,9 +158,9 @@ impl Rows for Int4View<'_> {
     }
 }
 
-/// A block of a row, filled up with zeros in the spare one where the row ends.
+/// Returns a block of a row; at the end of the row, a copy in `spare` that is padded with zeros.
 #[inline(always)]
-fn piece<'a, T: Copy, const N: usize>(row: &'a [T], block: usize, spare: &'a mut [T; N]) -> &'a [T; N] {
+fn padded_block<'a, T: Copy, const N: usize>(row: &'a [T], block: usize, spare: &'a mut [T; N]) -> &'a [T; N] {
     let (whole, rest) = row.as_chunks::<N>();
     if let Some(whole) = whole.get(block) {
         return whole;

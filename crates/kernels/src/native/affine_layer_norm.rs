@@ -1,112 +1,120 @@
-//! Layer normalization of rows with gain and bias, and what often stands before and after it.
+//! Layer normalization of rows with gain and bias, optionally fused with a residual addition or GELU.
 
 use std::sync::Arc;
 
 use super::{
-    Buffer, Machine, NativeError,
-    kernel::{Extent, Geometry, Kernel, common_macros, widest},
-    nvrtc::Source,
-    row_cut::RowCut,
-    sizes::checked_size,
+    CudaDevice, DeviceBuffer, NativeError,
+    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
+    nvrtc::CudaSource,
+    row_tile::RowTile,
+    sizes::check_size,
 };
 use crate::Dtype;
 
-/// What stands before the normalization, or after it.
+/// Fused operation before or after the normalization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum NormForm {
-    /// Nothing: x, gain, bias to y.
-    Alone,
-    /// GELU of the result: x, gain, bias to y.
-    ThenGelu,
-    /// The sum of two inputs, before it is rounded: x, addend, gain, bias to the sum and y.
-    OfSum,
+pub enum AffineNormVariant {
+    /// Normalization only. Inputs: x, gain, bias; output: y.
+    Plain,
+    /// Followed by GELU. Inputs: x, gain, bias; output: y.
+    WithGelu,
+    /// Preceded by a residual addition, which is normalized before rounding. Inputs: x, addend, gain, bias; outputs:
+    /// sum, y.
+    WithResidual,
 }
 
-impl NormForm {
-    /// Its name.
+impl AffineNormVariant {
+    /// Kernel name.
     const fn name(self) -> &'static str {
         match self {
-            Self::Alone => "layer_norm_affine",
-            Self::ThenGelu => "layer_norm_affine_gelu",
-            Self::OfSum => "add_layer_norm_affine",
+            Self::Plain => "layer_norm_affine",
+            Self::WithGelu => "layer_norm_affine_gelu",
+            Self::WithResidual => "add_layer_norm_affine",
         }
     }
 
-    /// The function of the CUDA source that is applied last.
+    /// Function of the CUDA source that is applied last.
     const fn activation(self) -> &'static str {
         match self {
-            Self::ThenGelu => "gelu",
-            Self::Alone | Self::OfSum => "nothing",
+            Self::WithGelu => "gelu",
+            Self::Plain | Self::WithResidual => "identity",
         }
     }
 }
 
-/// A plan of (x - mean) / sqrt(variance + epsilon) * gain + bias for each row, computed in f32.
+/// Plan of (x - mean) / sqrt(variance + epsilon) * gain + bias for each row, computed in f32.
 #[derive(Debug)]
-pub struct AffineLayerNorm {
-    kernel: Kernel,
+pub struct AffineLayerNormPlan {
+    kernel: CudaKernel,
     algorithm: String,
 }
 
-impl AffineLayerNorm {
+impl AffineLayerNormPlan {
     /// Compiles for `rows` rows of `columns` elements.
     pub fn new(
-        machine: &Arc<Machine>,
+        device: &Arc<CudaDevice>,
         kind: Dtype,
-        form: NormForm,
+        spec: AffineNormVariant,
         epsilon: f32,
         (rows, columns): (usize, usize),
     ) -> Result<Self, NativeError> {
-        let rows = checked_size("the number of rows", rows)?;
-        let columns = checked_size("the length of a row", columns)?;
-        let cut = cut(kind, columns);
-        let name = format!("{}_{kind}", form.name());
-        let geometry = Geometry {
+        let rows = check_size("the number of rows", rows)?;
+        let columns = check_size("the length of a row", columns)?;
+        let tile = row_tile(kind, columns);
+        let name = format!("{}_{kind}", spec.name());
+        let geometry = LaunchGeometry {
             // At most `rows`, which was checked.
-            blocks: rows.div_ceil(cut.rows) as u32,
-            threads: (cut.threads as u32, cut.rows as u32),
+            blocks: rows.div_ceil(tile.rows) as u32,
+            threads: (tile.threads as u32, tile.rows as u32),
         };
         let (whole, row) = (rows * columns * kind.width(), columns * kind.width());
         let (mut reads, mut writes) = (vec![("x", whole)], vec![("y", whole)]);
-        if form == NormForm::OfSum {
+        if spec == AffineNormVariant::WithResidual {
             reads.push(("addend", whole));
             writes.insert(0, ("sum", whole));
         }
         reads.extend([("gain", row), ("bias", row)]);
-        let extent = Extent { reads, writes, sizes: (rows as u64, columns as u64) };
-        let macros = macros(&name, kind, form, epsilon, cut, (rows, columns));
+        let extent = KernelArgs { reads, writes, sizes: (rows as u64, columns as u64) };
+        let macros = macros(&name, kind, spec, epsilon, tile, (rows, columns));
         Ok(Self {
-            kernel: Kernel::prepare(machine, Source::AffineLayerNorm, &name, macros, extent, geometry)?,
-            algorithm: cut.describe(&name, "row read three times"),
+            kernel: CudaKernel::prepare(device, CudaSource::AffineLayerNorm, &name, macros, extent, geometry)?,
+            algorithm: tile.describe(&name, "row read three times"),
         })
     }
 
-    /// Enqueues one run, on the operands of the form in its order.
-    pub fn enqueue(&self, inputs: &[Buffer], outputs: &mut [Buffer]) -> Result<(), NativeError> {
+    /// Enqueues a launch with inputs and outputs in the order of the variant.
+    pub fn enqueue(&self, inputs: &[DeviceBuffer], outputs: &mut [DeviceBuffer]) -> Result<(), NativeError> {
         let inputs: Vec<_> = inputs.iter().map(|input| &input.memory).collect();
         let mut outputs: Vec<_> = outputs.iter_mut().map(|output| &mut output.memory).collect();
         self.kernel.enqueue_all(&inputs, &mut outputs)
     }
 
-    /// The kernel and how it was cut up.
+    /// Kernel name and launch configuration.
     pub fn algorithm(&self) -> &str {
         &self.algorithm
     }
 }
 
-/// Few warps for a row: each adds to what they must tell each other.
-fn cut(kind: Dtype, columns: usize) -> RowCut {
-    RowCut::new(columns, widest(kind), 4 * widest(kind))
+/// Row tile with few warps per row, because every warp adds to the cost of the block-wide reductions.
+fn row_tile(kind: Dtype, columns: usize) -> RowTile {
+    RowTile::new(columns, vector_width(kind), 4 * vector_width(kind))
 }
 
-fn macros(name: &str, kind: Dtype, form: NormForm, epsilon: f32, cut: RowCut, size: (usize, usize)) -> Vec<String> {
-    let mut macros = common_macros(name, kind, cut.width);
-    macros.extend(cut.macros());
-    macros.push(cut.whole(size));
+fn macros(
+    name: &str,
+    kind: Dtype,
+    spec: AffineNormVariant,
+    epsilon: f32,
+    tile: RowTile,
+    size: (usize, usize),
+) -> Vec<String> {
+    let mut macros = common_macros(name, kind, tile.width);
+    macros.extend(tile.macros());
+    macros.push(tile.full_tile_macro(size));
     macros.push(format!("EPSILON={epsilon:e}f"));
-    macros.push(format!("RESIDUAL={}", u8::from(form == NormForm::OfSum)));
-    macros.push(format!("ACTIVATE={}", form.activation()));
+    macros.push(format!("RESIDUAL={}", u8::from(spec == AffineNormVariant::WithResidual)));
+    macros.push(format!("ACTIVATE={}", spec.activation()));
     macros
 }
 
@@ -116,12 +124,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_source_compiles_for_every_form_and_way_to_cut_a_row() {
+    fn source_compiles_for_every_variant_and_tile() {
         for kind in Dtype::ALL {
-            for form in [NormForm::Alone, NormForm::ThenGelu, NormForm::OfSum] {
+            for spec in [AffineNormVariant::Plain, AffineNormVariant::WithGelu, AffineNormVariant::WithResidual] {
                 for columns in [257, 4096, 70001] {
-                    let macros = macros("affine_layer_norm", kind, form, 1e-5, cut(kind, columns), (64, columns));
-                    assert_compiles(Source::AffineLayerNorm, &macros);
+                    let macros = macros("affine_layer_norm", kind, spec, 1e-5, row_tile(kind, columns), (64, columns));
+                    assert_compiles(CudaSource::AffineLayerNorm, &macros);
                 }
             }
         }

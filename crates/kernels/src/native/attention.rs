@@ -1,100 +1,110 @@
-//! Attention of any number of positions.
+//! Attention for any sequence length.
 
 use std::sync::Arc;
 
 use super::{
-    Buffer, ComputeCapability, Machine, NativeError,
-    boxes::Boxes,
-    kernel::{Extent, Geometry, Kernel, common_macros, widest},
-    nvrtc::Source,
-    sizes::checked_size,
+    ComputeCapability, CudaDevice, DeviceBuffer, NativeError,
+    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
+    nvrtc::CudaSource,
+    sizes::check_size,
+    tma_tiles::TmaTiles,
 };
 use crate::Dtype;
 
-/// The sizes of an attention, and what it hides.
+/// Sizes and mask of an attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AttentionForm {
+pub struct AttentionSpec {
     /// Heads of all sequences.
     pub heads: usize,
-    /// Positions of a sequence.
+    /// Positions per sequence.
     pub positions: usize,
-    /// Numbers of a position in one head: a multiple of 8, up to 128.
+    /// Head width: a multiple of 8, up to 128.
     pub width: usize,
-    /// Whether a position sees no later one.
+    /// True for a causal mask.
     pub causal: bool,
 }
 
-/// A plan of y = softmax(q kᵀ / √width) v for each head, by the tensor cores of Hopper in one pass: scores are not written.
-/// Sums and softmax are in f32; the shares of positions are rounded to the type of the values. Each of the four matrices has
-/// the positions of a head as rows, head after head.
+/// Plan of y = softmax(q kᵀ / √width) v for each head, in one pass on the tensor cores of Hopper (as in
+/// FlashAttention-3): scores are never written to memory.
+///
+/// Accumulators and softmax are in f32; probabilities are rounded to the dtype of v. Each of the four matrices has the
+/// positions of a head as rows, head after head.
 #[derive(Debug)]
-pub struct Attention {
-    kernel: Kernel,
+pub struct AttentionPlan {
+    kernel: CudaKernel,
     algorithm: String,
 }
 
-/// Rows that a block makes, and keys in a tile.
+/// Query rows per block, and keys per tile.
 const TILE: usize = 128;
-/// Tiles that lie in a block's memory: of q, and two each of k and v.
-const TILES: usize = 5;
-/// A group that brings tiles and two that multiply.
+/// Tiles in shared memory: one of q, two stages each of k and v.
+const SMEM_TILES: usize = 5;
+/// Threads of a block: one producer warp group and two consumer warp groups.
 const THREADS: u32 = 3 * 128;
 
-impl Attention {
-    /// Compiles for one form.
-    pub fn new(machine: &Arc<Machine>, kind: Dtype, form: AttentionForm) -> Result<Self, NativeError> {
-        let AttentionForm { heads, positions, width, causal } = form;
-        machine.require_exactly("attention by products of warp groups", ComputeCapability::WARP_GROUPS)?;
+impl AttentionPlan {
+    /// Compiles for one specification.
+    pub fn new(device: &Arc<CudaDevice>, kind: Dtype, spec: AttentionSpec) -> Result<Self, NativeError> {
+        let AttentionSpec { heads, positions, width, causal } = spec;
+        device.require_exactly("wgmma attention", ComputeCapability::WGMMA)?;
         if kind == Dtype::F32 {
-            return Err(NativeError::NumberType { what: "attention by tensor cores", kind });
+            return Err(NativeError::UnsupportedDtype { what: "tensor-core attention", kind });
         }
-        if !width.is_multiple_of(widest(kind)) || !(1..=TILE).contains(&width) {
+        if !width.is_multiple_of(vector_width(kind)) || !(1..=TILE).contains(&width) {
             return Err(NativeError::HeadWidth { width });
         }
-        checked_size("the number of positions", positions)?;
+        check_size("the number of positions", positions)?;
         let blocks =
-            checked_size("the number of heads of all sequences", heads)?.saturating_mul(positions.div_ceil(TILE));
-        let blocks = checked_size("the number of blocks", blocks)?;
+            check_size("the number of heads of all sequences", heads)?.saturating_mul(positions.div_ceil(TILE));
+        let blocks = check_size("the number of blocks", blocks)?;
         let bytes = heads * positions * width * kind.width();
-        let extent = Extent {
+        let extent = KernelArgs {
             reads: vec![("q", bytes), ("k", bytes), ("v", bytes)],
             writes: vec![("y", bytes)],
             sizes: (positions as u64, 0),
         };
         let name = format!("attention_{kind}");
-        let geometry = Geometry { blocks: blocks as u32, threads: (THREADS, 1) };
+        let geometry = LaunchGeometry { blocks: blocks as u32, threads: (THREADS, 1) };
         let macros = macros(&name, kind, width, causal);
-        let kernel = Kernel::prepare(machine, Source::Attention, &name, macros, extent, geometry)?;
-        let boxes = |input| Boxes { input, kind, matrices: heads, rows: positions, columns: width, height: TILE };
+        let kernel = CudaKernel::prepare(device, CudaSource::Attention, &name, macros, extent, geometry)?;
+        let boxes = |input| TmaTiles { input, kind, matrices: heads, rows: positions, columns: width, height: TILE };
         let boxes = [0, 1, 2].map(boxes).to_vec();
         Ok(Self {
-            kernel: kernel.with_boxes(boxes).with_shared(TILES * TILE * padded(width) * kind.width())?,
-            algorithm: format!("{name}: {TILE} rows a block, tiles of {TILE} keys, products of warp groups"),
+            kernel: kernel
+                .with_tma_tiles(boxes)
+                .with_dynamic_smem(SMEM_TILES * TILE * padded_width(width) * kind.width())?,
+            algorithm: format!("{name}: wgmma, {TILE} query rows per block, tiles of {TILE} keys"),
         })
     }
 
-    /// Enqueues one run.
-    pub fn enqueue(&self, q: &Buffer, k: &Buffer, v: &Buffer, y: &mut Buffer) -> Result<(), NativeError> {
+    /// Enqueues a launch.
+    pub fn enqueue(
+        &self,
+        q: &DeviceBuffer,
+        k: &DeviceBuffer,
+        v: &DeviceBuffer,
+        y: &mut DeviceBuffer,
+    ) -> Result<(), NativeError> {
         self.kernel.enqueue_all(&[&q.memory, &k.memory, &v.memory], &mut [&mut y.memory])
     }
 
-    /// The kernel and how it was cut up.
+    /// Kernel name and tile sizes.
     pub fn algorithm(&self) -> &str {
         &self.algorithm
     }
 }
 
-/// Numbers of a position in a block's memory.
-fn padded(width: usize) -> usize {
+/// Head width in shared memory.
+fn padded_width(width: usize) -> usize {
     width.next_multiple_of(64)
 }
 
 fn macros(name: &str, kind: Dtype, width: usize, causal: bool) -> Vec<String> {
-    let mut macros = common_macros(name, kind, widest(kind));
-    macros.push(format!("HEAD={width}"));
-    macros.push(format!("PADDED={}", padded(width)));
+    let mut macros = common_macros(name, kind, vector_width(kind));
+    macros.push(format!("HEAD_DIM={width}"));
+    macros.push(format!("PADDED_HEAD_DIM={}", padded_width(width)));
     macros.push(format!("CAUSAL={}", u8::from(causal)));
-    macros.push(format!("SCALE={:e}f", (width as f64).sqrt().recip()));
+    macros.push(format!("SOFTMAX_SCALE={:e}f", (width as f64).sqrt().recip()));
     macros
 }
 
@@ -104,11 +114,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_source_compiles_for_every_width_with_and_without_a_mask() {
+    fn source_compiles_for_every_width_and_mask() {
         for kind in [Dtype::F16, Dtype::Bf16] {
             for width in [8, 64, 72, 128] {
                 for causal in [false, true] {
-                    assert_compiles(Source::Attention, &macros("attention", kind, width, causal));
+                    assert_compiles(CudaSource::Attention, &macros("attention", kind, width, causal));
                 }
             }
         }

@@ -1,134 +1,139 @@
-//! Layers with a weight of which whole blocks are zero.
+//! Linear layers with block-sparse weights.
 
 use std::sync::Arc;
 
 use super::{
-    Buffer, ComputeCapability, LinearShape, Machine, NativeError,
-    driver::Memory,
-    kernel::{Extent, Geometry, Kernel, common_macros},
-    nvrtc::Source,
-    sizes::{checked_shape, checked_size},
+    ComputeCapability, CudaDevice, DeviceBuffer, LinearShape, NativeError,
+    driver::DeviceMemory,
+    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros},
+    nvrtc::CudaSource,
+    sizes::{check_shape, check_size},
 };
 use crate::Dtype;
 
-/// A weight w[n, k] that is made of square blocks, of which each row of blocks keeps as many.
+/// Block-sparse weight w[n, k] of square blocks with equally many nonzero blocks per block row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct BlockForm {
-    /// The type of x, w and y.
+pub struct BlockLinearSpec {
+    /// Dtype of x, w and y.
     pub kind: Dtype,
-    /// Rows and columns of a block; n and k are multiples of it.
+    /// Block size; n and k are multiples of it.
     pub side: usize,
-    /// Blocks that are kept in each row of blocks.
-    pub kept: usize,
-    /// Whether a matrix like y is added to the product.
-    pub added: bool,
+    /// Nonzero blocks per block row.
+    pub blocks_per_row: usize,
+    /// True if a matrix of the shape of y is added.
+    pub has_addend: bool,
 }
 
-/// Such a weight on the device.
+/// Block-sparse weight on the device.
 #[derive(Debug)]
-pub struct BlockWeight {
-    /// For each row of blocks its rows, made of the kept blocks alone.
-    pub values: Buffer,
-    /// The columns of blocks that are kept, ascending, for each row of blocks: u32.
-    pub places: Buffer,
+pub struct BlockSparseWeight {
+    /// Rows of the weight without the zero blocks.
+    pub values: DeviceBuffer,
+    /// Block-column index of each nonzero block, ascending within a block row: u32.
+    pub column_indices: DeviceBuffer,
 }
 
-/// A plan of y[m, n] = x[m, k] · w[n, k]ᵀ + added[m, n] for such a weight, with sums in f32: blocks of zeros are neither read nor
-/// multiplied. Tensor cores multiply numbers of 16 bits in blocks whose side is a multiple of 16.
+/// Plan of y[m, n] = x[m, k] · w[n, k]ᵀ + addend[m, n] for a block-sparse weight, with f32 accumulators. Zero blocks
+/// are neither read nor multiplied. Tensor cores are used for 16-bit dtypes if the block size is a multiple of 16.
 #[derive(Debug)]
-pub struct BlockLinear {
-    kernel: Kernel,
+pub struct BlockLinearPlan {
+    kernel: CudaKernel,
     shape: LinearShape,
-    form: BlockForm,
+    spec: BlockLinearSpec,
     algorithm: String,
 }
 
-impl BlockLinear {
-    /// Chooses and compiles.
-    pub fn new(machine: &Arc<Machine>, form: BlockForm, shape: LinearShape) -> Result<Self, NativeError> {
-        let shape = checked_shape(shape)?;
-        let (LinearShape { m, k, n }, BlockForm { kind, side, kept, added }) = (shape, form);
+impl BlockLinearPlan {
+    /// Selects the tile and compiles.
+    pub fn new(device: &Arc<CudaDevice>, spec: BlockLinearSpec, shape: LinearShape) -> Result<Self, NativeError> {
+        let shape = check_shape(shape)?;
+        let (LinearShape { m, k, n }, BlockLinearSpec { kind, side, blocks_per_row: kept, has_addend: added }) =
+            (shape, spec);
         if side == 0 || !n.is_multiple_of(side) || !k.is_multiple_of(side) {
-            return Err(NativeError::NotInBlocks { side, k, n });
+            return Err(NativeError::WeightBlockSize { side, k, n });
         }
         let limit = k / side;
         if !(1..=limit).contains(&kept) {
-            return Err(NativeError::InvalidSize { what: "the number of kept blocks in a row", limit, value: kept });
+            return Err(NativeError::InvalidSize {
+                what: "the number of nonzero blocks per block row",
+                limit,
+                value: kept,
+            });
         }
-        let cut = Cut::new(form, shape, machine.compute_capability());
-        let name = cut.name(form);
-        let mut reads = vec![("x", shape.x_bytes(kind)), ("blocks", n * kept * side * kind.width())];
-        reads.push(("places", 4 * n / side * kept));
-        reads.extend(added.then(|| ("added", shape.y_bytes(kind))));
-        let extent = Extent { reads, writes: vec![("y", shape.y_bytes(kind))], sizes: (m as u64, n as u64) };
-        let blocks = checked_size("the number of blocks", cut.blocks(form, shape))?;
-        let geometry = Geometry { blocks: blocks as u32, threads: (cut.threads() as u32, 1) };
-        let macros = cut.macros(&name, form, k);
-        let kernel = Kernel::prepare(machine, cut.source(), &name, macros, extent, geometry)?;
-        let kernel = match cut {
-            Cut::Tensor { .. } => kernel.with_shared(cut.shared_bytes())?,
-            Cut::Float => kernel,
+        let tile = BlockSparseTile::new(spec, shape, device.compute_capability());
+        let name = tile.name(spec);
+        let mut reads = vec![("x", shape.x_bytes(kind)), ("nonzero blocks", n * kept * side * kind.width())];
+        reads.push(("column indices", 4 * n / side * kept));
+        reads.extend(added.then(|| ("addend", shape.y_bytes(kind))));
+        let extent = KernelArgs { reads, writes: vec![("y", shape.y_bytes(kind))], sizes: (m as u64, n as u64) };
+        let blocks = check_size("the number of blocks", tile.blocks(spec, shape))?;
+        let geometry = LaunchGeometry { blocks: blocks as u32, threads: (tile.threads() as u32, 1) };
+        let macros = tile.macros(&name, spec, k);
+        let kernel = CudaKernel::prepare(device, tile.source(), &name, macros, extent, geometry)?;
+        let kernel = match tile {
+            BlockSparseTile::TensorCores { .. } => kernel.with_dynamic_smem(tile.shared_bytes())?,
+            BlockSparseTile::CudaCores => kernel,
         };
-        Ok(Self { kernel, shape, form, algorithm: cut.describe(&name, form, limit) })
+        Ok(Self { kernel, shape, spec, algorithm: tile.describe(&name, spec, limit) })
     }
 
     /// Bytes of the input.
     pub fn x_bytes(&self) -> usize {
-        self.shape.x_bytes(self.form.kind)
+        self.shape.x_bytes(self.spec.kind)
     }
 
     /// Bytes of the output.
     pub fn y_bytes(&self) -> usize {
-        self.shape.y_bytes(self.form.kind)
+        self.shape.y_bytes(self.spec.kind)
     }
 
-    /// Enqueues one run; `added` is there if the plan was made for it.
+    /// Enqueues a launch; `added` is required if and only if the specification has an addend.
     pub fn enqueue(
         &self,
-        x: &Buffer,
-        w: &BlockWeight,
-        added: Option<&Buffer>,
-        y: &mut Buffer,
+        x: &DeviceBuffer,
+        w: &BlockSparseWeight,
+        added: Option<&DeviceBuffer>,
+        y: &mut DeviceBuffer,
     ) -> Result<(), NativeError> {
-        let inputs: Vec<&Memory> =
-            [x, &w.values, &w.places].into_iter().chain(added).map(|buffer| &buffer.memory).collect();
+        let inputs: Vec<&DeviceMemory> =
+            [x, &w.values, &w.column_indices].into_iter().chain(added).map(|buffer| &buffer.memory).collect();
         self.kernel.enqueue_all(&inputs, &mut [&mut y.memory])
     }
 
-    /// The kernel, and how it was cut up.
+    /// Kernel name and tile configuration.
     pub fn algorithm(&self) -> String {
         self.algorithm.clone()
     }
 }
 
-/// How a product is dealt to blocks of threads.
+/// Tile configuration of the block-sparse GEMM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cut {
-    /// To tensor cores.
-    Tensor {
-        /// Rows of x.
+enum BlockSparseTile {
+    /// Tensor cores.
+    TensorCores {
+        /// Rows of x per block.
         rows: usize,
-        /// Columns of y.
+        /// Columns of y per block.
         columns: usize,
-        /// Numbers along k that are in memory together.
-        step: usize,
-        /// Warps beside each other along the columns.
-        across: usize,
-        /// Steps in memory.
+        /// Tile size along k of one pipeline stage.
+        tile_k: usize,
+        /// Warps along the columns.
+        warps_n: usize,
+        /// Pipeline stages.
         stages: usize,
     },
-    /// In float.
-    Float,
+    /// CUDA cores.
+    CudaCores,
 }
 
-/// Rows and columns of y that a block of threads makes in float.
+/// Rows and columns of y per block on CUDA cores.
 const FLOAT_TILE: usize = 64;
 
-impl Cut {
-    fn new(form: BlockForm, shape: LinearShape, capability: ComputeCapability) -> Self {
-        let BlockForm { kind, side, .. } = form;
-        if kind == Dtype::F32 || !side.is_multiple_of(16) || capability < ComputeCapability::WARP_MAXIMA {
-            return Self::Float;
+impl BlockSparseTile {
+    fn new(spec: BlockLinearSpec, shape: LinearShape, capability: ComputeCapability) -> Self {
+        let BlockLinearSpec { kind, side, .. } = spec;
+        if kind == Dtype::F32 || !side.is_multiple_of(16) || capability < ComputeCapability::AMPERE {
+            return Self::CudaCores;
         }
         let step = [64, 32, 16].into_iter().find(|step| side.is_multiple_of(*step)).unwrap_or(16);
         let (rows, across, stages) = match shape.m {
@@ -137,64 +142,71 @@ impl Cut {
             17..=64 => (64, 1, 4),
             _ => (128, 1, 3),
         };
-        Self::Tensor { rows, columns: step, step, across, stages }
+        Self::TensorCores { rows, columns: step, tile_k: step, warps_n: across, stages }
     }
 
-    fn source(self) -> Source {
+    fn source(self) -> CudaSource {
         match self {
-            Self::Tensor { .. } => Source::BlockProduct,
-            Self::Float => Source::BlockProductFloat,
+            Self::TensorCores { .. } => CudaSource::BlockSparseGemm,
+            Self::CudaCores => CudaSource::BlockSparseGemmSimt,
         }
     }
 
     fn threads(self) -> usize {
         match self {
-            Self::Tensor { .. } => 128,
-            Self::Float => 256,
+            Self::TensorCores { .. } => 128,
+            Self::CudaCores => 256,
         }
     }
 
-    fn blocks(self, form: BlockForm, LinearShape { m, n, .. }: LinearShape) -> usize {
+    fn blocks(self, spec: BlockLinearSpec, LinearShape { m, n, .. }: LinearShape) -> usize {
         match self {
-            Self::Tensor { rows, columns, .. } => m.div_ceil(rows) * (n / columns),
-            Self::Float => m.div_ceil(FLOAT_TILE) * (n / form.side) * form.side.div_ceil(FLOAT_TILE),
+            Self::TensorCores { rows, columns, .. } => m.div_ceil(rows) * (n / columns),
+            Self::CudaCores => m.div_ceil(FLOAT_TILE) * (n / spec.side) * spec.side.div_ceil(FLOAT_TILE),
         }
     }
 
     fn shared_bytes(self) -> usize {
         match self {
-            Self::Tensor { rows, columns, step, stages, .. } => stages * (rows + columns) * step * 2,
-            Self::Float => 0,
+            Self::TensorCores { rows, columns, tile_k: step, stages, .. } => stages * (rows + columns) * step * 2,
+            Self::CudaCores => 0,
         }
     }
 
-    /// The kernel's name, which is all that a profiler shows of the cut.
-    fn name(self, BlockForm { kind, side, kept, .. }: BlockForm) -> String {
+    /// Kernel name with the parameters of the tile, which is all that a profiler shows.
+    fn name(self, BlockLinearSpec { kind, side, blocks_per_row: kept, .. }: BlockLinearSpec) -> String {
         match self {
-            Self::Tensor { rows, columns, .. } => format!("blocks_{side}_{kind}_product_{kept}_kept_{rows}x{columns}"),
-            Self::Float => format!("blocks_{side}_{kind}_product_{kept}_kept_float"),
+            Self::TensorCores { rows, columns, .. } => {
+                format!("blocks_{side}_{kind}_product_{kept}_kept_{rows}x{columns}")
+            }
+            Self::CudaCores => format!("blocks_{side}_{kind}_product_{kept}_kept_float"),
         }
     }
 
-    fn macros(self, name: &str, form: BlockForm, k: usize) -> Vec<String> {
-        let BlockForm { kind, side, kept, added } = form;
+    fn macros(self, name: &str, spec: BlockLinearSpec, k: usize) -> Vec<String> {
+        let BlockLinearSpec { kind, side, blocks_per_row: kept, has_addend: added } = spec;
         let mut macros = common_macros(name, kind, 1);
-        macros.extend([format!("K={k}ull"), format!("SIDE={side}u"), format!("KEPT={kept}u")]);
-        if let Self::Tensor { rows, columns, step, across, stages } = self {
-            macros.extend([format!("TILE_M={rows}"), format!("TILE_N={columns}"), format!("STEP={step}")]);
-            macros.extend([format!("ACROSS={across}"), format!("STAGES={stages}")]);
+        macros.extend([format!("K={k}ull"), format!("BLOCK_SIZE={side}u"), format!("BLOCKS_PER_ROW={kept}u")]);
+        if let Self::TensorCores { rows, columns, tile_k: step, warps_n: across, stages } = self {
+            macros.extend([format!("TILE_M={rows}"), format!("TILE_N={columns}"), format!("TILE_K={step}")]);
+            macros.extend([format!("WARPS_N={across}"), format!("STAGES={stages}")]);
         }
-        macros.extend(added.then(|| "ADDED".into()));
+        macros.extend(added.then(|| "ADDEND".into()));
         macros
     }
 
-    fn describe(self, name: &str, BlockForm { side, kept, .. }: BlockForm, of: usize) -> String {
-        let what = format!("{name}: {kept} of {of} blocks of side {side} in each row of blocks");
+    fn describe(
+        self,
+        name: &str,
+        BlockLinearSpec { side, blocks_per_row: kept, .. }: BlockLinearSpec,
+        of: usize,
+    ) -> String {
+        let what = format!("{name}: {kept} of {of} nonzero blocks of size {side} per block row");
         match self {
-            Self::Tensor { rows, columns, step, stages, .. } => format!(
-                "{what}, tensor cores, {rows} rows of x and {columns} of the weight per block, {stages} steps of {step} in memory"
+            Self::TensorCores { rows, columns, tile_k: step, stages, .. } => format!(
+                "{what}, tensor cores, tile of {rows} rows of x by {columns} weight rows, {stages} stages of k={step}"
             ),
-            Self::Float => format!("{what}, float, tiles of {FLOAT_TILE} by {FLOAT_TILE}"),
+            Self::CudaCores => format!("{what}, CUDA cores, tile {FLOAT_TILE}x{FLOAT_TILE}"),
         }
     }
 }
@@ -207,15 +219,15 @@ mod tests {
     const HOPPER: ComputeCapability = ComputeCapability { major: 9, minor: 0 };
 
     #[test]
-    fn the_sources_compile_for_every_side_and_cut() {
+    fn sources_compile_for_every_block_size_and_tile() {
         for kind in Dtype::ALL {
             for side in [1, 16, 20, 32, 48, 64, 128] {
                 for (at, m) in [1, 17, 65].into_iter().enumerate() {
-                    let form = BlockForm { kind, side, kept: 3, added: at % 2 == 0 };
-                    let cut = Cut::new(form, LinearShape { m, k: 8 * side, n: 4 * side }, HOPPER);
-                    assert!(cut.shared_bytes() <= 100 << 10, "{cut:?}");
-                    assert_eq!(cut == Cut::Float, kind == Dtype::F32 || side % 16 != 0, "{form:?}");
-                    assert_compiles(cut.source(), &cut.macros("product", form, 8 * side));
+                    let spec = BlockLinearSpec { kind, side, blocks_per_row: 3, has_addend: at % 2 == 0 };
+                    let tile = BlockSparseTile::new(spec, LinearShape { m, k: 8 * side, n: 4 * side }, HOPPER);
+                    assert!(tile.shared_bytes() <= 100 << 10, "{tile:?}");
+                    assert_eq!(tile == BlockSparseTile::CudaCores, kind == Dtype::F32 || side % 16 != 0, "{spec:?}");
+                    assert_compiles(tile.source(), &tile.macros("product", spec, 8 * side));
                 }
             }
         }

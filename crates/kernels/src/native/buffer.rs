@@ -1,38 +1,42 @@
-//! Bytes on the device.
+//! Device memory.
 
-use super::{NativeError, driver::Memory, staged};
+use super::{NativeError, driver::DeviceMemory, pinned_staging};
 
-/// Untyped device memory, freed on drop. It keeps the GPU's context alive, so it may outlive its [`super::Machine`].
+/// Untyped device memory, freed on drop. It keeps the context alive, so it may outlive its [`super::CudaDevice`].
 ///
-/// Made by [`super::Machine::allocate`] or [`super::Machine::upload`]; aligned to at least 256 bytes.
+/// Created by [`super::CudaDevice::allocate`] or [`super::CudaDevice::upload`]; aligned to at least 256 bytes.
 #[derive(Debug)]
-pub struct Buffer {
-    pub(super) memory: Memory,
+pub struct DeviceBuffer {
+    pub(super) memory: DeviceMemory,
 }
 
-impl Buffer {
+impl DeviceBuffer {
     /// Size in bytes.
     #[allow(clippy::len_without_is_empty, reason = "a buffer holds at least one byte")]
     pub fn len(&self) -> usize {
         self.memory.len()
     }
 
-    /// Replaces the content, waiting for the copy. `bytes` must have the buffer's length.
+    /// Replaces the content and waits for the copy. `bytes` must have the length of the buffer.
     pub fn upload(&mut self, bytes: &[u8]) -> Result<(), NativeError> {
         self.memory.upload(bytes)
     }
 
-    /// Reads the content back after everything enqueued so far; an error of that work is returned here.
+    /// Downloads the content after all enqueued work and returns the error of that work, if any.
     pub fn download(&self) -> Result<Vec<u8>, NativeError> {
-        if self.len() < staged::WORTH { self.memory.download() } else { staged::download(&self.memory) }
+        if self.len() < pinned_staging::MIN_STAGED_BYTES {
+            self.memory.download()
+        } else {
+            pinned_staging::download(&self.memory)
+        }
     }
 
-    /// Enqueues a copy of another buffer's content by the driver, as long as this buffer is.
+    /// Enqueues a device-to-device copy of `len()` bytes from another buffer.
     pub fn copy_from(&mut self, from: &Self) -> Result<(), NativeError> {
         self.memory.copy_from(&from.memory)
     }
 
-    /// Enqueues setting every byte. `0xff` poisons an output: it is NaN in every float kind.
+    /// Enqueues setting every byte. `0xff` poisons an output: it is NaN in every float dtype.
     pub fn fill(&mut self, byte: u8) -> Result<(), NativeError> {
         self.memory.fill(byte)
     }

@@ -1,43 +1,43 @@
-//! Sums over the rows of an f32 matrix.
+//! Column sums of an f32 matrix.
 
 use std::sync::Arc;
 
 use super::{
-    Machine, NativeError,
-    driver::Memory,
-    kernel::{Extent, Geometry, Kernel, common_macros},
-    nvrtc::Source,
+    CudaDevice, NativeError,
+    driver::DeviceMemory,
+    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros},
+    nvrtc::CudaSource,
 };
 use crate::Dtype;
 
-/// A plan of the sum of each column, in an order that is always the same.
+/// Column-sum kernel with a deterministic order of summation.
 #[derive(Debug)]
-pub(super) struct ColumnSums {
-    kernel: Kernel,
+pub(super) struct ColumnSumKernel {
+    kernel: CudaKernel,
 }
 
-/// Columns of a block.
+/// Columns per block.
 const COLUMNS: usize = 32;
-/// Slices of the rows, so that even few columns keep a multiprocessor's memory busy.
+/// Row slices per block, so that memory is busy even with few columns.
 const SLICES: usize = 32;
 
-impl ColumnSums {
-    /// Compiles for sizes that were checked, and sums of a type.
-    pub(super) fn new(machine: &Arc<Machine>, kind: Dtype, rows: usize, columns: usize) -> Result<Self, NativeError> {
-        let extent = Extent {
+impl ColumnSumKernel {
+    /// Compiles for checked sizes and sums of the given dtype.
+    pub(super) fn new(device: &Arc<CudaDevice>, kind: Dtype, rows: usize, columns: usize) -> Result<Self, NativeError> {
+        let extent = KernelArgs {
             reads: vec![("x", 4 * rows * columns)],
             writes: vec![("y", kind.width() * columns)],
             sizes: (rows as u64, columns as u64),
         };
         let blocks = columns.div_ceil(COLUMNS) as u32;
-        let geometry = Geometry { blocks, threads: (COLUMNS as u32, SLICES as u32) };
+        let geometry = LaunchGeometry { blocks, threads: (COLUMNS as u32, SLICES as u32) };
         let name = "column_sums";
-        let kernel = Kernel::prepare(machine, Source::ColumnSums, name, macros(name, kind), extent, geometry)?;
+        let kernel = CudaKernel::prepare(device, CudaSource::ColumnSums, name, macros(name, kind), extent, geometry)?;
         Ok(Self { kernel })
     }
 
-    /// Enqueues one run.
-    pub(super) fn enqueue(&self, x: &Memory, y: &mut Memory) -> Result<(), NativeError> {
+    /// Enqueues a launch.
+    pub(super) fn enqueue(&self, x: &DeviceMemory, y: &mut DeviceMemory) -> Result<(), NativeError> {
         self.kernel.enqueue(x, y)
     }
 }
@@ -54,9 +54,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_source_compiles_for_every_type_of_sums() {
+    fn source_compiles_for_every_dtype() {
         for kind in Dtype::ALL {
-            assert_compiles(Source::ColumnSums, &macros("column_sums", kind));
+            assert_compiles(CudaSource::ColumnSums, &macros("column_sums", kind));
         }
     }
 }

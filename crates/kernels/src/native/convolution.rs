@@ -1,156 +1,167 @@
-//! Convolutions of images with bias and ReLU.
+//! Convolutions with bias and optional ReLU.
 
 use std::sync::Arc;
 
 use super::{
-    Buffer, ConvolutionForm, Machine, NativeError,
-    cublaslt_trial::{Trial, WORTH, drawn},
+    ConvolutionSpec, CudaDevice, DeviceBuffer, NativeError,
+    algorithm_trial::{AlgorithmTrial, MAX_RELATIVE_TIME, random_values},
     cudnn_convolution::CudnnConvolution,
     cudnn_functions,
-    driver::Memory,
-    form::Factors,
-    image_product::ImageProduct,
+    driver::DeviceMemory,
+    gemm_spec::OperandTypes,
+    implicit_gemm::ImplicitGemm,
 };
 use crate::Dtype;
 
-/// A plan of y = ReLU(x * w + bias), or without the ReLU, in f16 or bf16 with sums in f32: by cuDNN where it is there, and by
-/// a kernel of ours on Hopper, whichever is the faster.
+/// Plan of y = ReLU(x * w + bias), or without ReLU, in f16 or bf16 with f32 accumulators. Uses the faster of cuDNN and
+/// the native implicit-GEMM kernel (Hopper only).
 #[derive(Debug)]
-pub struct Convolution {
-    machine: Arc<Machine>,
-    by: By,
+pub struct ConvolutionPlan {
+    device: Arc<CudaDevice>,
+    kernel: ConvolutionKernel,
     algorithm: String,
 }
 
 #[derive(Debug)]
-enum By {
-    Ours(ImageProduct),
-    /// By this one of its plans.
+enum ConvolutionKernel {
+    Native(ImplicitGemm),
+    /// cuDNN with the index of the engine plan.
     Cudnn(CudnnConvolution, usize),
 }
 
-impl Convolution {
-    /// Compiles, and tries what there is.
-    pub fn new(machine: &Arc<Machine>, kind: Dtype, form: ConvolutionForm) -> Result<Self, NativeError> {
-        check(kind, form)?;
-        let ours = ImageProduct::new(machine, kind, form);
+impl ConvolutionPlan {
+    /// Compiles the native kernel and times it against the plans of cuDNN, if available.
+    pub fn new(device: &Arc<CudaDevice>, kind: Dtype, spec: ConvolutionSpec) -> Result<Self, NativeError> {
+        check(kind, spec)?;
+        let native = ImplicitGemm::new(device, kind, spec);
         if !cudnn_functions::is_present() {
-            return ours.map(|ours| Self::ours(machine, ours));
+            return native.map(|native| Self::from_native_kernel(device, native));
         }
-        // What cuDNN has no plan for may have a kernel of ours, and the other way round.
-        match (CudnnConvolution::new(machine, kind, form), ours) {
-            (Ok(theirs), ours) => Self::fastest(machine, kind, form, theirs, ours.ok()),
-            (Err(_), Ok(ours)) => Ok(Self::ours(machine, ours)),
+        // Either implementation may support a convolution that the other does not.
+        match (CudnnConvolution::new(device, kind, spec), native) {
+            (Ok(cudnn), native) => Self::pick_fastest(device, kind, spec, cudnn, native.ok()),
+            (Err(_), Ok(native)) => Ok(Self::from_native_kernel(device, native)),
             (Err(error), Err(_)) => Err(error),
         }
     }
 
-    /// By our own kernel, whatever else is there.
-    pub fn by_ours(machine: &Arc<Machine>, kind: Dtype, form: ConvolutionForm) -> Result<Self, NativeError> {
-        check(kind, form)?;
-        ImageProduct::new(machine, kind, form).map(|ours| Self::ours(machine, ours))
-    }
-
-    /// By the fastest plan of cuDNN.
-    pub fn by_cudnn(machine: &Arc<Machine>, kind: Dtype, form: ConvolutionForm) -> Result<Self, NativeError> {
-        check(kind, form)?;
-        Self::fastest(machine, kind, form, CudnnConvolution::new(machine, kind, form)?, None)
-    }
-
-    fn ours(machine: &Arc<Machine>, ours: ImageProduct) -> Self {
-        let algorithm = ours.algorithm().to_string();
-        Self { machine: machine.clone(), by: By::Ours(ours), algorithm }
-    }
-
-    /// The fastest of cuDNN's plans and ours, each on memory of its own, where there is enough of that.
-    fn fastest(
-        machine: &Arc<Machine>,
+    /// Plan with the native kernel, regardless of cuDNN.
+    pub fn with_native_kernel(
+        device: &Arc<CudaDevice>,
         kind: Dtype,
-        form: ConvolutionForm,
-        theirs: CudnnConvolution,
-        ours: Option<ImageProduct>,
+        spec: ConvolutionSpec,
     ) -> Result<Self, NativeError> {
-        let plans = theirs.plans();
-        let count = plans + usize::from(ours.is_some());
-        let (taken, how) = match Operands::new(machine, kind, form) {
+        check(kind, spec)?;
+        ImplicitGemm::new(device, kind, spec).map(|native| Self::from_native_kernel(device, native))
+    }
+
+    /// Plan with the fastest engine of cuDNN.
+    pub fn with_cudnn(device: &Arc<CudaDevice>, kind: Dtype, spec: ConvolutionSpec) -> Result<Self, NativeError> {
+        check(kind, spec)?;
+        Self::pick_fastest(device, kind, spec, CudnnConvolution::new(device, kind, spec)?, None)
+    }
+
+    fn from_native_kernel(device: &Arc<CudaDevice>, native: ImplicitGemm) -> Self {
+        let algorithm = native.algorithm().to_string();
+        Self { device: device.clone(), kernel: ConvolutionKernel::Native(native), algorithm }
+    }
+
+    /// Times the cuDNN plans and the native kernel on scratch buffers; without enough memory the first candidate is
+    /// used.
+    fn pick_fastest(
+        device: &Arc<CudaDevice>,
+        kind: Dtype,
+        spec: ConvolutionSpec,
+        cudnn: CudnnConvolution,
+        native: Option<ImplicitGemm>,
+    ) -> Result<Self, NativeError> {
+        let plans = cudnn.plan_count();
+        let count = plans + usize::from(native.is_some());
+        let (chosen, choice) = match TrialBuffers::new(device, kind, spec) {
             Ok(mut operands) => {
-                let nanos = Trial::nanos(machine, count, |way| match &ours {
-                    Some(ours) if way == plans => operands.enqueue_ours(ours),
-                    _ => operands.enqueue_theirs(&theirs, way, machine),
+                let nanos = AlgorithmTrial::time_candidates(device, count, |candidate| match &native {
+                    Some(native) if candidate == plans => operands.enqueue_native(native),
+                    _ => operands.enqueue_cudnn(&cudnn, candidate, device),
                 });
                 let fastest = (0..count).min_by(|a, b| nanos[*a].total_cmp(&nanos[*b])).unwrap_or(0);
-                // Another run should choose alike: what is hardly faster is left.
-                let taken = if nanos[fastest] < WORTH * nanos[0] { fastest } else { 0 };
-                (taken, format!("number {} of {count}, all of them tried", taken + 1))
+                // Prefer the first candidate unless another is clearly faster, so that repeated runs choose alike.
+                let chosen = if nanos[fastest] < MAX_RELATIVE_TIME * nanos[0] { fastest } else { 0 };
+                (chosen, format!("number {} of {count}, all of them tried", chosen + 1))
             }
             Err(NativeError::OutOfMemory { .. }) => (0, format!("first of {count}")),
             Err(error) => return Err(error),
         };
-        let machine = machine.clone();
-        Ok(match ours {
-            Some(ours) if taken == plans => {
-                let algorithm = format!("{} ({how}, the others by cuDNN)", ours.algorithm());
-                Self { machine, by: By::Ours(ours), algorithm }
+        let device = device.clone();
+        Ok(match native {
+            Some(native) if chosen == plans => {
+                let algorithm = format!("{} ({choice}, others by cuDNN)", native.algorithm());
+                Self { device, kernel: ConvolutionKernel::Native(native), algorithm }
             }
             _ => {
-                let algorithm = format!("{} ({how})", theirs.describe(taken));
-                Self { machine, by: By::Cudnn(theirs, taken), algorithm }
+                let algorithm = format!("{} ({choice})", cudnn.describe(chosen));
+                Self { device, kernel: ConvolutionKernel::Cudnn(cudnn, chosen), algorithm }
             }
         })
     }
 
-    /// Enqueues one run on images, filters, a bias and what comes out, stored as the form says.
-    pub fn enqueue(&mut self, x: &Buffer, w: &Buffer, bias: &Buffer, y: &mut Buffer) -> Result<(), NativeError> {
+    /// Enqueues a launch on images, filters, bias and output in the layouts of the specification.
+    pub fn enqueue(
+        &mut self,
+        x: &DeviceBuffer,
+        w: &DeviceBuffer,
+        bias: &DeviceBuffer,
+        y: &mut DeviceBuffer,
+    ) -> Result<(), NativeError> {
         let operands = [&x.memory, &w.memory, &bias.memory];
-        match &mut self.by {
-            By::Ours(ours) => ours.enqueue(operands, &mut y.memory),
-            By::Cudnn(theirs, plan) => theirs.enqueue(*plan, &self.machine, operands, &mut y.memory),
+        match &mut self.kernel {
+            ConvolutionKernel::Native(native) => native.enqueue(operands, &mut y.memory),
+            ConvolutionKernel::Cudnn(cudnn, plan) => cudnn.enqueue(*plan, &self.device, operands, &mut y.memory),
         }
     }
 
-    /// What computes it, and how that was chosen.
+    /// Implementation and how it was chosen.
     pub fn algorithm(&self) -> &str {
         &self.algorithm
     }
 }
 
-fn check(kind: Dtype, form: ConvolutionForm) -> Result<(), NativeError> {
+fn check(kind: Dtype, spec: ConvolutionSpec) -> Result<(), NativeError> {
     if kind == Dtype::F32 {
-        return Err(NativeError::NumberType { what: "convolution by tensor cores", kind });
+        return Err(NativeError::UnsupportedDtype { what: "tensor-core convolution", kind });
     }
-    form.check()
+    spec.check()
 }
 
-/// Memory on which ways are tried.
-struct Operands {
-    x: Memory,
-    w: Memory,
-    bias: Memory,
-    y: Memory,
+/// Scratch buffers for timing candidates.
+struct TrialBuffers {
+    x: DeviceMemory,
+    w: DeviceMemory,
+    bias: DeviceMemory,
+    y: DeviceMemory,
 }
 
-impl Operands {
-    fn new(machine: &Machine, kind: Dtype, form: ConvolutionForm) -> Result<Self, NativeError> {
-        // Equal numbers would take less power than others do.
-        let drawn = drawn(Factors::Whole(kind));
-        let filled = |bytes: usize| -> Result<Memory, NativeError> {
-            let mut memory = Memory::allocate(machine.stream(), bytes)?;
-            memory.repeat(&drawn).map(|()| memory)
+impl TrialBuffers {
+    fn new(device: &CudaDevice, kind: Dtype, spec: ConvolutionSpec) -> Result<Self, NativeError> {
+        // Constant data would draw less power than real data.
+        let drawn = random_values(OperandTypes::Float(kind));
+        let filled = |bytes: usize| -> Result<DeviceMemory, NativeError> {
+            let mut memory = DeviceMemory::allocate(device.stream(), bytes)?;
+            memory.fill_repeating(&drawn).map(|()| memory)
         };
         Ok(Self {
-            x: filled(form.x_bytes(kind))?,
-            w: filled(form.w_bytes(kind))?,
-            bias: filled(form.bias_bytes(kind))?,
-            y: Memory::allocate(machine.stream(), form.y_bytes(kind))?,
+            x: filled(spec.x_bytes(kind))?,
+            w: filled(spec.w_bytes(kind))?,
+            bias: filled(spec.bias_bytes(kind))?,
+            y: DeviceMemory::allocate(device.stream(), spec.y_bytes(kind))?,
         })
     }
 
-    fn enqueue_ours(&mut self, ours: &ImageProduct) -> Result<(), NativeError> {
-        ours.enqueue([&self.x, &self.w, &self.bias], &mut self.y)
+    fn enqueue_native(&mut self, native: &ImplicitGemm) -> Result<(), NativeError> {
+        native.enqueue([&self.x, &self.w, &self.bias], &mut self.y)
     }
 
-    fn enqueue_theirs(&mut self, theirs: &CudnnConvolution, plan: usize, machine: &Machine) -> Result<(), NativeError> {
-        theirs.enqueue(plan, machine, [&self.x, &self.w, &self.bias], &mut self.y)
+    fn enqueue_cudnn(&mut self, cudnn: &CudnnConvolution, plan: usize, device: &CudaDevice) -> Result<(), NativeError> {
+        cudnn.enqueue(plan, device, [&self.x, &self.w, &self.bias], &mut self.y)
     }
 }
 
@@ -159,22 +170,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_out_is_as_large_as_strides_and_padding_leave_it() {
-        let form = ConvolutionForm {
+    fn output_size_follows_stride_and_padding() {
+        let spec = ConvolutionSpec {
             images: 2,
             height: 9,
             width: 8,
             channels: 3,
             filters: 17,
-            side: 3,
+            filter_size: 3,
             stride: 2,
             padding: 1,
             relu: false,
         };
-        assert_eq!((form.out_size(), form.pixels(), form.stored_channels()), ([5, 4], 40, 8));
-        assert_eq!((form.y_bytes(Dtype::F16), form.w_bytes(Dtype::F16)), (40 * 24 * 2, 24 * 9 * 8 * 2));
-        assert!(form.check().is_ok());
-        let error = ConvolutionForm { side: 12, ..form }.check().unwrap_err().to_string();
-        assert!(error.ends_with("the filters are larger"), "{error}");
+        assert_eq!((spec.out_size(), spec.output_pixels(), spec.stored_channels()), ([5, 4], 40, 8));
+        assert_eq!((spec.y_bytes(Dtype::F16), spec.w_bytes(Dtype::F16)), (40 * 24 * 2, 24 * 9 * 8 * 2));
+        assert!(spec.check().is_ok());
+        let error = ConvolutionSpec { filter_size: 12, ..spec }.check().unwrap_err().to_string();
+        assert!(error.ends_with("the filter exceeds the padded image"), "{error}");
     }
 }

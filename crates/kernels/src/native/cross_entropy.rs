@@ -1,87 +1,92 @@
-//! The mean cross-entropy of rows of logits.
+//! Mean cross-entropy of rows of logits.
 
 use std::sync::Arc;
 
 use super::{
-    Buffer, Machine, NativeError,
-    grid_total::GridTotal,
-    kernel::{Extent, Geometry, Kernel, common_macros, widest},
-    nvrtc::Source,
-    row_cut::RowCut,
-    sizes::checked_size,
+    CudaDevice, DeviceBuffer, NativeError,
+    grid_reduction::GridReduction,
+    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
+    nvrtc::CudaSource,
+    row_tile::RowTile,
+    sizes::check_size,
 };
 use crate::Dtype;
 
-/// A plan of the mean over rows of ln(sum of exp(x)) - x at the target, computed in f32 and read once.
+/// Plan of the mean over rows of ln(sum of exp(x)) - `x[target]`, computed in f32 in one pass over the logits.
 #[derive(Debug)]
-pub struct CrossEntropy {
-    kernel: Kernel,
-    total: GridTotal,
+pub struct CrossEntropyPlan {
+    kernel: CudaKernel,
+    total: GridReduction,
     algorithm: String,
 }
 
-impl CrossEntropy {
+impl CrossEntropyPlan {
     /// Compiles for `rows` rows of `columns` classes.
-    pub fn new(machine: &Arc<Machine>, kind: Dtype, rows: usize, columns: usize) -> Result<Self, NativeError> {
-        let rows = checked_size("the number of rows", rows)?;
-        let columns = checked_size("the number of classes", columns)?;
-        let cut = cut(kind, rows, columns);
-        let blocks = GridTotal::blocks(rows.div_ceil(cut.rows), cut.threads * cut.rows, RESIDENT);
+    pub fn new(device: &Arc<CudaDevice>, kind: Dtype, rows: usize, columns: usize) -> Result<Self, NativeError> {
+        let rows = check_size("the number of rows", rows)?;
+        let columns = check_size("the number of classes", columns)?;
+        let tile = row_tile(kind, rows, columns);
+        let blocks = GridReduction::blocks(rows.div_ceil(tile.rows), tile.threads * tile.rows, RESIDENT_THREADS);
         let name = format!("cross_entropy_{kind}");
-        let mut extent = Extent {
+        let mut extent = KernelArgs {
             reads: vec![("x", rows * columns * kind.width()), ("targets", 4 * rows)],
             writes: vec![("y", 4)],
             sizes: (rows as u64, columns as u64),
         };
-        let total = GridTotal::new(machine, blocks, &mut extent)?;
-        let geometry = Geometry { blocks: blocks as u32, threads: (cut.threads as u32, cut.rows as u32) };
-        let macros = macros(&name, kind, columns, cut);
-        let RowCut { width, threads, rows, .. } = cut;
+        let total = GridReduction::new(device, blocks, &mut extent)?;
+        let geometry = LaunchGeometry { blocks: blocks as u32, threads: (tile.threads as u32, tile.rows as u32) };
+        let macros = macros(&name, kind, columns, tile);
+        let RowTile { width, threads, rows, .. } = tile;
         Ok(Self {
-            kernel: Kernel::prepare(machine, Source::CrossEntropy, &name, macros, extent, geometry)?,
+            kernel: CudaKernel::prepare(device, CudaSource::CrossEntropy, &name, macros, extent, geometry)?,
             total,
             algorithm: format!(
-                "{name}: {blocks} blocks of {threads} threads for each of {rows} rows at once, {} accesses of {width} \
-                 logits per thread in flight, row read once, the last block adds up",
-                in_flight(columns, cut)
+                "{name}: {blocks} blocks of {threads} threads per row for {rows} rows, {} accesses of {width} logits per \
+                 thread in flight, row read once, reduction in the last block",
+                loads_in_flight(columns, tile)
             ),
         })
     }
 
-    /// Enqueues one run: logits, the numbers of their classes as signed 32-bit integers, and a single f32.
-    pub fn enqueue(&mut self, x: &Buffer, targets: &Buffer, y: &mut Buffer) -> Result<(), NativeError> {
+    /// Enqueues a launch. Inputs: logits and i32 class indices; output: one f32.
+    pub fn enqueue(
+        &mut self,
+        x: &DeviceBuffer,
+        targets: &DeviceBuffer,
+        y: &mut DeviceBuffer,
+    ) -> Result<(), NativeError> {
         self.total.enqueue(&self.kernel, &[&x.memory, &targets.memory], &mut y.memory)
     }
 
-    /// The kernel and how it was cut up.
+    /// Kernel name and launch configuration.
     pub fn algorithm(&self) -> &str {
         &self.algorithm
     }
 }
 
-/// Threads of up to 64 registers that share a multiprocessor.
-const RESIDENT: usize = 1024;
+/// Resident threads per multiprocessor with up to 64 registers each.
+const RESIDENT_THREADS: usize = 1024;
 
-/// With as many that are looked at, what registers hold.
-const MOST_IN_FLIGHT: usize = 4;
+/// Maximum vector loads in flight; the registers hold these and the vectors being processed.
+const MAX_LOADS_IN_FLIGHT: usize = 4;
 
-/// A warp for each row where rows are many, which then need no barrier, and several where they are few.
-fn cut(kind: Dtype, rows: usize, columns: usize) -> RowCut {
-    let warps = GridTotal::warps(RESIDENT).div_ceil(rows);
-    let for_each_thread = columns.div_ceil(32 * warps).max(MOST_IN_FLIGHT * widest(kind));
-    RowCut::new(columns, widest(kind), for_each_thread)
+/// Row tile: one warp per row if there are many rows, which avoids barriers; several warps per row if there are few.
+fn row_tile(kind: Dtype, rows: usize, columns: usize) -> RowTile {
+    let warps = GridReduction::resident_warps(RESIDENT_THREADS).div_ceil(rows);
+    let for_each_thread = columns.div_ceil(32 * warps).max(MAX_LOADS_IN_FLIGHT * vector_width(kind));
+    RowTile::new(columns, vector_width(kind), for_each_thread)
 }
 
-fn in_flight(columns: usize, cut: RowCut) -> usize {
-    (columns / cut.width).div_ceil(cut.threads).min(MOST_IN_FLIGHT)
+fn loads_in_flight(columns: usize, tile: RowTile) -> usize {
+    (columns / tile.width).div_ceil(tile.threads).min(MAX_LOADS_IN_FLIGHT)
 }
 
-fn macros(name: &str, kind: Dtype, columns: usize, cut: RowCut) -> Vec<String> {
-    let mut macros = common_macros(name, kind, cut.width);
-    macros.push(format!("THREADS={}", cut.threads));
-    macros.push(format!("ROWS={}", cut.rows));
-    macros.push(GridTotal::macros(cut.threads * cut.rows, RESIDENT));
-    macros.push(format!("PIECES={}", in_flight(columns, cut)));
+fn macros(name: &str, kind: Dtype, columns: usize, tile: RowTile) -> Vec<String> {
+    let mut macros = common_macros(name, kind, tile.width);
+    macros.push(format!("THREADS={}", tile.threads));
+    macros.push(format!("ROWS={}", tile.rows));
+    macros.push(GridReduction::occupancy_macro(tile.threads * tile.rows, RESIDENT_THREADS));
+    macros.push(format!("VECTORS_PER_THREAD={}", loads_in_flight(columns, tile)));
     macros
 }
 
@@ -91,18 +96,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_source_compiles_for_every_way_to_cut_a_row() {
+    fn source_compiles_for_every_row_tile() {
         for kind in Dtype::ALL {
             for columns in [2, 257, 768, 4096, 32768, 70001] {
-                let cut = cut(kind, 2 * columns, columns);
-                assert_compiles(Source::CrossEntropy, &macros("cross_entropy", kind, columns, cut));
+                let tile = row_tile(kind, 2 * columns, columns);
+                assert_compiles(CudaSource::CrossEntropy, &macros("cross_entropy", kind, columns, tile));
             }
         }
     }
 
     #[test]
-    fn many_rows_have_a_warp_each_and_few_as_many_as_they_are_long() {
-        let threads = |rows, columns| cut(Dtype::Bf16, rows, columns).threads;
+    fn few_rows_get_more_warps_each() {
+        let threads = |rows, columns| row_tile(Dtype::Bf16, rows, columns).threads;
         assert_eq!(
             [threads(16384, 4096), threads(2048, 4096), threads(1, 4096), threads(1, 70000)],
             [32, 96, 128, 1024]

@@ -1,6 +1,6 @@
-//! The handle of cuBLASLt.
+//! cuBLASLt library handle.
 
-use super::{NativeError, driver::failed, libraries::Library};
+use super::{NativeError, driver::driver_error, libraries::CudaLibrary};
 use cudarc::{
     cublaslt::{
         result::{self, CublasError},
@@ -10,37 +10,37 @@ use cudarc::{
 };
 use std::sync::Arc;
 
-/// A cuBLASLt handle for one device.
+/// cuBLASLt handle of one device.
 #[derive(Debug)]
-pub(super) struct Handle {
+pub(super) struct CublasLtHandle {
     pub(super) raw: sys::cublasLtHandle_t,
     pub(super) context: Arc<CudaContext>,
 }
 
-// SAFETY: a cuBLASLt handle may be used from several threads at once; each product names its own stream.
-unsafe impl Send for Handle {}
-// SAFETY: as above.
-unsafe impl Sync for Handle {}
+// SAFETY: a cuBLASLt handle may be used by several threads concurrently; each matmul passes its own stream.
+unsafe impl Send for CublasLtHandle {}
+// SAFETY: a cuBLASLt handle may be used by several threads concurrently; each matmul passes its own stream.
+unsafe impl Sync for CublasLtHandle {}
 
-impl Handle {
+impl CublasLtHandle {
     pub(super) fn create(context: &Arc<CudaContext>) -> Result<Self, NativeError> {
-        Library::CublasLt.require()?;
-        context.bind_to_thread().map_err(failed("selecting the device"))?;
-        let raw = result::create_handle().map_err(refused("creating a cuBLASLt handle"))?;
+        CudaLibrary::CublasLt.require()?;
+        context.bind_to_thread().map_err(driver_error("selecting the device"))?;
+        let raw = result::create_handle().map_err(cublaslt_error("creating a cuBLASLt handle"))?;
         Ok(Self { raw, context: context.clone() })
     }
 }
 
-impl Drop for Handle {
+impl Drop for CublasLtHandle {
     fn drop(&mut self) {
         self.context.record_err(self.context.bind_to_thread());
-        // SAFETY: created by `create` and destroyed once. Nothing can be done about a refusal.
+        // SAFETY: created by `create` and destroyed once. An error cannot be handled here.
         let _ = unsafe { result::destroy_handle(self.raw) };
     }
 }
 
-/// Names the action in an error of the library.
-pub(super) fn refused(doing: impl Into<String>) -> impl Fn(CublasError) -> NativeError {
+/// Returns a converter from cuBLASLt errors to [`NativeError`] that names the action.
+pub(super) fn cublaslt_error(doing: impl Into<String>) -> impl Fn(CublasError) -> NativeError {
     let doing = doing.into();
     move |error| NativeError::CublasLt { doing: doing.clone(), status: error.to_string() }
 }

@@ -1,4 +1,4 @@
-//! The functions of cuDNN 9 that are called here, loaded at run time.
+//! Functions of cuDNN 9, loaded at run time.
 
 use std::{
     ffi::{c_char, c_int, c_void},
@@ -7,44 +7,44 @@ use std::{
 
 use libloading::Library as Loaded;
 
-/// What a handle and a descriptor are to the library.
-pub(super) type Raw = *mut c_void;
+/// Opaque pointer to a handle or descriptor.
+pub(super) type RawPointer = *mut c_void;
 
-/// The names it is looked for by; its parts lie beside it.
-pub(super) const NAMES: [&str; 2] = ["libcudnn.so.9", "libcudnn.so"];
+/// Library file names; the sub-libraries must be in the same folder.
+pub(super) const LIBRARY_NAMES: [&str; 2] = ["libcudnn.so.9", "libcudnn.so"];
 
-/// The first version whose functions are these.
-const OLDEST: usize = 90_000;
+/// Minimum version with these function signatures.
+const MIN_VERSION: usize = 90_000;
 
-/// The functions that are called here.
-pub(super) struct Functions {
+/// Function pointers.
+pub(super) struct CudnnFunctions {
     pub(super) version: unsafe extern "C" fn() -> usize,
     pub(super) error_string: unsafe extern "C" fn(c_int) -> *const c_char,
-    pub(super) create: unsafe extern "C" fn(*mut Raw) -> c_int,
-    pub(super) destroy: unsafe extern "C" fn(Raw) -> c_int,
-    pub(super) set_stream: unsafe extern "C" fn(Raw, *mut c_void) -> c_int,
-    pub(super) create_descriptor: unsafe extern "C" fn(c_int, *mut Raw) -> c_int,
-    pub(super) destroy_descriptor: unsafe extern "C" fn(Raw) -> c_int,
-    pub(super) finalize: unsafe extern "C" fn(Raw) -> c_int,
-    pub(super) set_attribute: unsafe extern "C" fn(Raw, c_int, c_int, i64, *const c_void) -> c_int,
-    pub(super) get_attribute: unsafe extern "C" fn(Raw, c_int, c_int, i64, *mut i64, *mut c_void) -> c_int,
-    pub(super) execute: unsafe extern "C" fn(Raw, Raw, Raw) -> c_int,
-    /// Never unloaded: the functions are in it.
+    pub(super) create: unsafe extern "C" fn(*mut RawPointer) -> c_int,
+    pub(super) destroy: unsafe extern "C" fn(RawPointer) -> c_int,
+    pub(super) set_stream: unsafe extern "C" fn(RawPointer, *mut c_void) -> c_int,
+    pub(super) create_descriptor: unsafe extern "C" fn(c_int, *mut RawPointer) -> c_int,
+    pub(super) destroy_descriptor: unsafe extern "C" fn(RawPointer) -> c_int,
+    pub(super) finalize: unsafe extern "C" fn(RawPointer) -> c_int,
+    pub(super) set_attribute: unsafe extern "C" fn(RawPointer, c_int, c_int, i64, *const c_void) -> c_int,
+    pub(super) get_attribute: unsafe extern "C" fn(RawPointer, c_int, c_int, i64, *mut i64, *mut c_void) -> c_int,
+    pub(super) execute: unsafe extern "C" fn(RawPointer, RawPointer, RawPointer) -> c_int,
+    /// Keeps the library loaded.
     _library: Loaded,
 }
 
-/// Looked for once per process; `None` where there is none, or an older one.
-pub(super) fn loaded() -> Option<&'static Functions> {
-    static FOUND: OnceLock<Option<Functions>> = OnceLock::new();
-    FOUND.get_or_init(|| NAMES.iter().find_map(|name| load(name))).as_ref()
+/// Loads the library once per process; `None` if it is missing or too old.
+pub(super) fn load_once() -> Option<&'static CudnnFunctions> {
+    static FOUND: OnceLock<Option<CudnnFunctions>> = OnceLock::new();
+    FOUND.get_or_init(|| LIBRARY_NAMES.iter().find_map(|name| load(name))).as_ref()
 }
 
-fn load(name: &str) -> Option<Functions> {
-    // SAFETY: opening a library runs its initializers; these are NVIDIA's own, meant to be opened this way.
+fn load(name: &str) -> Option<CudnnFunctions> {
+    // SAFETY: opening a library runs its initializers; these are NVIDIA's and are designed to be loaded this way.
     let library = unsafe { Loaded::new(name) }.ok()?;
-    // SAFETY: each type is that of the function of this name in cuDNN's header.
+    // SAFETY: each type matches the declaration of this function in cuDNN's header.
     let functions = unsafe {
-        Functions {
+        CudnnFunctions {
             version: *library.get(b"cudnnGetVersion").ok()?,
             error_string: *library.get(b"cudnnGetErrorString").ok()?,
             create: *library.get(b"cudnnCreate").ok()?,
@@ -59,11 +59,11 @@ fn load(name: &str) -> Option<Functions> {
             _library: library,
         }
     };
-    // SAFETY: takes nothing and returns a number.
-    (unsafe { (functions.version)() } >= OLDEST).then_some(functions)
+    // SAFETY: takes no arguments and returns an integer.
+    (unsafe { (functions.version)() } >= MIN_VERSION).then_some(functions)
 }
 
-/// Whether it is there.
+/// True if cuDNN is available.
 pub(super) fn is_present() -> bool {
-    loaded().is_some()
+    load_once().is_some()
 }

@@ -1,4 +1,4 @@
-//! The CUDA driver: its version, its devices and device memory.
+//! CUDA driver: version, devices and device memory.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use cudarc::driver::{
     sys::{self, CUdevice_attribute_enum as Attribute, CUresult},
 };
 
-use super::{ComputeCapability, DriverVersion, GpuInfo, NativeError, gpu::uuid_text, libraries::Library};
+use super::{ComputeCapability, DriverVersion, GpuInfo, NativeError, gpu::uuid_text, libraries::CudaLibrary};
 
-/// The first version with every function that the bindings call here; `cuEventElapsedTime_v2` is the newest of them.
-const OLDEST_DRIVER: DriverVersion = DriverVersion { major: 12, minor: 8 };
+/// Oldest driver with every function that the bindings call; `cuEventElapsedTime_v2` is the newest of them.
+const MIN_DRIVER_VERSION: DriverVersion = DriverVersion { major: 12, minor: 8 };
 
-/// Names the action in a driver's error.
-pub(super) fn failed(doing: &'static str) -> impl Fn(DriverError) -> NativeError {
+/// Returns a converter from driver errors to [`NativeError`] that names the action.
+pub(super) fn driver_error(doing: &'static str) -> impl Fn(DriverError) -> NativeError {
     move |error| {
         let text = |text: Result<&std::ffi::CStr, DriverError>| {
             text.map_or_else(|_| "unknown status".to_string(), |text| text.to_string_lossy().into_owned())
@@ -23,43 +23,43 @@ pub(super) fn failed(doing: &'static str) -> impl Fn(DriverError) -> NativeError
     }
 }
 
-/// Lists the GPUs without creating a context on any of them: no memory is taken and other processes are not disturbed.
+/// Lists the GPUs without creating a context: no memory is allocated and other processes are not disturbed.
 ///
-/// A machine with a driver and no GPU has an empty list; one without a driver is an error that says so.
-pub fn probe() -> Result<Vec<GpuInfo>, NativeError> {
-    let driver_version = start()?;
+/// The list is empty on a machine with a driver but without a GPU; a missing driver is an error.
+pub fn list_gpus() -> Result<Vec<GpuInfo>, NativeError> {
+    let driver_version = initialize()?;
     (0..device_count()?).map(|ordinal| describe(ordinal, driver_version)).collect()
 }
 
-/// Loads and initializes the driver. Everything else in this module comes after it.
-pub(super) fn start() -> Result<DriverVersion, NativeError> {
-    Library::Driver.require()?;
+/// Loads and initializes the driver. Must precede every other call of this module.
+pub(super) fn initialize() -> Result<DriverVersion, NativeError> {
+    CudaLibrary::Driver.require()?;
     let mut code = 0;
     // SAFETY: writes one integer through a valid pointer, and may be called before `cuInit`.
-    unsafe { sys::cuDriverGetVersion(&mut code) }.result().map_err(failed("asking the driver's version"))?;
-    let found = DriverVersion::from_code(code.unsigned_abs());
-    if found < OLDEST_DRIVER {
-        return Err(NativeError::DriverTooOld { found, needed: OLDEST_DRIVER });
+    unsafe { sys::cuDriverGetVersion(&mut code) }.result().map_err(driver_error("querying the driver version"))?;
+    let found = DriverVersion::from_encoded(code.unsigned_abs());
+    if found < MIN_DRIVER_VERSION {
+        return Err(NativeError::DriverTooOld { found, needed: MIN_DRIVER_VERSION });
     }
     match result::init() {
-        // The driver calls it an error to be installed without a GPU; here it is a machine with none.
+        // The driver reports an error if no GPU is installed; treat it as zero devices.
         Ok(()) | Err(DriverError(CUresult::CUDA_ERROR_NO_DEVICE)) => Ok(found),
-        Err(error) => Err(failed("initializing the driver")(error)),
+        Err(error) => Err(driver_error("initializing the driver")(error)),
     }
 }
 
-/// How many devices are visible.
+/// Number of visible devices.
 fn device_count() -> Result<usize, NativeError> {
     match device::get_count() {
         Ok(count) => Ok(count.max(0) as usize),
         Err(DriverError(CUresult::CUDA_ERROR_NO_DEVICE | CUresult::CUDA_ERROR_NOT_INITIALIZED)) => Ok(0),
-        Err(error) => Err(failed("counting the devices")(error)),
+        Err(error) => Err(driver_error("counting the devices")(error)),
     }
 }
 
-/// Asks about one device, without a context.
+/// Reads the properties of one device without a context.
 fn describe(ordinal: usize, driver_version: DriverVersion) -> Result<GpuInfo, NativeError> {
-    let failed = failed("describing a device");
+    let failed = driver_error("querying a device");
     let device = device::get(ordinal as i32).map_err(&failed)?;
     let attribute = |attribute| {
         // SAFETY: `device` was just returned by the driver.
@@ -68,7 +68,7 @@ fn describe(ordinal: usize, driver_version: DriverVersion) -> Result<GpuInfo, Na
     let kilohertz = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?;
     let bits = attribute(Attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?;
     let memory_bytes_per_second = 2 * u64::from(kilohertz) * 1000 * u64::from(bits) / 8;
-    // SAFETY: as above.
+    // SAFETY: `device` was just returned by the driver.
     let total_memory = unsafe { device::total_mem(device) }.map_err(&failed)? as u64;
     Ok(GpuInfo {
         ordinal,
@@ -85,28 +85,28 @@ fn describe(ordinal: usize, driver_version: DriverVersion) -> Result<GpuInfo, Na
     })
 }
 
-/// Device memory that is used on one stream only, which is what orders its uses.
+/// Device memory that is used on a single stream, which orders all accesses.
 ///
-/// Allocated and freed with the plain calls and not from the stream's pool, so that free memory is what the driver says
-/// it is, at once.
+/// Allocated and freed synchronously instead of from the stream's pool, so that the driver's free-memory figure is
+/// always up to date.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct DeviceMemory {
     address: u64,
     bytes: usize,
     stream: Arc<CudaStream>,
 }
 
-impl Memory {
+impl DeviceMemory {
     pub(super) fn allocate(stream: &Arc<CudaStream>, bytes: usize) -> Result<Self, NativeError> {
-        stream.context().bind_to_thread().map_err(failed("selecting the device"))?;
-        // SAFETY: a context is current. The memory is uninitialized, which no caller can see as anything but bytes.
+        stream.context().bind_to_thread().map_err(driver_error("selecting the device"))?;
+        // SAFETY: a context is current. The memory is uninitialized, and callers access it only as bytes.
         match unsafe { result::malloc_sync(bytes) } {
             Ok(address) => Ok(Self { address, bytes, stream: stream.clone() }),
             Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => {
-                let (free, _) = result::mem_get_info().map_err(failed("asking for free memory"))?;
+                let (free, _) = result::mem_get_info().map_err(driver_error("querying free memory"))?;
                 Err(NativeError::OutOfMemory { asked: bytes, free })
             }
-            Err(error) => Err(failed("allocating device memory")(error)),
+            Err(error) => Err(driver_error("allocating device memory")(error)),
         }
     }
 
@@ -114,7 +114,7 @@ impl Memory {
         self.bytes
     }
 
-    /// The address, for work on `stream` that touches at most the first `needed` bytes.
+    /// Returns the address for work on `stream` that accesses at most the first `needed` bytes.
     pub(super) fn address(
         &self,
         what: &'static str,
@@ -122,7 +122,7 @@ impl Memory {
         needed: usize,
     ) -> Result<u64, NativeError> {
         if !Arc::ptr_eq(&self.stream, stream) {
-            return Err(NativeError::OtherMachine { what });
+            return Err(NativeError::DeviceMismatch { what });
         }
         if self.bytes < needed {
             return Err(NativeError::BufferSize { what, needed, found: self.bytes });
@@ -130,79 +130,80 @@ impl Memory {
         Ok(self.address)
     }
 
-    /// Copies from the host and waits, so that `from` may be dropped.
+    /// Uploads from the host and waits, so that `from` may be dropped.
     pub(super) fn upload(&mut self, from: &[u8]) -> Result<(), NativeError> {
         if from.len() != self.bytes {
             return Err(NativeError::BufferSize { what: "to upload to", needed: from.len(), found: self.bytes });
         }
-        let failed = failed("copying to the device");
+        let failed = driver_error("copying to the device");
         self.stream.context().bind_to_thread().map_err(&failed)?;
-        // SAFETY: both sides are `from.len()` bytes long, and both outlive the wait below.
+        // SAFETY: both sides are `from.len()` bytes long and outlive the synchronization below.
         unsafe { result::memcpy_htod_async(self.address, from, self.stream.cu_stream()) }.map_err(&failed)?;
         self.stream.synchronize().map_err(&failed)
     }
 
-    /// Copies to the host after everything enqueued so far.
+    /// Downloads to the host after all enqueued work.
     pub(super) fn download(&self) -> Result<Vec<u8>, NativeError> {
-        let failed = failed("copying from the device");
+        let failed = driver_error("copying from the device");
         self.stream.context().bind_to_thread().map_err(&failed)?;
         let mut into = vec![0; self.bytes];
-        // SAFETY: both sides are `self.bytes` bytes long, and both outlive the wait below.
+        // SAFETY: both sides are `self.bytes` bytes long and outlive the synchronization below.
         unsafe { result::memcpy_dtoh_async(&mut into, self.address, self.stream.cu_stream()) }.map_err(&failed)?;
         self.stream.synchronize().map_err(&failed)?;
         Ok(into)
     }
 
-    /// Makes the memory's context current, and tells it.
-    pub(super) fn select(&self) -> Result<&Arc<CudaContext>, NativeError> {
-        self.stream.context().bind_to_thread().map_err(failed("selecting the device"))?;
+    /// Makes the memory's context current and returns it.
+    pub(super) fn make_current(&self) -> Result<&Arc<CudaContext>, NativeError> {
+        self.stream.context().bind_to_thread().map_err(driver_error("selecting the device"))?;
         Ok(self.stream.context())
     }
 
-    /// Enqueues a copy to the host of what begins at a byte; it is there when the event has come.
+    /// Enqueues a download that begins at byte `first`; complete when the returned event is reached.
     ///
     /// # Safety
-    /// Until then `into` stays where it is, and nobody looks at it.
-    pub(super) unsafe fn begin_download(&self, into: &mut [u8], first: usize) -> Result<CudaEvent, NativeError> {
+    /// Until then `into` must neither move nor be accessed.
+    pub(super) unsafe fn enqueue_download(&self, into: &mut [u8], first: usize) -> Result<CudaEvent, NativeError> {
         let end = first + into.len();
         if end > self.bytes {
             return Err(NativeError::BufferSize { what: "to copy from", needed: end, found: self.bytes });
         }
-        let failed = failed("copying from the device");
-        // SAFETY: the range lies in this allocation, and the caller sees to `into`.
+        let failed = driver_error("copying from the device");
+        // SAFETY: the range lies in this allocation, and the caller guarantees `into`.
         unsafe { result::memcpy_dtoh_async(into, self.address + first as u64, self.stream.cu_stream()) }
             .map_err(&failed)?;
         self.stream.record_event(None).map_err(&failed)
     }
 
-    /// Copies within the device after everything enqueued so far.
+    /// Enqueues a copy within the device.
     pub(super) fn copy_from(&mut self, from: &Self) -> Result<(), NativeError> {
         let from = from.address("to copy from", &self.stream, self.bytes)?;
-        let failed = failed("copying within the device");
+        let failed = driver_error("copying within the device");
         self.stream.context().bind_to_thread().map_err(&failed)?;
-        // SAFETY: both sides are `self.bytes` bytes long at least, and one stream orders it with every other use of them.
+        // SAFETY: both sides are at least `self.bytes` bytes long, and one stream orders the copy with every other
+        // access.
         unsafe { result::memcpy_dtod_async(self.address, from, self.bytes, self.stream.cu_stream()) }.map_err(&failed)
     }
 
     pub(super) fn fill(&mut self, byte: u8) -> Result<(), NativeError> {
-        let failed = failed("filling device memory");
+        let failed = driver_error("filling device memory");
         self.stream.context().bind_to_thread().map_err(&failed)?;
-        // SAFETY: the range is exactly this allocation, and the stream orders it with every other use.
+        // SAFETY: the range is exactly this allocation, and the stream orders the write with every other access.
         unsafe { result::memset_d8_async(self.address, byte, self.bytes, self.stream.cu_stream()) }.map_err(&failed)
     }
 
-    /// Fills it with bytes again and again, and waits.
-    pub(super) fn repeat(&mut self, bytes: &[u8]) -> Result<(), NativeError> {
-        let failed = failed("filling device memory");
+    /// Fills the memory with repetitions of `bytes`, and waits.
+    pub(super) fn fill_repeating(&mut self, bytes: &[u8]) -> Result<(), NativeError> {
+        let failed = driver_error("filling device memory");
         self.stream.context().bind_to_thread().map_err(&failed)?;
         let mut filled = bytes.len().min(self.bytes);
-        // SAFETY: the copy is no longer than either side, and waited for before `bytes` may go.
+        // SAFETY: the copy is no longer than either side and completes before `bytes` may be dropped.
         unsafe { result::memcpy_htod_async(self.address, &bytes[..filled], self.stream.cu_stream()) }
             .map_err(&failed)?;
         while filled < self.bytes {
             let more = filled.min(self.bytes - filled);
             let behind = self.address + filled as u64;
-            // SAFETY: both ranges lie inside this allocation and apart; one stream orders the copies.
+            // SAFETY: both ranges lie inside this allocation and do not overlap; one stream orders the copies.
             unsafe { result::memcpy_dtod_async(behind, self.address, more, self.stream.cu_stream()) }
                 .map_err(&failed)?;
             filled += more;
@@ -211,12 +212,12 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for DeviceMemory {
     fn drop(&mut self) {
         let context = self.stream.context();
-        // Errors are kept by the context and come back from its next call.
+        // The context stores the error and returns it from its next call.
         context.record_err(self.stream.synchronize());
-        // SAFETY: allocated by `allocate`, freed once, and no work that uses it is left on its only stream.
+        // SAFETY: allocated by `allocate`, freed once, and no pending work on its only stream accesses it.
         context.record_err(unsafe { result::free_sync(self.address) });
     }
 }

@@ -1,109 +1,116 @@
-//! Layers whose input is turned into codes as it comes, and multiplied as such.
+//! Linear layers with dynamic quantization of the input.
 
 use std::sync::Arc;
 
 use super::{
-    Activation, Buffer, Epilogue, LinearShape, Machine, NativeError, PackedWeight,
-    byte_product::ByteProduct,
-    cublaslt::{Operands, Product},
-    driver::Memory,
-    finish_product::FinishProduct,
-    form::{Factors, Form, Scales},
+    ActivationPlan, CudaDevice, DeviceBuffer, Epilogue, LinearShape, NativeError, PackedWeight,
+    cublaslt::{CublasLtMatmul, MatmulOperands},
+    driver::DeviceMemory,
+    epilogue_kernel::EpilogueKernel,
+    gemm_spec::{GemmScales, GemmSpec, OperandTypes},
     gpu::ComputeCapability,
-    half_byte_product::HalfByteProduct,
-    quantize_input::QuantizeInput,
-    sizes::{checked_shape, checked_size},
+    int4_gemm::Int4Gemm,
+    int8_fp8_gemm::Int8Fp8Gemm,
+    quantize_input::InputQuantizer,
+    sizes::{check_shape, check_size},
 };
-use crate::{Activation as Function, Dtype, DynamicCodes, DynamicForm, Prologue, SharedScale};
+use crate::{Activation as Function, Dtype, DynamicFormat, DynamicLinearSpec, Prologue, ScaleGranularity};
 
-/// A plan of y[m, n] = f(p(x[m, k]) · w[n, k]ᵀ) + added[m, n] with p(x) and w as codes: x is turned into codes, cuBLASLt
-/// multiplies them, and scales, activation and what is added are applied to the sums.
+/// Plan of y[m, n] = f(p(x[m, k]) · w[n, k]ᵀ) + addend[m, n] with quantized p(x) and w. A first kernel applies the
+/// prologue and quantizes x; then a GEMM follows whose epilogue applies scales, activation and addend.
 ///
-/// The weight's rows of codes are filled up with 0 to [`DynamicLinear::filled_k`], and there are
-/// [`DynamicLinear::filled_n`] of them: tensor cores multiply in sixteens. So is everything in between. Sums of integers are
-/// exact. On Hopper, if there are tiles enough, a product of our own applies scales and all that follows before it writes y; so it
-/// does for fast sums of e4m3 where cuBLASLt would not. Elsewhere cuBLASLt writes sums of integers out, for a kernel that makes y
-/// of them. Of e4m3 it applies the scales itself, if it can and n is a multiple of 16, and a ReLU, and adds what is added; another
-/// activation is then applied in place, for its GELU is the one by tanh, which is another function.
-/// Sums of e4m3 are promoted unless the form says otherwise: fast ones of long rows are off by more than f16 is. Codes of half a
-/// byte stay as they are for up to 64 rows, and become bytes for more; rows of zeros that fill up such a weight are not looked at.
+/// Quantized weight rows are padded with zeros to [`DynamicLinearPlan::padded_k`] values, and to
+/// [`DynamicLinearPlan::padded_n`] rows, because tensor cores multiply in multiples of 16. Integer accumulators are exact.
+///
+/// - On Hopper, with enough tiles, a native GEMM with fused epilogue is used for int8, and for e4m3 with fast accumulation
+///   if cuBLASLt cannot fuse the epilogue.
+/// - Otherwise cuBLASLt multiplies. int8 accumulators are written out and processed by a separate epilogue kernel. For e4m3,
+///   cuBLASLt applies the scales if it can and n is a multiple of 16, as well as ReLU or the addend. Other activations are
+///   applied in place, because cuBLASLt's GELU is the tanh approximation.
+/// - e4m3 accumulators are promoted unless the specification asks for fast accumulation, whose error exceeds that of f16 for
+///   long rows.
+/// - int4 weights are multiplied directly for up to 64 rows and widened to int8 for more. Zero rows that pad such a weight
+///   are not read.
 #[derive(Debug)]
-pub struct DynamicLinear {
-    quantize: QuantizeInput,
-    way: Way,
-    machine: Arc<Machine>,
+pub struct DynamicLinearPlan {
+    quantize: InputQuantizer,
+    gemm: DynamicGemmKernel,
+    device: Arc<CudaDevice>,
     shape: LinearShape,
     kind: Dtype,
     prologue: Prologue,
     added: bool,
 }
 
-/// What multiplies.
+/// Implementation of the GEMM.
 #[derive(Debug)]
-enum Way {
-    /// cuBLASLt, a weight as it is stored.
-    Library(Box<Product>, After),
-    /// Our own, which applies all that follows.
-    Bytes(ByteProduct),
-    /// For weights of half bytes.
-    HalfBytes(HalfByteProduct),
+enum DynamicGemmKernel {
+    /// cuBLASLt with the weight as stored.
+    CublasLt(Box<CublasLtMatmul>, ScaleStage),
+    /// Native kernel with fused epilogue.
+    Fused(Int8Fp8Gemm),
+    /// int4 weight.
+    Int4(Int4Gemm),
 }
 
-/// What is left to do with the product.
+/// Place where scales, activation and addend are applied.
 #[derive(Debug)]
-enum After {
-    /// cuBLASLt has applied this; only an activation may be left.
-    Applied(&'static str, Option<Activation>),
-    /// It is sums without scales.
-    Finish(Box<FinishProduct>),
+enum ScaleStage {
+    /// In cuBLASLt, followed by an activation that it cannot fuse.
+    InCublasLt(&'static str, Option<ActivationPlan>),
+    /// In a separate kernel.
+    Separate(Box<EpilogueKernel>),
 }
 
-/// Fewer rows are filled up: cuBLASLt has no product of integers for up to 16.
-const LEAST_ROWS_OF_INT8: usize = 32;
+/// Minimum rows of an int8 matmul: cuBLASLt does not support 16 or fewer. Smaller inputs are padded.
+const MIN_INT8_ROWS: usize = 32;
 
-impl DynamicLinear {
-    /// Chooses and compiles.
-    pub fn new(machine: &Arc<Machine>, form: DynamicForm, shape: LinearShape) -> Result<Self, NativeError> {
-        let needed = match form.codes {
-            DynamicCodes::E4m3 => ("a product of e4m3", ComputeCapability::E4M3),
-            _ => ("a product of int8", ComputeCapability::WARP_MAXIMA),
+impl DynamicLinearPlan {
+    /// Selects the implementation and compiles.
+    pub fn new(device: &Arc<CudaDevice>, spec: DynamicLinearSpec, shape: LinearShape) -> Result<Self, NativeError> {
+        let requirement = match spec.format {
+            DynamicFormat::E4m3 => ("an e4m3 matmul", ComputeCapability::E4M3),
+            _ => ("an int8 matmul", ComputeCapability::AMPERE),
         };
-        machine.require(needed.0, needed.1)?;
-        let shape = checked_shape(shape)?;
-        let filled = filled(form.codes, shape)?;
-        let quantize = QuantizeInput::new(machine, form, (shape.m, shape.k), (filled.m, filled.k))?;
-        let way = if form.codes.are_halves() {
-            Way::HalfBytes(HalfByteProduct::new(machine, form, shape, filled)?)
-        } else if ByteProduct::is_for(form, shape, machine.compute_capability()) {
-            Way::Bytes(ByteProduct::new(machine, form, shape, filled.k)?)
-        } else if let Some((product, after)) = scaled(machine, form, shape, filled)? {
-            Way::Library(Box::new(product), after)
+        device.require(requirement.0, requirement.1)?;
+        let shape = check_shape(shape)?;
+        let filled = padded_shape(spec.format, shape)?;
+        let quantize = InputQuantizer::new(device, spec, (shape.m, shape.k), (filled.m, filled.k))?;
+        let gemm = if spec.format.is_int4() {
+            DynamicGemmKernel::Int4(Int4Gemm::new(device, spec, shape, filled)?)
+        } else if Int8Fp8Gemm::is_faster(spec, shape, device.compute_capability()) {
+            DynamicGemmKernel::Fused(Int8Fp8Gemm::new(device, spec, shape, filled.k)?)
+        } else if let Some((product, after)) = plan_scaled_matmul(device, spec, shape, filled)? {
+            DynamicGemmKernel::CublasLt(Box::new(product), after)
         } else {
-            let plain = match form.codes {
-                DynamicCodes::E4m3 => Form::plain(Factors::E4m3(form.sums), Dtype::F32),
-                _ => Form::int8(),
+            let plain = match spec.format {
+                DynamicFormat::E4m3 => GemmSpec::plain(OperandTypes::E4m3(spec.accumulation), Dtype::F32),
+                _ => GemmSpec::int8(),
             };
-            let finish = FinishProduct::new(machine, form, shape, (filled.m, filled.n))?;
-            Way::Library(Box::new(Product::plan(machine, plain, filled)?), After::Finish(Box::new(finish)))
+            let finish = EpilogueKernel::new(device, spec, shape, (filled.m, filled.n))?;
+            DynamicGemmKernel::CublasLt(
+                Box::new(CublasLtMatmul::plan(device, plain, filled)?),
+                ScaleStage::Separate(Box::new(finish)),
+            )
         };
-        let DynamicForm { kind, prologue, added, .. } = form;
-        Ok(Self { quantize, way, machine: machine.clone(), shape, kind, prologue, added })
+        let DynamicLinearSpec { kind, prologue, has_addend: added, .. } = spec;
+        Ok(Self { quantize, gemm, device: device.clone(), shape, kind, prologue, added })
     }
 
-    /// Codes that a row of the weight has.
-    pub const fn filled_k(k: usize) -> usize {
+    /// Padded row length of the quantized weight.
+    pub const fn padded_k(k: usize) -> usize {
         k.next_multiple_of(32)
     }
 
-    /// Rows of codes that the weight has. Its scales are those of n.
-    pub const fn filled_n(n: usize) -> usize {
+    /// Padded number of rows of the quantized weight. Scales are not padded.
+    pub const fn padded_n(n: usize) -> usize {
         n.next_multiple_of(16)
     }
 
     /// Bytes of the input.
     pub fn x_bytes(&self) -> usize {
-        let of_row = if let Prologue::ShortAttention { .. } = self.prologue { 3 } else { 1 };
-        of_row * self.shape.x_bytes(self.kind)
+        let row_parts = if let Prologue::ShortAttention { .. } = self.prologue { 3 } else { 1 };
+        row_parts * self.shape.x_bytes(self.kind)
     }
 
     /// Bytes of the output.
@@ -111,122 +118,131 @@ impl DynamicLinear {
         self.shape.y_bytes(self.kind)
     }
 
-    /// Enqueues one run; `added` is there if the plan was made for it.
+    /// Enqueues a launch; `added` is required if and only if the specification has an addend.
     pub fn enqueue(
         &mut self,
-        x: &Buffer,
+        x: &DeviceBuffer,
         w: &PackedWeight,
-        added: Option<&Buffer>,
-        y: &mut Buffer,
+        added: Option<&DeviceBuffer>,
+        y: &mut DeviceBuffer,
     ) -> Result<(), NativeError> {
         self.quantize(x)?;
         self.multiply(w, added, y)
     }
 
-    /// Enqueues the first part of it: codes of the input, which stay until the next ones.
-    pub fn quantize(&mut self, x: &Buffer) -> Result<(), NativeError> {
+    /// Enqueues the first part: quantizes the input. The result is kept until the next call.
+    pub fn quantize(&mut self, x: &DeviceBuffer) -> Result<(), NativeError> {
         self.quantize.enqueue(&x.memory)
     }
 
-    /// Enqueues the second part: the product of these codes, and what follows it.
-    pub fn multiply(&mut self, w: &PackedWeight, added: Option<&Buffer>, y: &mut Buffer) -> Result<(), NativeError> {
-        NativeError::unless_inputs(2 + usize::from(self.added), 2 + usize::from(added.is_some()))?;
-        if let Way::HalfBytes(product) = &mut self.way {
-            let QuantizeInput { codes, scales, .. } = &self.quantize;
+    /// Enqueues the second part: the GEMM with the quantized input, and its epilogue.
+    pub fn multiply(
+        &mut self,
+        w: &PackedWeight,
+        added: Option<&DeviceBuffer>,
+        y: &mut DeviceBuffer,
+    ) -> Result<(), NativeError> {
+        NativeError::check_input_count(2 + usize::from(self.added), 2 + usize::from(added.is_some()))?;
+        if let DynamicGemmKernel::Int4(product) = &mut self.gemm {
+            let InputQuantizer { codes, scales, .. } = &self.quantize;
             let added = added.map(|added| &added.memory);
-            return product.enqueue(&self.machine, [codes, scales], w, added, &mut y.memory);
+            return product.enqueue(&self.device, [codes, scales], w, added, &mut y.memory);
         }
-        self.multiply_codes([&w.codes.memory, &w.scales.memory], added, y)
+        self.multiply_quantized([&w.codes.memory, &w.scales.memory], added, y)
     }
 
-    /// The same with codes of a weight and their scales, which are not those of half bytes.
-    pub(super) fn multiply_codes(
+    /// Enqueues the second part with separate buffers for the quantized weight and its scales; not for int4 weights.
+    pub(super) fn multiply_quantized(
         &mut self,
-        [w, of_columns]: [&Memory; 2],
-        added: Option<&Buffer>,
-        y: &mut Buffer,
+        [w, column_scales]: [&DeviceMemory; 2],
+        added: Option<&DeviceBuffer>,
+        y: &mut DeviceBuffer,
     ) -> Result<(), NativeError> {
         let added = added.map(|added| &added.memory);
-        let QuantizeInput { codes, scales, .. } = &self.quantize;
-        let operands = Operands { x: codes, w, y: &y.memory, scales: None, added: None, bias: None };
-        match &self.way {
-            Way::Library(product, After::Applied(_, activation)) => {
-                let operands = Operands { scales: Some([scales, of_columns]), added, ..operands };
-                product.enqueue(&self.machine, operands)?;
+        let InputQuantizer { codes, scales, .. } = &self.quantize;
+        let operands = MatmulOperands { x: codes, w, y: &y.memory, scales: None, addend: None, bias: None };
+        match &self.gemm {
+            DynamicGemmKernel::CublasLt(product, ScaleStage::InCublasLt(_, activation)) => {
+                let operands = MatmulOperands { scales: Some([scales, column_scales]), addend: added, ..operands };
+                product.enqueue(&self.device, operands)?;
                 activation.as_ref().map_or(Ok(()), |activation| activation.enqueue_in_place(y))
             }
-            Way::Library(product, After::Finish(finish)) => {
-                product.enqueue(&self.machine, Operands { y: &finish.sums, ..operands })?;
-                finish.enqueue([scales, of_columns], added, &mut y.memory)
+            DynamicGemmKernel::CublasLt(product, ScaleStage::Separate(finish)) => {
+                product.enqueue(&self.device, MatmulOperands { y: &finish.accumulators, ..operands })?;
+                finish.enqueue([scales, column_scales], added, &mut y.memory)
             }
-            Way::Bytes(product) => product.enqueue([codes, w], [scales, of_columns], added, &mut y.memory),
-            Way::HalfBytes(_) => Err(NativeError::OtherPlan),
+            DynamicGemmKernel::Fused(product) => {
+                product.enqueue([codes, w], [scales, column_scales], added, &mut y.memory)
+            }
+            DynamicGemmKernel::Int4(_) => Err(NativeError::PlanMismatch),
         }
     }
 
-    /// Which kernels, how they were cut up, and what cuBLASLt chose.
+    /// Kernels, their configurations, and the algorithm of cuBLASLt.
     pub fn algorithm(&self) -> String {
-        let product = match &self.way {
-            Way::Library(product, after) => {
+        let product = match &self.gemm {
+            DynamicGemmKernel::CublasLt(product, after) => {
                 let after = match after {
-                    After::Applied(what, None) => format!(" with {what}"),
-                    After::Applied(what, Some(activation)) => format!(" with {what}; then {}", activation.algorithm()),
-                    After::Finish(finish) => format!("; then {}", finish.algorithm),
+                    ScaleStage::InCublasLt(what, None) => format!(" with {what}"),
+                    ScaleStage::InCublasLt(what, Some(activation)) => {
+                        format!(" with {what}; then {}", activation.algorithm())
+                    }
+                    ScaleStage::Separate(finish) => format!("; then {}", finish.algorithm),
                 };
                 format!("{}{after}", product.describe())
             }
-            Way::Bytes(product) => product.algorithm.clone(),
-            Way::HalfBytes(product) => product.algorithm(),
+            DynamicGemmKernel::Fused(product) => product.algorithm.clone(),
+            DynamicGemmKernel::Int4(product) => product.algorithm(),
         };
         format!("{}; then {product}", self.quantize.algorithm)
     }
 }
 
-/// The sizes that tensor cores multiply.
-fn filled(codes: DynamicCodes, LinearShape { m, k, n }: LinearShape) -> Result<LinearShape, NativeError> {
-    let m = match codes.longest_row() {
+/// Returns the sizes padded for tensor cores.
+fn padded_shape(codes: DynamicFormat, LinearShape { m, k, n }: LinearShape) -> Result<LinearShape, NativeError> {
+    let m = match codes.max_exact_k() {
         Some(limit) if k > limit => {
-            return Err(NativeError::InvalidSize { what: "k of a product of int8", limit, value: k });
+            return Err(NativeError::InvalidSize { what: "k of an int8 matmul", limit, value: k });
         }
-        Some(_) => m.max(LEAST_ROWS_OF_INT8),
+        Some(_) => m.max(MIN_INT8_ROWS),
         None => m,
     };
-    let (k, n) = (DynamicLinear::filled_k(k), DynamicLinear::filled_n(n));
-    Ok(LinearShape { m, k: checked_size("k", k)?, n: checked_size("n", n)? })
+    let (k, n) = (DynamicLinearPlan::padded_k(k), DynamicLinearPlan::padded_n(n));
+    Ok(LinearShape { m, k: check_size("k", k)?, n: check_size("n", n)? })
 }
 
-/// The product whose scales cuBLASLt applies, where there is one.
-fn scaled(
-    machine: &Arc<Machine>,
-    form: DynamicForm,
+/// Plans a cuBLASLt matmul with fused scales; `None` if unsupported.
+fn plan_scaled_matmul(
+    device: &Arc<CudaDevice>,
+    spec: DynamicLinearSpec,
     shape: LinearShape,
     filled: LinearShape,
-) -> Result<Option<(Product, After)>, NativeError> {
-    // What cuBLASLt adds, it adds before an activation.
-    let activated_first = form.added && form.activation.is_some();
-    if form.codes != DynamicCodes::E4m3 || (shape.m, shape.n) != (filled.m, filled.n) || activated_first {
+) -> Result<Option<(CublasLtMatmul, ScaleStage)>, NativeError> {
+    // cuBLASLt adds the addend before the activation.
+    let activated_first = spec.has_addend && spec.activation.is_some();
+    if spec.format != DynamicFormat::E4m3 || (shape.m, shape.n) != (filled.m, filled.n) || activated_first {
         return Ok(None);
     }
-    let scales = match form.shared {
-        SharedScale::Row => Scales::Lines,
-        SharedScale::Tensor => Scales::Tensors,
+    let scales = match spec.granularity {
+        ScaleGranularity::Row => GemmScales::RowsCols,
+        ScaleGranularity::Tensor => GemmScales::Tensors,
     };
-    let scaled = Form { scales, ..Form::plain(Factors::E4m3(form.sums), form.kind) };
-    if form.activation == Some(Function::Relu) {
-        let activated = Form { epilogue: Epilogue::Relu, ..scaled };
-        if let Some(product) = if_known(Product::plan(machine, activated, filled))? {
-            return Ok(Some((product, After::Applied("scales and ReLU", None))));
+    let scaled = GemmSpec { scales, ..GemmSpec::plain(OperandTypes::E4m3(spec.accumulation), spec.kind) };
+    if spec.activation == Some(Function::Relu) {
+        let activated = GemmSpec { epilogue: Epilogue::Relu, ..scaled };
+        if let Some(product) = if_supported(CublasLtMatmul::plan(device, activated, filled))? {
+            return Ok(Some((product, ScaleStage::InCublasLt("scales and ReLU", None))));
         }
     }
-    let Some(product) = if_known(Product::plan(machine, scaled, filled))? else { return Ok(None) };
+    let Some(product) = if_supported(CublasLtMatmul::plan(device, scaled, filled))? else { return Ok(None) };
     let LinearShape { m, n, .. } = shape;
     let activation =
-        form.activation.map(|function| Activation::new(machine, form.kind, function, m * n)).transpose()?;
-    Ok(Some((product, After::Applied("scales", activation))))
+        spec.activation.map(|function| ActivationPlan::new(device, spec.kind, function, m * n)).transpose()?;
+    Ok(Some((product, ScaleStage::InCublasLt("scales", activation))))
 }
 
-/// A product, unless cuBLASLt does not have it.
-fn if_known(product: Result<Product, NativeError>) -> Result<Option<Product>, NativeError> {
+/// Maps a missing algorithm to `None`.
+fn if_supported(product: Result<CublasLtMatmul, NativeError>) -> Result<Option<CublasLtMatmul>, NativeError> {
     match product {
         Ok(product) => Ok(Some(product)),
         Err(NativeError::NoAlgorithm { .. } | NativeError::CublasLt { .. }) => Ok(None),
@@ -239,14 +255,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_fill_whole_sixteens_and_sums_of_integers_fit() {
-        let size = |codes, m, k, n| filled(codes, LinearShape { m, k, n }).map(|it| (it.m, it.k, it.n));
-        assert_eq!(size(DynamicCodes::Int8, 1, 129, 3), Ok((32, 160, 16)));
-        assert_eq!(size(DynamicCodes::Int8, 127, 1000, 1000), Ok((127, 1024, 1008)));
-        assert_eq!(size(DynamicCodes::E4m3, 3, 1, 17), Ok((3, 32, 32)));
-        let longest = DynamicCodes::MOST_INT8;
-        assert!(longest as i64 * 127 * 128 <= i64::from(i32::MAX) && size(DynamicCodes::Int8, 1, longest, 1).is_ok());
-        let error = size(DynamicCodes::Int8, 1, longest + 1, 1).unwrap_err();
-        assert_eq!(error.to_string(), "k of a product of int8 must be between 1 and 132104, not 132105");
+    fn shapes_are_padded_and_int8_k_is_bounded() {
+        let size = |codes, m, k, n| padded_shape(codes, LinearShape { m, k, n }).map(|it| (it.m, it.k, it.n));
+        assert_eq!(size(DynamicFormat::Int8, 1, 129, 3), Ok((32, 160, 16)));
+        assert_eq!(size(DynamicFormat::Int8, 127, 1000, 1000), Ok((127, 1024, 1008)));
+        assert_eq!(size(DynamicFormat::E4m3, 3, 1, 17), Ok((3, 32, 32)));
+        let longest = DynamicFormat::MAX_INT8_K;
+        assert!(longest as i64 * 127 * 128 <= i64::from(i32::MAX) && size(DynamicFormat::Int8, 1, longest, 1).is_ok());
+        let error = size(DynamicFormat::Int8, 1, longest + 1, 1).unwrap_err();
+        assert_eq!(error.to_string(), "k of an int8 matmul must be between 1 and 132104, not 132105");
     }
 }

@@ -1,20 +1,20 @@
-//! Functions of single elements, or of two at the same place.
+//! Element-wise functions of one or two operands.
 
 use std::{fmt, sync::Arc};
 
 use super::{
-    Buffer, Machine, NativeError,
-    kernel::{Extent, Geometry, Kernel, common_macros, widest},
-    nvrtc::Source,
+    CudaDevice, DeviceBuffer, NativeError,
+    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
+    nvrtc::CudaSource,
 };
 use crate::Dtype;
 use calorimeter_case::Activation;
 
-/// What is computed for each element.
+/// Element-wise function.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum ElementwiseFunction {
-    /// y = a, to the bit.
+    /// y = a, bit for bit.
     Copy,
     /// y = factor · a.
     Scale(f32),
@@ -26,18 +26,18 @@ pub enum ElementwiseFunction {
     Sigmoid,
     /// y = a sigmoid(a).
     Silu,
-    /// y = a times the normal distribution function of a.
+    /// y = a Φ(a), with the normal distribution function Φ.
     Gelu,
-    /// Its approximation by a hyperbolic tangent.
+    /// GELU, approximated by tanh.
     GeluTanh,
     /// y = a sigmoid(a) b.
     SiluMul,
-    /// y = b times the slope of an activation at a: its gradient, of that of what it made.
+    /// Backward pass of an activation: y = f'(a) b, with the upstream gradient b.
     Gradient(Activation),
 }
 
 impl ElementwiseFunction {
-    /// Its name in lower case, which is also its name in the CUDA source.
+    /// Name in snake case, identical to the function name in the CUDA source.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Copy => "copy",
@@ -59,7 +59,7 @@ impl ElementwiseFunction {
         }
     }
 
-    /// How many inputs it has.
+    /// Number of inputs.
     pub const fn inputs(self) -> usize {
         match self {
             Self::Add | Self::Triad(_) | Self::SiluMul | Self::Gradient(_) => 2,
@@ -74,8 +74,8 @@ impl ElementwiseFunction {
         }
     }
 
-    /// Accesses of a thread for each input, as was fastest: with more of them fewer threads ask memory at once.
-    fn pieces(self) -> usize {
+    /// Vector accesses per thread and input, chosen by measurement: with more, fewer threads issue loads concurrently.
+    fn vectors_per_thread(self) -> usize {
         self.inputs()
     }
 }
@@ -86,66 +86,66 @@ impl fmt::Display for ElementwiseFunction {
     }
 }
 
-/// A plan of y = f(a) or y = f(a, b) for every element, computed in f32 and rounded to the element type.
+/// Plan of y = f(a) or y = f(a, b) for every element, computed in f32 and rounded to the dtype.
 #[derive(Debug)]
-pub struct Elementwise {
-    kernel: Kernel,
+pub struct ElementwisePlan {
+    kernel: CudaKernel,
     algorithm: String,
 }
 
 const THREADS: usize = 256;
 
-impl Elementwise {
+impl ElementwisePlan {
     /// Compiles for `length` elements.
     pub fn new(
-        machine: &Arc<Machine>,
+        device: &Arc<CudaDevice>,
         kind: Dtype,
         function: ElementwiseFunction,
         length: usize,
     ) -> Result<Self, NativeError> {
-        let (width, pieces) = (widest(kind), function.pieces());
-        // Far within what the blocks of a grid can cover.
+        let (width, pieces) = (vector_width(kind), function.vectors_per_thread());
+        // Well within the range of a grid.
         let limit = (i32::MAX as usize) * width;
         if !(1..=limit).contains(&length) {
             return Err(NativeError::InvalidSize { what: "the number of elements", limit, value: length });
         }
         let blocks = (length / width).div_ceil(THREADS * pieces).max(1);
         let name = format!("{function}_{kind}");
-        let geometry = Geometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
+        let geometry = LaunchGeometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
         let bytes = length * kind.width();
-        let extent = Extent {
+        let extent = KernelArgs {
             reads: ["a", "b"][..function.inputs()].iter().map(|&what| (what, bytes)).collect(),
             writes: vec![("y", bytes)],
             sizes: (length as u64, function.factor().to_bits().into()),
         };
         let macros = macros(&name, kind, function);
         Ok(Self {
-            kernel: Kernel::prepare(machine, Source::Elementwise, &name, macros, extent, geometry)?,
+            kernel: CudaKernel::prepare(device, CudaSource::Elementwise, &name, macros, extent, geometry)?,
             algorithm: format!("{name}: {THREADS} threads per block, {pieces} accesses of {width} elements per thread"),
         })
     }
 
     /// Bytes of each input, and of the output.
     pub fn bytes(&self) -> usize {
-        self.kernel.bytes()
+        self.kernel.first_input_bytes()
     }
 
-    /// Enqueues one run on as many inputs as the function has.
-    pub fn enqueue(&self, inputs: &[&Buffer], y: &mut Buffer) -> Result<(), NativeError> {
+    /// Enqueues a launch; the number of inputs must match the function.
+    pub fn enqueue(&self, inputs: &[&DeviceBuffer], y: &mut DeviceBuffer) -> Result<(), NativeError> {
         let inputs: Vec<_> = inputs.iter().map(|input| &input.memory).collect();
         self.kernel.enqueue_all(&inputs, &mut [&mut y.memory])
     }
 
-    /// The kernel and how it was cut up.
+    /// Kernel name and launch configuration.
     pub fn algorithm(&self) -> &str {
         &self.algorithm
     }
 }
 
 fn macros(name: &str, kind: Dtype, function: ElementwiseFunction) -> Vec<String> {
-    let mut macros = common_macros(name, kind, widest(kind));
+    let mut macros = common_macros(name, kind, vector_width(kind));
     macros.push(format!("THREADS={THREADS}"));
-    macros.push(format!("PIECES={}", function.pieces()));
+    macros.push(format!("VECTORS_PER_THREAD={}", function.vectors_per_thread()));
     macros.push(format!("INPUTS={}", function.inputs()));
     macros.push(format!("OPERATION={function}"));
     macros.push(format!("COPY={}", u8::from(function == ElementwiseFunction::Copy)));
@@ -158,12 +158,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_source_compiles_for_every_function_and_kind() {
+    fn source_compiles_for_every_function_and_dtype() {
         use ElementwiseFunction::{Add, Copy, Gelu, GeluTanh, Gradient, Scale, Sigmoid, Silu, SiluMul, Triad};
         let functions = [Copy, Scale(3.0), Add, Triad(3.0), Sigmoid, Silu, Gelu, GeluTanh, SiluMul];
         for kind in Dtype::ALL {
             for function in functions.into_iter().chain(Activation::ALL.map(Gradient)) {
-                assert_compiles(Source::Elementwise, &macros("elementwise", kind, function));
+                assert_compiles(CudaSource::Elementwise, &macros("elementwise", kind, function));
             }
         }
     }

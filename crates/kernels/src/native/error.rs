@@ -1,277 +1,277 @@
-//! What can go wrong, in sentences for the person who can act.
+//! Errors of the CUDA backend, with advice for the user.
 
 use super::{ComputeCapability, DriverVersion, LinearShape};
 use crate::Dtype;
 
-/// Why a native kernel could not be prepared or run.
+/// Error from the preparation or execution of a native kernel.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NativeError {
     /// A shared library could not be loaded.
     #[error("{file} was not found or could not be loaded (tried {tried}); {advice}")]
     LibraryMissing {
-        /// Usual name of the file.
+        /// Usual file name.
         file: &'static str,
-        /// The names that were tried.
+        /// File names that were tried.
         tried: String,
-        /// What to do about it.
+        /// Advice for the user.
         advice: &'static str,
     },
-    /// The installed driver lacks functions that are called here.
-    #[error("the NVIDIA driver supports CUDA {found}, but at least {needed} is needed; update the driver")]
+    /// The installed driver is too old for the functions that are called.
+    #[error("the NVIDIA driver supports CUDA {found}, but at least {needed} is required; update the driver")]
     DriverTooOld {
-        /// What the driver supports.
+        /// CUDA version that the driver supports.
         found: DriverVersion,
-        /// What is needed.
+        /// Minimum version.
         needed: DriverVersion,
     },
-    /// There is no GPU with that number.
-    #[error("there is no CUDA device {ordinal}: {count} visible (CUDA_VISIBLE_DEVICES can hide devices)")]
+    /// No GPU with this ordinal is visible.
+    #[error("CUDA device {ordinal} not found: {count} visible (CUDA_VISIBLE_DEVICES can hide devices)")]
     NoSuchDevice {
-        /// The number asked for.
+        /// Requested ordinal.
         ordinal: usize,
-        /// How many there are.
+        /// Number of visible GPUs.
         count: usize,
     },
-    /// The GPU is too old for what is asked of it.
-    #[error("{what} needs a GPU of compute capability {needed} or newer, and {name} has {found}")]
+    /// The GPU is older than the feature requires.
+    #[error("{what} requires compute capability {needed} or newer; {name} has {found}")]
     UnsupportedGpu {
-        /// What it cannot do.
+        /// Feature.
         what: &'static str,
-        /// The oldest that can.
+        /// Minimum compute capability.
         needed: ComputeCapability,
-        /// What it has.
+        /// Compute capability of the GPU.
         found: ComputeCapability,
-        /// Its marketing name.
+        /// Marketing name of the GPU.
         name: String,
     },
-    /// The GPU is of another generation than the one that has what is asked of it.
-    #[error("{what} needs a GPU of compute capability {needed}, and {name} has {found}")]
-    OtherGpu {
-        /// What it cannot do.
+    /// The feature exists only on another GPU generation.
+    #[error("{what} requires compute capability {needed}; {name} has {found}")]
+    WrongGpuGeneration {
+        /// Feature.
         what: &'static str,
-        /// The one that can.
+        /// Required compute capability.
         needed: ComputeCapability,
-        /// What it has.
+        /// Compute capability of the GPU.
         found: ComputeCapability,
-        /// Its marketing name.
+        /// Marketing name of the GPU.
         name: String,
     },
-    /// The GPU has no room for a buffer.
-    #[error("out of GPU memory: {asked} bytes asked, {free} bytes free; use a smaller shape or free buffers first")]
+    /// Device memory is exhausted.
+    #[error("out of GPU memory: {asked} bytes requested, {free} bytes free; use a smaller shape or free buffers first")]
     OutOfMemory {
-        /// Bytes asked for.
+        /// Requested bytes.
         asked: usize,
-        /// Bytes that were free just after the refusal.
+        /// Free bytes right after the failed allocation.
         free: usize,
     },
-    /// The CUDA driver refused a call, or reports that earlier work failed.
+    /// The CUDA driver rejected a call or reported a failure of earlier work.
     #[error("{doing} failed: {name} ({text})")]
     Driver {
-        /// The action, as a noun.
+        /// Action, as a noun.
         doing: &'static str,
         /// Name of the status, `CUDA_ERROR_…`.
         name: String,
-        /// The driver's own description.
+        /// Description by the driver.
         text: String,
     },
-    /// cuBLASLt refused a call.
-    #[error("{doing} failed: cuBLASLt answered {status}")]
+    /// cuBLASLt rejected a call.
+    #[error("{doing} failed: cuBLASLt returned {status}")]
     CublasLt {
-        /// The action, as a noun.
+        /// Action, as a noun.
         doing: String,
         /// Name of the status, `CUBLAS_STATUS_…`.
         status: String,
     },
-    /// cuDNN refused a call.
-    #[error("{doing} failed: cuDNN answered {status}")]
+    /// cuDNN rejected a call.
+    #[error("{doing} failed: cuDNN returned {status}")]
     Cudnn {
-        /// The action, as a noun.
+        /// Action, as a noun.
         doing: &'static str,
         /// Name of the status, `CUDNN_STATUS_…`.
         status: String,
     },
-    /// cuDNN has no plan for a convolution.
+    /// cuDNN offers no execution plan for a convolution.
     #[error("cuDNN has no plan for {convolution} within {workspace_bytes} bytes of workspace")]
     NoPlan {
-        /// What is computed.
+        /// Description of the convolution.
         convolution: String,
-        /// The limit on workspace.
+        /// Workspace limit.
         workspace_bytes: usize,
     },
-    /// NCCL refused a call.
-    #[error("{doing} failed: NCCL answered {status}")]
+    /// NCCL rejected a call.
+    #[error("{doing} failed: NCCL returned {status}")]
     Nccl {
-        /// The action, as a noun.
+        /// Action, as a noun.
         doing: &'static str,
         /// Name of the status, `nccl…`.
         status: String,
     },
-    /// cuBLASLt has no algorithm for a product.
+    /// cuBLASLt has no algorithm for a matmul.
     #[error(
         "cuBLASLt has no {product} algorithm for {shape} within {workspace_bytes} bytes of workspace ({status}); \
          try row lengths (k, n) that are multiples of 16 bytes"
     )]
     NoAlgorithm {
-        /// The element types.
+        /// Dtypes and epilogue.
         product: String,
-        /// The sizes.
+        /// Sizes.
         shape: LinearShape,
-        /// The limit on workspace.
+        /// Workspace limit.
         workspace_bytes: usize,
         /// Name of the status, `CUBLAS_STATUS_…`.
         status: String,
     },
-    /// NVRTC did not accept one of our sources.
+    /// NVRTC could not compile a source of this crate.
     #[error("NVRTC could not compile {source_name} with {options}: {status}\n{log}")]
     Compile {
-        /// File of the source.
+        /// Source file.
         source_name: &'static str,
-        /// Options of the compiler.
+        /// Compiler options.
         options: String,
         /// Name of the status, `NVRTC_ERROR_…`.
         status: String,
-        /// What the compiler wrote.
+        /// Compiler log.
         log: String,
     },
-    /// NVRTC did not accept a source that is not ours, or did not find the kernel that was named.
+    /// NVRTC could not compile a user's source, or the source does not contain the requested kernel.
     #[error("NVRTC could not compile {path} with {options}: {status}\n{log}")]
-    CompileForeign {
-        /// The file.
+    CompileUserSource {
+        /// Path of the source.
         path: String,
-        /// Options of the compiler.
+        /// Compiler options.
         options: String,
         /// Name of the status, `NVRTC_ERROR_…`.
         status: String,
-        /// What the compiler wrote.
+        /// Compiler log.
         log: String,
     },
-    /// A shape that means nothing.
+    /// A size is out of range.
     #[error("{what} must be between 1 and {limit}, not {value}")]
     InvalidSize {
-        /// Which size.
+        /// Name of the size.
         what: &'static str,
-        /// The largest allowed value.
+        /// Largest allowed value.
         limit: usize,
-        /// What was given.
+        /// Actual value.
         value: usize,
     },
-    /// Groups of codes that kernels would read across.
+    /// A group of a packed weight does not fill whole words.
     #[error(
-        "groups of {group} codes of {bits} bits of a packed weight do not fill whole words; a multiple of 32 would"
+        "invalid group size {group} of a packed {bits}-bit weight: groups must fill whole words; use a multiple of 32"
     )]
     InvalidGroup {
-        /// Codes in a group.
+        /// Values per group.
         group: usize,
-        /// Bits of a code.
+        /// Bits per value.
         bits: usize,
     },
-    /// Codes of a packed weight that no kernel of ours is made for.
-    #[error("a packed weight of {codes} has no kernel")]
-    WeightCodes {
-        /// What they are.
+    /// No kernel supports the format of a packed weight.
+    #[error("unsupported packed weight format: {codes}")]
+    UnsupportedWeightFormat {
+        /// Description of the format.
         codes: String,
     },
-    /// A matrix that is not made of whole blocks.
-    #[error("a matrix of {rows} x {columns} is not made of whole blocks of {side}")]
-    NotWholeBlocks {
-        /// Its rows.
+    /// A matrix does not consist of whole blocks.
+    #[error("invalid matrix size {rows} x {columns}: expected whole blocks of {side}")]
+    PartialBlocks {
+        /// Rows of the matrix.
         rows: usize,
-        /// Numbers of a row.
+        /// Columns of the matrix.
         columns: usize,
-        /// Numbers of a block along each direction that it has.
+        /// Block size along each blocked dimension.
         side: usize,
     },
-    /// A weight that is no whole number of blocks.
-    #[error("blocks of {side} by {side} need n and k to be multiples of {side}; they are {n} and {k}")]
-    NotInBlocks {
-        /// Side of a block.
+    /// n or k of a weight is not a multiple of the block size.
+    #[error("invalid weight size n={n}, k={k}: expected multiples of the block size {side}")]
+    WeightBlockSize {
+        /// Block size.
         side: usize,
-        /// Length of a row.
+        /// Row length.
         k: usize,
         /// Number of rows.
         n: usize,
     },
-    /// Rows that are no whole number of fours.
-    #[error("two of every four numbers along k are kept; k is {k}, and a multiple of 4 would do")]
-    NotInFours {
-        /// Length of a row.
+    /// The row length of a 2:4 sparse weight is not a multiple of 4.
+    #[error("invalid k={k} for 2:4 sparsity: expected a multiple of 4")]
+    SparseRowLength {
+        /// Row length.
         k: usize,
     },
-    /// Tokens that are no whole number of sequences, or that heads do not divide.
+    /// Rows are not whole sequences of 16 tokens, or columns are not divisible by the number of heads.
     #[error(
-        "attention needs whole sequences of 16 rows and whole heads, not {rows} rows of {columns} numbers in {heads} heads"
+        "invalid attention size: {rows} rows, {columns} columns, {heads} heads; expected a multiple of 16 rows and of heads columns"
     )]
-    NotInSequences {
+    AttentionRows {
         /// Rows of all sequences.
         rows: usize,
-        /// Numbers of a row of the output.
+        /// Columns of the output.
         columns: usize,
-        /// Heads of a row.
+        /// Number of heads.
         heads: usize,
     },
-    /// Heads that no kernel of ours is made for.
-    #[error("heads of {width} numbers are not supported; a multiple of 8 up to 128 is")]
+    /// No kernel supports this head width.
+    #[error("unsupported head width {width}: expected a multiple of 8 up to 128")]
     HeadWidth {
-        /// Numbers of a position in one head.
+        /// Elements per position and head.
         width: usize,
     },
-    /// A convolution without pixels, or one that cannot be copied.
-    #[error("{convolution} is not supported: {why}")]
-    ConvolutionForm {
-        /// What was asked for.
+    /// A convolution has no output pixels or exceeds the limits of TMA.
+    #[error("unsupported convolution: {convolution}: {why}")]
+    UnsupportedConvolution {
+        /// Description of the convolution.
         convolution: String,
-        /// What is wrong with it.
+        /// Violated limit.
         why: &'static str,
     },
-    /// Numbers that an operation is not made for.
-    #[error("{what} is not made for {kind}")]
-    NumberType {
-        /// What.
+    /// No kernel supports this dtype.
+    #[error("{what} does not support {kind}")]
+    UnsupportedDtype {
+        /// Operation.
         what: &'static str,
-        /// The type of its numbers.
+        /// Dtype of the operands.
         kind: Dtype,
     },
-    /// A buffer does not hold what the operation touches.
+    /// A buffer is smaller than the range that the operation accesses.
     #[error("buffer {what} holds {found} bytes, but the operation needs {needed}")]
     BufferSize {
-        /// Which argument.
+        /// Name of the argument.
         what: &'static str,
-        /// Bytes that the operation touches.
+        /// Bytes that the operation accesses.
         needed: usize,
-        /// Bytes that the buffer holds.
+        /// Bytes of the buffer.
         found: usize,
     },
-    /// A buffer was allocated on another machine than the plan it is given to.
-    #[error("buffer {what} belongs to another Machine than the operation; allocate it on the same one")]
-    OtherMachine {
-        /// Which argument.
+    /// Buffer and plan belong to different devices.
+    #[error("buffer {what} belongs to another device than the operation; allocate it on the same device")]
+    DeviceMismatch {
+        /// Name of the argument.
         what: &'static str,
     },
-    /// A weight was made ready by a plan that takes it in another order.
-    #[error("the weight was made ready for another plan; make it ready by the one that multiplies it")]
-    OtherPlan,
-    /// An operation was given more or fewer inputs than it has.
-    #[error("the operation takes {needed} inputs, not {found}")]
+    /// A weight was prepacked by a plan with another layout.
+    #[error("the weight was prepacked for another plan; prepack it with the plan that multiplies it")]
+    PlanMismatch,
+    /// Wrong number of inputs.
+    #[error("expected {needed} inputs, got {found}")]
     InputCount {
-        /// How many it has.
+        /// Expected number.
         needed: usize,
-        /// How many were given.
+        /// Actual number.
         found: usize,
     },
-    /// An operation was given more or fewer outputs than it has.
-    #[error("the operation has {needed} outputs, not {found}")]
+    /// Wrong number of outputs.
+    #[error("expected {needed} outputs, got {found}")]
     OutputCount {
-        /// How many it has.
+        /// Expected number.
         needed: usize,
-        /// How many were given.
+        /// Actual number.
         found: usize,
     },
 }
 
 impl NativeError {
-    /// An operation takes as many inputs as were given.
-    pub(super) fn unless_inputs(needed: usize, found: usize) -> Result<(), Self> {
+    /// Returns an error unless the number of inputs is as expected.
+    pub(super) fn check_input_count(needed: usize, found: usize) -> Result<(), Self> {
         if needed == found { Ok(()) } else { Err(Self::InputCount { needed, found }) }
     }
 }

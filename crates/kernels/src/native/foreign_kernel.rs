@@ -1,4 +1,4 @@
-//! A kernel of somebody else's source.
+//! Kernels compiled from a user's CUDA C++ source.
 
 use std::{fmt, sync::Arc};
 
@@ -7,76 +7,77 @@ use cudarc::{
     nvrtc::Ptx,
 };
 
-use super::{Buffer, Machine, NativeError, driver::failed, nvrtc};
+use super::{CudaDevice, DeviceBuffer, NativeError, driver::driver_error, nvrtc};
 
-/// How a kernel is launched.
+/// Launch configuration of a user's kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LaunchForm {
-    /// Blocks in x, y and z.
+pub struct UserLaunchConfig {
+    /// Grid dimensions in blocks.
     pub grid: [u32; 3],
-    /// Threads of a block in x, y and z.
+    /// Block dimensions in threads.
     pub block: [u32; 3],
-    /// Bytes of shared memory for each block, besides what the source declares.
-    pub shared: u32,
+    /// Dynamic shared memory per block in bytes.
+    pub dynamic_smem: u32,
 }
 
-/// What a kernel is given.
+/// Kernel argument.
 #[derive(Debug)]
 pub enum ForeignArgument {
-    /// The address of device memory.
-    Buffer(Buffer),
-    /// The bytes of a value, as the parameter's type has them.
+    /// Address of device memory.
+    Buffer(DeviceBuffer),
+    /// Bytes of a value, in the representation of the parameter type.
     Value(Vec<u8>),
 }
 
-/// A kernel of a CUDA C++ source that is not ours, compiled for this GPU.
+/// Kernel from a user's CUDA C++ source, compiled for this GPU.
 ///
-/// Nobody checks what it touches: one that goes beyond its buffers spoils device memory, or ends its context. A process
-/// that runs it should have nothing to lose.
+/// Memory accesses are not checked: a kernel that leaves its buffers can corrupt device memory or destroy the context.
+/// Run it in a process whose state is expendable.
 #[derive(Debug)]
 pub struct ForeignKernel {
     function: CudaFunction,
     stream: Arc<CudaStream>,
-    form: LaunchForm,
+    spec: UserLaunchConfig,
     entry: String,
 }
 
-impl fmt::Display for LaunchForm {
+impl fmt::Display for UserLaunchConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sides = |[x, y, z]: [u32; 3]| format!("{x}x{y}x{z}");
         write!(f, "{} blocks of {} threads", sides(self.grid), sides(self.block))?;
-        if self.shared > 0 { write!(f, ", {} bytes of shared memory", self.shared) } else { Ok(()) }
+        if self.dynamic_smem > 0 { write!(f, ", {} bytes of shared memory", self.dynamic_smem) } else { Ok(()) }
     }
 }
 
 impl ForeignKernel {
-    /// Compiles a source for its kernel `entry`, which may be in a namespace or one of a template: `add<float>`.
+    /// Compiles a source for its kernel `entry`, which may be in a namespace or an instance of a template:
+    /// `add<float>`.
     pub fn compile(
-        machine: &Machine,
+        device: &CudaDevice,
         path: &str,
         text: &str,
         entry: &str,
-        form: LaunchForm,
+        spec: UserLaunchConfig,
     ) -> Result<Self, NativeError> {
-        let (image, name) = nvrtc::compile_foreign(path, text, entry, machine.compute_capability())?;
-        let context = machine.stream().context();
-        let module = context.load_module(Ptx::from_binary(image)).map_err(failed("loading a compiled kernel"))?;
-        let function = module.load_function(&name).map_err(failed("looking up a compiled kernel"))?;
-        // More than 48 KiB must be asked for; no GPU has as much as an i32 counts.
-        let shared = i32::try_from(form.shared).map_err(|_| NativeError::InvalidSize {
+        let (image, name) = nvrtc::compile_foreign(path, text, entry, device.compute_capability())?;
+        let context = device.stream().context();
+        let module = context.load_module(Ptx::from_binary(image)).map_err(driver_error("loading a compiled kernel"))?;
+        let function = module.load_function(&name).map_err(driver_error("looking up a compiled kernel"))?;
+        // More than 48 KiB require an explicit opt-in. Shared memory of every GPU fits an i32.
+        let shared = i32::try_from(spec.dynamic_smem).map_err(|_| NativeError::InvalidSize {
             what: "the shared memory of a block",
             limit: i32::MAX as usize,
-            value: form.shared as usize,
+            value: spec.dynamic_smem as usize,
         })?;
         if shared > 0 {
             let asked =
                 function.set_attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared);
-            asked.map_err(failed("asking for the memory of a block"))?;
+            asked.map_err(driver_error("setting the shared memory limit"))?;
         }
-        Ok(Self { function, stream: machine.stream().clone(), form, entry: entry.to_string() })
+        Ok(Self { function, stream: device.stream().clone(), spec, entry: entry.to_string() })
     }
 
-    /// Enqueues one launch with arguments in the order of its parameters. Their number and types are taken on trust.
+    /// Enqueues a launch with arguments in parameter order. Number and types of the arguments are not checked.
     pub fn enqueue(&self, arguments: &mut [ForeignArgument]) -> Result<(), NativeError> {
         let addresses: Vec<u64> = arguments
             .iter()
@@ -93,10 +94,10 @@ impl ForeignKernel {
                 ForeignArgument::Value(bytes) => bytes.as_mut_ptr().cast(),
             })
             .collect();
-        let LaunchForm { grid, block, shared } = self.form;
-        self.stream.context().bind_to_thread().map_err(failed("selecting the device"))?;
-        // SAFETY: the function and the stream are live and of one context; every parameter points to its value, which the
-        // call copies. What the kernel does with them is said to be nobody's promise.
+        let UserLaunchConfig { grid, block, dynamic_smem: shared } = self.spec;
+        self.stream.context().bind_to_thread().map_err(driver_error("selecting the device"))?;
+        // SAFETY: function and stream are live and belong to one context; every parameter points to its value, which
+        // the call copies. The accesses of the kernel itself are unchecked, as documented.
         unsafe {
             result::launch_kernel(
                 self.function.cu_function(),
@@ -107,11 +108,11 @@ impl ForeignKernel {
                 &mut parameters,
             )
         }
-        .map_err(failed("launching a kernel"))
+        .map_err(driver_error("launching a kernel"))
     }
 
-    /// The kernel and how it is launched.
+    /// Kernel name and launch configuration.
     pub fn algorithm(&self) -> String {
-        format!("{}: {}", self.entry, self.form)
+        format!("{}: {}", self.entry, self.spec)
     }
 }

@@ -1,133 +1,137 @@
-//! Launching one of our own kernels.
+//! Launches of CUDA C++ kernels of this crate.
 
 use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg, sys::CUfunction_attribute};
 
 use super::{
-    Machine, NativeError,
-    boxes::{Boxes, TensorMap},
-    driver::{Memory, failed},
-    image_boxes::ImageBoxes,
-    nvrtc::Source,
+    CudaDevice, NativeError,
+    driver::{DeviceMemory, driver_error},
+    im2col_tiles::Im2colTiles,
+    nvrtc::CudaSource,
+    tma_tiles::{TensorMap, TmaTiles},
 };
 use crate::Dtype;
 
-/// A compiled kernel with its sizes.
+/// Compiled kernel with its arguments and launch geometry.
 ///
-/// Every kernel of this crate takes the pointers of its [`Extent`], those it reads first, then two `u64`, and then how it
-/// copies boxes, if it does; it keeps to that extent whatever the launch's sizes.
+/// Every kernel takes the pointers of its [`KernelArgs`], inputs first, then two `u64` sizes, then its TMA tensor maps, if
+/// any. It never accesses memory beyond that extent, whatever the geometry.
 #[derive(Debug)]
-pub(super) struct Kernel {
+pub(super) struct CudaKernel {
     function: CudaFunction,
     stream: Arc<CudaStream>,
     launch: LaunchConfig,
-    /// Whether all of its blocks have to run at once.
-    at_once: bool,
-    extent: Extent,
-    boxes: Vec<Boxes>,
-    /// Boxed, as few have them.
-    image_boxes: Option<Box<ImageBoxes>>,
+    /// Cooperative launch: all blocks must be resident.
+    cooperative: bool,
+    args: KernelArgs,
+    tma_tiles: Vec<TmaTiles>,
+    /// Boxed because few kernels have them.
+    im2col_tiles: Option<Box<Im2colTiles>>,
 }
 
-/// What a kernel touches: of each named buffer nothing but the first so many bytes. The two sizes are the numbers from
-/// which it knows.
+/// Kernel arguments: for each named buffer the number of leading bytes that the kernel accesses, and the two sizes that
+/// it receives.
 #[derive(Debug, Clone)]
-pub(super) struct Extent {
+pub(super) struct KernelArgs {
     pub(super) reads: Vec<(&'static str, usize)>,
     pub(super) writes: Vec<(&'static str, usize)>,
     pub(super) sizes: (u64, u64),
 }
 
-impl Extent {
-    /// All elements of a matrix, to another of the same size.
-    pub(super) fn of_matrix(kind: Dtype, rows: usize, columns: usize) -> Self {
+impl KernelArgs {
+    /// Arguments of a kernel from one matrix to another of the same size.
+    pub(super) fn for_matrix(kind: Dtype, rows: usize, columns: usize) -> Self {
         let bytes = rows * columns * kind.width();
         Self { reads: vec![("x", bytes)], writes: vec![("y", bytes)], sizes: (rows as u64, columns as u64) }
     }
 }
 
-/// How a kernel is cut up: blocks, and threads in the two directions of a block.
+/// Launch geometry: number of blocks, and threads of a block in two dimensions.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Geometry {
+pub(super) struct LaunchGeometry {
     pub(super) blocks: u32,
     pub(super) threads: (u32, u32),
 }
 
-impl Kernel {
+impl CudaKernel {
     pub(super) fn prepare(
-        machine: &Machine,
-        source: Source,
+        device: &CudaDevice,
+        source: CudaSource,
         name: &str,
         macros: Vec<String>,
-        extent: Extent,
-        geometry: Geometry,
+        extent: KernelArgs,
+        geometry: LaunchGeometry,
     ) -> Result<Self, NativeError> {
-        let module = machine.module(source, macros)?;
+        let module = device.module(source, macros)?;
         Ok(Self {
-            function: module.load_function(name).map_err(failed("looking up a compiled kernel"))?,
-            stream: machine.stream().clone(),
+            function: module.load_function(name).map_err(driver_error("looking up a compiled kernel"))?,
+            stream: device.stream().clone(),
             launch: LaunchConfig {
                 grid_dim: (geometry.blocks, 1, 1),
                 block_dim: (geometry.threads.0, geometry.threads.1, 1),
                 shared_mem_bytes: 0,
             },
-            at_once: false,
-            extent,
-            boxes: Vec::new(),
-            image_boxes: None,
+            cooperative: false,
+            args: extent,
+            tma_tiles: Vec::new(),
+            im2col_tiles: None,
         })
     }
 
-    /// With so many bytes of memory for each block, besides what its source declares.
-    pub(super) fn with_shared(mut self, bytes: usize) -> Result<Self, NativeError> {
-        // More than 48 KiB must be asked for; no GPU has as much as an i32 counts.
+    /// Sets the dynamic shared memory per block, in addition to static shared memory.
+    pub(super) fn with_dynamic_smem(mut self, bytes: usize) -> Result<Self, NativeError> {
+        // More than 48 KiB require an explicit opt-in. Shared memory of every GPU fits an i32.
         let asked = self
             .function
             .set_attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes as i32);
-        asked.map_err(failed("asking for the memory of a block"))?;
+        asked.map_err(driver_error("setting the shared memory limit"))?;
         self.launch.shared_mem_bytes = bytes as u32;
         Ok(self)
     }
 
-    /// With blocks that wait for each other: a launch fails where not all of them fit.
-    pub(super) fn at_once(mut self) -> Self {
-        self.at_once = true;
+    /// Cooperative launch; fails if the grid does not fit on the device.
+    pub(super) fn cooperative(mut self) -> Self {
+        self.cooperative = true;
         self
     }
 
-    /// With inputs that it copies in boxes.
-    pub(super) fn with_boxes(mut self, boxes: Vec<Boxes>) -> Self {
-        self.boxes = boxes;
+    /// Adds inputs that the kernel loads by TMA.
+    pub(super) fn with_tma_tiles(mut self, boxes: Vec<TmaTiles>) -> Self {
+        self.tma_tiles = boxes;
         self
     }
 
-    /// With images and filters, its first two inputs, that it copies in boxes.
-    pub(super) fn with_image_boxes(mut self, boxes: ImageBoxes) -> Self {
-        self.image_boxes = Some(Box::new(boxes));
+    /// Loads the first two inputs, images and filters, by TMA in im2col mode.
+    pub(super) fn with_im2col_tiles(mut self, boxes: Im2colTiles) -> Self {
+        self.im2col_tiles = Some(Box::new(boxes));
         self
     }
 
-    /// How many inputs it takes.
-    pub(super) fn inputs(&self) -> usize {
-        self.extent.reads.len()
+    /// Number of inputs.
+    pub(super) fn input_count(&self) -> usize {
+        self.args.reads.len()
     }
 
     /// Bytes of the first input.
-    pub(super) fn bytes(&self) -> usize {
-        self.extent.reads[0].1
+    pub(super) fn first_input_bytes(&self) -> usize {
+        self.args.reads[0].1
     }
 
-    /// From `x` to `y`.
-    pub(super) fn enqueue(&self, x: &Memory, y: &mut Memory) -> Result<(), NativeError> {
+    /// Enqueues a launch from `x` to `y`.
+    pub(super) fn enqueue(&self, x: &DeviceMemory, y: &mut DeviceMemory) -> Result<(), NativeError> {
         self.enqueue_all(&[x], &mut [y])
     }
 
-    /// From all inputs to all outputs, in the order of the extent.
-    pub(super) fn enqueue_all(&self, inputs: &[&Memory], outputs: &mut [&mut Memory]) -> Result<(), NativeError> {
-        let Extent { reads, writes, .. } = &self.extent;
-        NativeError::unless_inputs(reads.len(), inputs.len())?;
-        assert_eq!(writes.len(), outputs.len(), "a plan passes all its outputs");
+    /// Enqueues a launch with all inputs and outputs, in the order of the arguments.
+    pub(super) fn enqueue_all(
+        &self,
+        inputs: &[&DeviceMemory],
+        outputs: &mut [&mut DeviceMemory],
+    ) -> Result<(), NativeError> {
+        let KernelArgs { reads, writes, .. } = &self.args;
+        NativeError::check_input_count(reads.len(), inputs.len())?;
+        assert_eq!(writes.len(), outputs.len(), "one buffer per output");
         let inputs = reads.iter().zip(inputs).map(|((what, bytes), memory)| memory.address(what, &self.stream, *bytes));
         let outputs =
             writes.iter().zip(outputs).map(|((what, bytes), memory)| memory.address(what, &self.stream, *bytes));
@@ -135,38 +139,40 @@ impl Kernel {
         self.launch(&addresses)
     }
 
-    /// From `x` to itself. Only for kernels whose every thread reads what it will write before it writes it.
-    pub(super) fn enqueue_in_place(&self, x: &mut Memory) -> Result<(), NativeError> {
-        let Extent { reads, writes, .. } = &self.extent;
+    /// Enqueues an in-place launch. Valid only for kernels whose threads read every element that they write before
+    /// writing it.
+    pub(super) fn enqueue_in_place(&self, x: &mut DeviceMemory) -> Result<(), NativeError> {
+        let KernelArgs { reads, writes, .. } = &self.args;
         let address = x.address("x", &self.stream, reads[0].1.max(writes[0].1))?;
         self.launch(&[address, address])
     }
 
     fn launch(&self, addresses: &[u64]) -> Result<(), NativeError> {
         let mut maps: Vec<TensorMap> =
-            self.boxes.iter().map(|boxes| boxes.map(addresses[boxes.input])).collect::<Result<_, _>>()?;
-        if let Some(boxes) = &self.image_boxes {
+            self.tma_tiles.iter().map(|boxes| boxes.map(addresses[boxes.input])).collect::<Result<_, _>>()?;
+        if let Some(boxes) = &self.im2col_tiles {
             maps.extend(boxes.maps(addresses[0], addresses[1])?);
         }
         let mut launch = self.stream.launch_builder(&self.function);
         for address in addresses {
             launch.arg(address);
         }
-        let (first, second) = &self.extent.sizes;
+        let (first, second) = &self.args.sizes;
         launch.arg(first).arg(second);
         for map in &maps {
             launch.arg(map);
         }
-        // SAFETY: the arguments are those described above; all addresses were checked to cover the bytes that the kernel
-        // touches, on the stream that orders their uses and outlives this work.
-        let launched =
-            unsafe { if self.at_once { launch.launch_cooperative(self.launch) } else { launch.launch(self.launch) } };
-        launched.map_err(failed("launching a kernel"))?;
+        // SAFETY: the arguments have the documented layout. All addresses cover the bytes that the kernel accesses, on
+        // the stream that orders these accesses and outlives this work.
+        let launched = unsafe {
+            if self.cooperative { launch.launch_cooperative(self.launch) } else { launch.launch(self.launch) }
+        };
+        launched.map_err(driver_error("launching a kernel"))?;
         Ok(())
     }
 }
 
-/// What every source needs to know: the element type, how many of them one access moves, and what to call the kernel.
+/// Macros of every source: element dtype, elements per vector access, and kernel name.
 pub(super) fn common_macros(name: &str, kind: Dtype, width: usize) -> Vec<String> {
     let element = match kind {
         Dtype::F32 => "ELEMENT_F32",
@@ -176,7 +182,7 @@ pub(super) fn common_macros(name: &str, kind: Dtype, width: usize) -> Vec<String
     vec![element.to_string(), format!("WIDTH={width}"), format!("KERNEL={name}")]
 }
 
-/// Elements in one access of 16 bytes, the widest there is.
-pub(super) fn widest(kind: Dtype) -> usize {
+/// Elements in a 16-byte access, the widest available.
+pub(super) fn vector_width(kind: Dtype) -> usize {
     16 / kind.width()
 }

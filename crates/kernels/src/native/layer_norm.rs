@@ -1,74 +1,74 @@
-//! Layer normalization of rows.
+//! Layer normalization of rows without gain and bias.
 
 use std::sync::Arc;
 
 use super::{
-    Buffer, Machine, NativeError,
-    kernel::{Extent, Geometry, Kernel, common_macros},
-    nvrtc::Source,
-    row_cut::RowCut,
-    sizes::checked_size,
+    CudaDevice, DeviceBuffer, NativeError,
+    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros},
+    nvrtc::CudaSource,
+    row_tile::RowTile,
+    sizes::check_size,
 };
 use crate::Dtype;
 
-/// A plan of y = (x - mean) / sqrt(variance + 1e-5) for each row of x, without weights.
+/// Plan of y = (x - mean) / sqrt(variance + 1e-5) for each row of x.
 ///
-/// The statistics are taken in f32, the mean first and the variance around it, so that rows with a large mean lose
-/// nothing.
+/// Statistics are computed in f32, the mean first and then the variance around it, so that a large mean costs no
+/// accuracy.
 #[derive(Debug)]
-pub struct LayerNorm {
-    kernel: Kernel,
+pub struct LayerNormPlan {
+    kernel: CudaKernel,
     algorithm: String,
 }
 
-impl LayerNorm {
-    /// What is added to the variance.
+impl LayerNormPlan {
+    /// Constant added to the variance.
     pub const EPSILON: f32 = 1e-5;
 
     /// Compiles for `rows` rows of `columns` elements.
-    pub fn new(machine: &Arc<Machine>, kind: Dtype, rows: usize, columns: usize) -> Result<Self, NativeError> {
-        let rows = checked_size("the number of rows", rows)?;
-        let columns = checked_size("the length of a row", columns)?;
-        let cut = RowCut::of_row(kind, columns);
+    pub fn new(device: &Arc<CudaDevice>, kind: Dtype, rows: usize, columns: usize) -> Result<Self, NativeError> {
+        let rows = check_size("the number of rows", rows)?;
+        let columns = check_size("the length of a row", columns)?;
+        let tile = RowTile::for_row(kind, columns);
         let name = format!("layer_norm_{kind}");
-        let geometry = Geometry {
+        let geometry = LaunchGeometry {
             // At most `rows`, which was checked.
-            blocks: rows.div_ceil(cut.rows) as u32,
-            threads: (cut.threads as u32, cut.rows as u32),
+            blocks: rows.div_ceil(tile.rows) as u32,
+            threads: (tile.threads as u32, tile.rows as u32),
         };
         Ok(Self {
-            kernel: Kernel::prepare(
-                machine,
-                Source::LayerNorm,
+            kernel: CudaKernel::prepare(
+                device,
+                CudaSource::LayerNorm,
                 &name,
-                macros(&name, kind, cut),
-                Extent::of_matrix(kind, rows, columns),
+                macros(&name, kind, tile),
+                KernelArgs::for_matrix(kind, rows, columns),
                 geometry,
             )?,
-            algorithm: cut.describe(&name, "row read three times"),
+            algorithm: tile.describe(&name, "row read three times"),
         })
     }
 
     /// Bytes of the input, and of the output.
     pub fn bytes(&self) -> usize {
-        self.kernel.bytes()
+        self.kernel.first_input_bytes()
     }
 
-    /// Enqueues one run.
-    pub fn enqueue(&self, x: &Buffer, y: &mut Buffer) -> Result<(), NativeError> {
+    /// Enqueues a launch.
+    pub fn enqueue(&self, x: &DeviceBuffer, y: &mut DeviceBuffer) -> Result<(), NativeError> {
         self.kernel.enqueue(&x.memory, &mut y.memory)
     }
 
-    /// The kernel and how it was cut up.
+    /// Kernel name and launch configuration.
     pub fn algorithm(&self) -> &str {
         &self.algorithm
     }
 }
 
-fn macros(name: &str, kind: Dtype, cut: RowCut) -> Vec<String> {
-    let mut macros = common_macros(name, kind, cut.width);
-    macros.extend(cut.macros());
-    macros.push(format!("EPSILON={:e}f", LayerNorm::EPSILON));
+fn macros(name: &str, kind: Dtype, tile: RowTile) -> Vec<String> {
+    let mut macros = common_macros(name, kind, tile.width);
+    macros.extend(tile.macros());
+    macros.push(format!("EPSILON={:e}f", LayerNormPlan::EPSILON));
     macros
 }
 
@@ -78,10 +78,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_source_compiles_for_every_way_to_cut_a_row() {
+    fn source_compiles_for_every_row_tile() {
         for kind in Dtype::ALL {
             for columns in [1, 257, 768, 1025, 4096, 32768, 65536, 70001] {
-                assert_compiles(Source::LayerNorm, &macros("layer_norm", kind, RowCut::of_row(kind, columns)));
+                assert_compiles(CudaSource::LayerNorm, &macros("layer_norm", kind, RowTile::for_row(kind, columns)));
             }
         }
     }

@@ -1,63 +1,63 @@
-//! The gradient of a layer normalization of rows.
+//! Gradient of layer normalization.
 
 use std::sync::Arc;
 
 use super::{
-    Buffer, LayerNorm, Machine, NativeError,
-    kernel::{Extent, Geometry, Kernel, common_macros},
-    nvrtc::Source,
-    row_cut::RowCut,
-    sizes::checked_size,
+    CudaDevice, DeviceBuffer, LayerNormPlan, NativeError,
+    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros},
+    nvrtc::CudaSource,
+    row_tile::RowTile,
+    sizes::check_size,
 };
 use crate::Dtype;
 
-/// A plan of the gradient of x, given x and that of what [`LayerNorm`] made of it.
+/// Plan of the gradient of x, from x and the gradient of the output of [`LayerNormPlan`].
 #[derive(Debug)]
-pub struct LayerNormGradient {
-    kernel: Kernel,
+pub struct LayerNormGradientPlan {
+    kernel: CudaKernel,
     algorithm: String,
 }
 
-impl LayerNormGradient {
+impl LayerNormGradientPlan {
     /// Compiles for `rows` rows of `columns` elements.
-    pub fn new(machine: &Arc<Machine>, kind: Dtype, rows: usize, columns: usize) -> Result<Self, NativeError> {
-        let rows = checked_size("the number of rows", rows)?;
-        let columns = checked_size("the length of a row", columns)?;
-        let cut = RowCut::of_pair(kind, columns);
+    pub fn new(device: &Arc<CudaDevice>, kind: Dtype, rows: usize, columns: usize) -> Result<Self, NativeError> {
+        let rows = check_size("the number of rows", rows)?;
+        let columns = check_size("the length of a row", columns)?;
+        let tile = RowTile::for_row_pair(kind, columns);
         let name = format!("layer_norm_gradient_{kind}");
-        let geometry = Geometry {
+        let geometry = LaunchGeometry {
             // At most `rows`, which was checked.
-            blocks: rows.div_ceil(cut.rows) as u32,
-            threads: (cut.threads as u32, cut.rows as u32),
+            blocks: rows.div_ceil(tile.rows) as u32,
+            threads: (tile.threads as u32, tile.rows as u32),
         };
         let bytes = rows * columns * kind.width();
-        let extent = Extent {
+        let extent = KernelArgs {
             reads: vec![("x", bytes), ("dy", bytes)],
             writes: vec![("dx", bytes)],
             sizes: (rows as u64, columns as u64),
         };
-        let macros = macros(&name, kind, cut);
+        let macros = macros(&name, kind, tile);
         Ok(Self {
-            kernel: Kernel::prepare(machine, Source::LayerNormGradient, &name, macros, extent, geometry)?,
-            algorithm: cut.describe(&name, "rows read three times"),
+            kernel: CudaKernel::prepare(device, CudaSource::LayerNormGradient, &name, macros, extent, geometry)?,
+            algorithm: tile.describe(&name, "rows read three times"),
         })
     }
 
-    /// Enqueues one run.
-    pub fn enqueue(&self, x: &Buffer, dy: &Buffer, dx: &mut Buffer) -> Result<(), NativeError> {
+    /// Enqueues a launch.
+    pub fn enqueue(&self, x: &DeviceBuffer, dy: &DeviceBuffer, dx: &mut DeviceBuffer) -> Result<(), NativeError> {
         self.kernel.enqueue_all(&[&x.memory, &dy.memory], &mut [&mut dx.memory])
     }
 
-    /// The kernel and how it was cut up.
+    /// Kernel name and launch configuration.
     pub fn algorithm(&self) -> &str {
         &self.algorithm
     }
 }
 
-fn macros(name: &str, kind: Dtype, cut: RowCut) -> Vec<String> {
-    let mut macros = common_macros(name, kind, cut.width);
-    macros.extend(cut.macros());
-    macros.push(format!("EPSILON={:e}f", LayerNorm::EPSILON));
+fn macros(name: &str, kind: Dtype, tile: RowTile) -> Vec<String> {
+    let mut macros = common_macros(name, kind, tile.width);
+    macros.extend(tile.macros());
+    macros.push(format!("EPSILON={:e}f", LayerNormPlan::EPSILON));
     macros
 }
 
@@ -67,11 +67,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_source_compiles_for_every_way_to_cut_a_row() {
+    fn source_compiles_for_every_row_tile() {
         for kind in Dtype::ALL {
             for columns in [1, 257, 768, 4096, 16384, 32768, 70001] {
-                let macros = macros("gradient", kind, RowCut::of_pair(kind, columns));
-                assert_compiles(Source::LayerNormGradient, &macros);
+                let macros = macros("gradient", kind, RowTile::for_row_pair(kind, columns));
+                assert_compiles(CudaSource::LayerNormGradient, &macros);
             }
         }
     }

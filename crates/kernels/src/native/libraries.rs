@@ -1,5 +1,5 @@
-//! Which shared libraries there are. The bindings panic on the first call into one that is missing, so every path into
-//! a library begins with [`Library::require`].
+//! Availability of the shared libraries. The bindings panic on the first call into a missing library, so every code
+//! path into a library begins with [`Library::require`].
 
 use std::sync::OnceLock;
 
@@ -7,23 +7,23 @@ use cudarc::{cublaslt, cupti, driver, get_lib_name_candidates, nccl, nvrtc};
 
 use super::{NativeError, cudnn_functions};
 
-/// Whether one of the shared libraries of CUDA can be loaded.
+/// Availability of one shared library of the CUDA stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LibraryStatus {
     /// Usual file name.
     pub name: &'static str,
-    /// What it is used for.
+    /// Purpose.
     pub purpose: &'static str,
-    /// Whether native kernels need it.
+    /// True if native kernels require it.
     pub required: bool,
-    /// Whether it was found.
+    /// True if it was loaded.
     pub loaded: bool,
-    /// Why it was not, and what to do about it.
-    pub why: Option<String>,
+    /// Reason why it could not be loaded, with advice.
+    pub problem: Option<String>,
 }
 
-/// The state of every library that CUDA measurements can use, without touching a GPU.
+/// Returns the availability of every library that CUDA measurements can use, without touching a GPU.
 ///
 /// ```
 /// # #[cfg(feature = "cuda")]
@@ -32,23 +32,23 @@ pub struct LibraryStatus {
 /// }
 /// ```
 pub fn libraries() -> Vec<LibraryStatus> {
-    Library::ALL
+    CudaLibrary::ALL
         .iter()
         .map(|library| {
             let missing = library.require().err();
             LibraryStatus {
                 name: library.file(),
                 purpose: library.purpose(),
-                required: !matches!(library, Library::Cudnn | Library::Cupti | Library::Nccl),
+                required: !matches!(library, CudaLibrary::Cudnn | CudaLibrary::Cupti | CudaLibrary::Nccl),
                 loaded: missing.is_none(),
-                why: missing.map(|error| error.to_string()),
+                problem: missing.map(|error| error.to_string()),
             }
         })
         .collect()
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Library {
+pub(super) enum CudaLibrary {
     Driver,
     Nvrtc,
     CublasLt,
@@ -57,7 +57,7 @@ pub(super) enum Library {
     Nccl,
 }
 
-impl Library {
+impl CudaLibrary {
     const ALL: [Self; 6] = [Self::Driver, Self::Nvrtc, Self::CublasLt, Self::Cudnn, Self::Cupti, Self::Nccl];
 
     fn file(self) -> &'static str {
@@ -75,10 +75,10 @@ impl Library {
         match self {
             Self::Driver => "any use of an NVIDIA GPU",
             Self::Nvrtc => "compiling CUDA C++ kernels",
-            Self::CublasLt => "matrix products",
-            Self::Cudnn => "convolutions, beside a kernel of our own",
-            Self::Cupti => "device times of kernels launched by others",
-            Self::Nccl => "exchange between several GPUs",
+            Self::CublasLt => "matrix multiplication",
+            Self::Cudnn => "convolutions, in addition to a native kernel",
+            Self::Cupti => "device times of kernels of other libraries",
+            Self::Nccl => "collective communication between GPUs",
         }
     }
 
@@ -90,20 +90,20 @@ impl Library {
             }
             Self::Cudnn => {
                 "install cuDNN 9 and add the folder that holds the file and its parts to LD_LIBRARY_PATH, \
-                 or do without it"
+                 or do without cuDNN"
             }
             Self::Cupti => {
                 "install the CUDA toolkit and add its extras/CUPTI/lib64 to LD_LIBRARY_PATH, \
                  or do without kernel records"
             }
             Self::Nccl => {
-                "install NCCL with its development files (where there is only libnccl.so.2, a link of this name to it will \
-                 do), or do without collectives"
+                "install NCCL with its development files (if there is only libnccl.so.2, a link with this name \
+                 suffices), or do without collectives"
             }
         }
     }
 
-    /// The names the bindings look for.
+    /// Stem of the file names that the bindings try.
     fn stem(self) -> &'static str {
         match self {
             Self::Driver => "cuda",
@@ -115,12 +115,12 @@ impl Library {
         }
     }
 
-    /// Asked once per process: libcublasLt is hundreds of megabytes, and loading it is not free.
+    /// Checked once per process: libcublasLt has hundreds of megabytes and is slow to load.
     fn is_present(self) -> bool {
-        static FOUND: [OnceLock<bool>; Library::ALL.len()] = [const { OnceLock::new() }; Library::ALL.len()];
+        static FOUND: [OnceLock<bool>; CudaLibrary::ALL.len()] = [const { OnceLock::new() }; CudaLibrary::ALL.len()];
         *FOUND[self as usize].get_or_init(|| {
-            // SAFETY: opening a library runs its initializers; these are NVIDIA's own, meant to be opened this way, and
-            // the bindings open the same files on their first call.
+            // SAFETY: opening a library runs its initializers. These are NVIDIA's and are designed to be loaded this
+            // way; the bindings open the same files on their first call.
             unsafe {
                 match self {
                     Self::Driver => driver::sys::is_culib_present(),
@@ -139,10 +139,10 @@ impl Library {
             return Ok(());
         }
         let mut tried = match self {
-            Self::Cudnn => cudnn_functions::NAMES.map(str::to_string).to_vec(),
+            Self::Cudnn => cudnn_functions::LIBRARY_NAMES.map(str::to_string).to_vec(),
             _ => get_lib_name_candidates(self.stem()),
         };
-        // Names in the manner of Windows are tried everywhere, and would only confuse elsewhere.
+        // The bindings also try Windows file names on other systems, which would confuse in the message.
         tried.retain(|name| cfg!(windows) || !name.contains("64"));
         Err(NativeError::LibraryMissing { file: self.file(), tried: tried.join(", "), advice: self.advice() })
     }

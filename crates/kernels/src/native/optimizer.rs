@@ -1,43 +1,48 @@
-//! A weight's step under its optimizer.
+//! Optimizer steps.
 
 use std::sync::Arc;
 
 use super::{
-    Buffer, Machine, NativeError,
-    kernel::{Extent, Geometry, Kernel, common_macros},
-    nvrtc::Source,
-    sizes::checked_size,
+    CudaDevice, DeviceBuffer, NativeError,
+    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros},
+    nvrtc::CudaSource,
+    sizes::check_size,
 };
 use crate::{Adamw, Dtype};
 
-/// How a weight follows its gradient.
+/// Update rule.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum OptimizerRule {
-    /// It loses a share of it.
-    Descent {
-        /// The share.
+    /// Plain SGD.
+    Sgd {
+        /// Learning rate.
         learning_rate: f64,
     },
     /// AdamW.
     Adamw(Adamw),
 }
 
-/// A plan of all weights after a step, with their moments in f32 where the rule has some.
+/// Plan of one optimizer step, with f32 moments if the rule has any.
 #[derive(Debug)]
-pub struct OptimizerStep {
-    kernel: Kernel,
+pub struct OptimizerStepPlan {
+    kernel: CudaKernel,
     algorithm: String,
 }
 
 const THREADS: usize = 256;
 
-impl OptimizerStep {
-    /// Compiles for so many weights.
-    pub fn new(machine: &Arc<Machine>, kind: Dtype, rule: OptimizerRule, weights: usize) -> Result<Self, NativeError> {
+impl OptimizerStepPlan {
+    /// Compiles for `weights` weights.
+    pub fn new(
+        device: &Arc<CudaDevice>,
+        kind: Dtype,
+        rule: OptimizerRule,
+        weights: usize,
+    ) -> Result<Self, NativeError> {
         let width = if weights.is_multiple_of(4) { 4 } else { 1 };
         let pieces = weights / width;
-        let blocks = checked_size("the number of blocks", pieces.div_ceil(THREADS))?;
+        let blocks = check_size("the number of blocks", pieces.div_ceil(THREADS))?;
         let name = format!("{}_{kind}", rule.name());
         let (bytes, wide) = (weights * kind.width(), 4 * weights);
         let (mut reads, mut writes) = (vec![("weight", bytes), ("gradient", bytes)], vec![("weight", bytes)]);
@@ -46,23 +51,23 @@ impl OptimizerStep {
             reads.extend(moments);
             writes.extend(moments);
         }
-        let extent = Extent { reads, writes, sizes: (pieces as u64, 0) };
-        let geometry = Geometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
+        let extent = KernelArgs { reads, writes, sizes: (pieces as u64, 0) };
+        let geometry = LaunchGeometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
         let macros = macros(&name, kind, rule, width);
         Ok(Self {
-            kernel: Kernel::prepare(machine, Source::Optimizer, &name, macros, extent, geometry)?,
+            kernel: CudaKernel::prepare(device, CudaSource::Optimizer, &name, macros, extent, geometry)?,
             algorithm: format!("{name}: {THREADS} threads per block, {width} weights per thread"),
         })
     }
 
-    /// Enqueues one run: of weight, gradient and moments the weight and the moments after the step.
-    pub fn enqueue(&self, inputs: &[&Buffer], outputs: &mut [&mut Buffer]) -> Result<(), NativeError> {
+    /// Enqueues a launch. Inputs: weight, gradient, moments; outputs: weight and moments after the step.
+    pub fn enqueue(&self, inputs: &[&DeviceBuffer], outputs: &mut [&mut DeviceBuffer]) -> Result<(), NativeError> {
         let inputs: Vec<_> = inputs.iter().map(|input| &input.memory).collect();
         let mut outputs: Vec<_> = outputs.iter_mut().map(|output| &mut output.memory).collect();
         self.kernel.enqueue_all(&inputs, &mut outputs)
     }
 
-    /// The kernel and how it was cut up.
+    /// Kernel name and launch configuration.
     pub fn algorithm(&self) -> &str {
         &self.algorithm
     }
@@ -71,7 +76,7 @@ impl OptimizerStep {
 impl OptimizerRule {
     fn name(self) -> &'static str {
         match self {
-            Self::Descent { .. } => "descent",
+            Self::Sgd { .. } => "descent",
             Self::Adamw(_) => "adamw",
         }
     }
@@ -82,18 +87,18 @@ fn macros(name: &str, kind: Dtype, rule: OptimizerRule, width: usize) -> Vec<Str
     macros.push(format!("THREADS={THREADS}"));
     let mut number = |name: &str, value: f64| macros.push(format!("{name}={:e}f", value as f32));
     match rule {
-        OptimizerRule::Descent { learning_rate } => number("LEARNING_RATE", learning_rate),
+        OptimizerRule::Sgd { learning_rate } => number("LEARNING_RATE", learning_rate),
         OptimizerRule::Adamw(Adamw { learning_rate, betas, corrections, epsilon, decay }) => {
             number("LEARNING_RATE", learning_rate);
-            // In f32 what a beta leaves would be off by a hundred thousandth.
-            for (name, beta) in ["FIRST", "SECOND"].into_iter().zip(betas) {
-                number(&format!("{name}_BETA"), beta);
-                number(&format!("{name}_REST"), 1.0 - beta);
+            // 1 - beta is computed in f64: in f32 it would have a relative error of 1e-5.
+            for (name, beta) in ["1", "2"].into_iter().zip(betas) {
+                number(&format!("BETA{name}"), beta);
+                number(&format!("ONE_MINUS_BETA{name}"), 1.0 - beta);
             }
-            number("FIRST_CORRECTION", corrections[0]);
-            number("SECOND_CORRECTION", corrections[1]);
+            number("INV_BIAS_CORRECTION1", corrections[0]);
+            number("INV_BIAS_CORRECTION2", corrections[1]);
             number("EPSILON", epsilon);
-            number("DECAY", decay);
+            number("WEIGHT_DECAY", decay);
             macros.push("ADAMW".into());
         }
     }
@@ -106,13 +111,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_source_compiles_for_every_rule_and_type() {
+    fn source_compiles_for_every_rule_and_dtype() {
         let settings =
             Adamw { learning_rate: 0.01, betas: [0.9, 0.999], corrections: [1.5, 100.0], epsilon: 1e-8, decay: 0.01 };
-        for rule in [OptimizerRule::Descent { learning_rate: 0.5 }, OptimizerRule::Adamw(settings)] {
+        for rule in [OptimizerRule::Sgd { learning_rate: 0.5 }, OptimizerRule::Adamw(settings)] {
             for kind in Dtype::ALL {
                 for width in [1, 4] {
-                    assert_compiles(Source::Optimizer, &macros("step", kind, rule, width));
+                    assert_compiles(CudaSource::Optimizer, &macros("step", kind, rule, width));
                 }
             }
         }

@@ -1,128 +1,152 @@
-//! Matrix products with packed weights.
+//! Linear layers with packed weights.
 
 use std::sync::Arc;
 
 use super::{
-    Buffer, ComputeCapability, LinearShape, Machine, NativeError, PackedWeight,
-    cublaslt::{Operands, Product},
-    driver::Memory,
-    finish_product::FinishProduct,
-    form::{Factors, Form},
-    packed_product::PackedProduct,
-    round_input::RoundInput,
-    sizes::checked_shape,
-    streamed_product::{Cut, StreamedProduct},
-    tiled_product::TiledProduct,
-    unpack_weight::UnpackWeight,
+    ComputeCapability, CudaDevice, DeviceBuffer, LinearShape, NativeError, PackedWeight,
+    cublaslt::{CublasLtMatmul, MatmulOperands},
+    dequantize_weight::DequantizeKernel,
+    driver::DeviceMemory,
+    epilogue_kernel::EpilogueKernel,
+    gemm_spec::{GemmSpec, OperandTypes},
+    input_fake_quantizer::InputFakeQuantizer,
+    packed_gemm::PackedGemm,
+    sizes::check_shape,
+    streamed_gemm::{StreamedGemm, StreamedGemmTile},
+    tiled_gemm::TiledGemm,
 };
-use crate::{Dtype, DynamicCodes, DynamicForm, Float8Sums, PackedForm, Prologue, SharedScale, WeightCodes};
+use crate::{
+    Dtype, DynamicFormat, DynamicLinearSpec, Float8Accumulation, PackedLinearSpec, PackedWeightFormat, Prologue,
+    ScaleGranularity,
+};
 
-/// A plan of y[m, n] = x[m, k] · w[n, k]ᵀ for a packed weight, with sums in f32.
+/// Plan of y[m, n] = x[m, k] · w[n, k]ᵀ for a packed weight, with f32 accumulators.
 ///
-/// Where x is to be rounded to a microscaling format, a kernel of its own does that first, and what is multiplied are numbers of
-/// bf16, which holds them exactly: no product of such codes is used.
+/// For microscaling formats a first kernel fake-quantizes x; the bf16 operands represent the values exactly.
+/// Tensor-core instructions for these formats are not used.
 ///
-/// For few rows the weight stays packed, and each of its numbers is made where it is used; those of 4 bits
-/// come through the memory of blocks in long pieces where that is faster. For some, on Hopper, its codes are
-/// put into another order first, once. For more it is unpacked into a buffer of the plan, rounded to the type of x, and
-/// multiplied by cuBLASLt; a product that it has no algorithm for stays packed.
+/// For few rows, the weight stays packed and is dequantized in registers. Large int4 weights are streamed through
+/// shared memory where that is faster. On Hopper, some formats are prepacked once for a wgmma kernel. For more rows,
+/// the weight is dequantized into a buffer in the dtype of x and multiplied by cuBLASLt; if cuBLASLt has no algorithm,
+/// the weight stays packed.
 #[derive(Debug)]
-pub struct PackedLinear {
-    machine: Arc<Machine>,
-    round: Option<RoundInput>,
-    way: Way,
+pub struct PackedLinearPlan {
+    device: Arc<CudaDevice>,
+    round: Option<InputFakeQuantizer>,
+    gemm: PackedGemmKernel,
     shape: LinearShape,
     kind: Dtype,
     added: bool,
 }
 
 #[derive(Debug)]
-enum Way {
-    Packed(Box<PackedProduct>),
-    Streamed(Box<StreamedProduct>),
-    Tiled(Box<TiledProduct>),
-    Unpacked(Box<Unpacked>),
+enum PackedGemmKernel {
+    Direct(Box<PackedGemm>),
+    Streamed(Box<StreamedGemm>),
+    Tiled(Box<TiledGemm>),
+    Dequantized(Box<DequantizedGemm>),
 }
 
-/// A weight in the order in which a plan takes it.
+/// Weight in the memory layout of a plan.
 #[derive(Debug)]
-pub struct ReadyWeight {
+pub struct PrepackedWeight {
     weight: PackedWeight,
     tiled: bool,
 }
 
-impl ReadyWeight {
-    /// Bytes of all its parts.
+impl PrepackedWeight {
+    /// Bytes of all parts.
     pub fn bytes(&self) -> usize {
         self.weight.bytes()
     }
 }
 
-/// The weight is written out and then multiplied.
+/// Dequantization kernel followed by a cuBLASLt matmul.
 #[derive(Debug)]
-struct Unpacked {
-    unpack: UnpackWeight,
-    weight: Memory,
-    product: Product,
-    /// What is left to do with its sums, where cuBLASLt does not write y itself.
-    finish: Option<Finish>,
+struct DequantizedGemm {
+    unpack: DequantizeKernel,
+    weight: DeviceMemory,
+    product: CublasLtMatmul,
+    /// Separate epilogue, if cuBLASLt does not write y itself.
+    epilogue: Option<EpilogueStage>,
 }
 
-/// Sums in f32 are scaled as a whole and rounded.
+/// Tensor-wide scaling and rounding of f32 accumulators.
 #[derive(Debug)]
-struct Finish {
-    kernel: FinishProduct,
-    /// The scale of a weight that has none.
-    one: Memory,
+struct EpilogueStage {
+    kernel: EpilogueKernel,
+    /// Scale of 1 for a weight without a tensor-wide scale.
+    one: DeviceMemory,
 }
 
-/// Rows of x for which codes in tiles are the fastest, where there are such.
+/// Rows of x for which the tiled kernel is the fastest, for formats that support it.
 ///
-/// Measured as below: they take 10.3 for 12 rows, where packed bytes take 10.8 and packed halves of bytes 12.1, and for 8, where
-/// those take 8.3 and 7.6; 11.5 for 32, 12.7 for 64, 17.5 for 128, 21.9 for 256, 29 for 512, 56 for 1024 and 111 for 2048, where
-/// unpacking and cuBLASLt take 61 for 1025 and 101 for 2048.
+/// Times in µs on an H200 for k = n = 4096 in bf16, as below:
+///
+/// | rows | tiled | other |
+/// |---|---|---|
+/// | 8 | 10.3 | 8-bit packed 8.3, 4-bit packed 7.6 |
+/// | 12 | 10.3 | 8-bit packed 10.8, 4-bit packed 12.1 |
+/// | 32, 64, 128, 256 | 11.5, 12.7, 17.5, 21.9 | |
+/// | 512, 1024 | 29, 56 | |
+/// | 2048 | 111 | dequantize and cuBLASLt 101 (61 for 1025 rows) |
 const TILED_ROWS: std::ops::RangeInclusive<usize> = 9..=1024;
 
-/// The most rows of x for which a weight stays packed, where its codes are not in tiles.
+/// Maximum rows of x for which a weight stays packed, for formats without the tiled kernel.
 ///
-/// Measured for k = n = 4096 in bf16 on an H200, in µs: packed bytes take 9.6 for 16 rows, 12.4 for 32 and 21.7 for 64, packed
-/// halves of bytes 10.3, 16.2 and 29.6; unpacking and cuBLASLt 25 for 65 to 128 rows, whatever the codes.
-fn most_packed_rows(codes: WeightCodes) -> usize {
-    match codes.number.bits() {
+/// Times in µs on an H200 for k = n = 4096 in bf16:
+///
+/// | rows | 8-bit packed | 4-bit packed | dequantize and cuBLASLt |
+/// |---|---|---|---|
+/// | 16 | 9.6 | 10.3 | |
+/// | 32 | 12.4 | 16.2 | |
+/// | 64 | 21.7 | 29.6 | |
+/// | 65 to 128 | | | 25, for any format |
+fn max_packed_rows(codes: PackedWeightFormat) -> usize {
+    match codes.element.bits() {
         8 => 64,
         _ => 48,
     }
 }
 
-impl PackedLinear {
-    /// Chooses and compiles.
-    pub fn new(machine: &Arc<Machine>, form: PackedForm, shape: LinearShape) -> Result<Self, NativeError> {
-        Self::plan(machine, form, shape, false)
+impl PackedLinearPlan {
+    /// Selects the implementation and compiles.
+    pub fn new(device: &Arc<CudaDevice>, spec: PackedLinearSpec, shape: LinearShape) -> Result<Self, NativeError> {
+        Self::plan(device, spec, shape, false)
     }
 
-    /// The same, and a matrix like y is added before anything is rounded.
-    pub fn with_added(machine: &Arc<Machine>, form: PackedForm, shape: LinearShape) -> Result<Self, NativeError> {
-        Self::plan(machine, form, shape, true)
+    /// Selects and compiles a plan that adds a matrix of the shape of y before rounding.
+    pub fn with_addend(
+        device: &Arc<CudaDevice>,
+        spec: PackedLinearSpec,
+        shape: LinearShape,
+    ) -> Result<Self, NativeError> {
+        Self::plan(device, spec, shape, true)
     }
 
-    fn plan(machine: &Arc<Machine>, form: PackedForm, shape: LinearShape, added: bool) -> Result<Self, NativeError> {
-        let (form, shape) = (form.checked()?, checked_shape(shape)?);
-        let capability = machine.compute_capability();
-        let may_be_tiled = TiledProduct::is_for(form, shape, capability);
-        let way = if let Some(cut) = Cut::new(form, shape, capability) {
-            Way::Streamed(Box::new(StreamedProduct::new(machine, form, shape, cut, added)?))
-        } else if may_be_tiled && TILED_ROWS.contains(&shape.m) {
-            Way::Tiled(Box::new(TiledProduct::new(machine, form, shape, added)?))
+    fn plan(
+        device: &Arc<CudaDevice>,
+        spec: PackedLinearSpec,
+        shape: LinearShape,
+        added: bool,
+    ) -> Result<Self, NativeError> {
+        let (spec, shape) = (spec.validate()?, check_shape(shape)?);
+        let capability = device.compute_capability();
+        let supports_tiled = TiledGemm::is_supported(spec, shape, capability);
+        let gemm = if let Some(tile) = StreamedGemmTile::new(spec, shape, capability) {
+            PackedGemmKernel::Streamed(Box::new(StreamedGemm::new(device, spec, shape, tile, added)?))
+        } else if supports_tiled && TILED_ROWS.contains(&shape.m) {
+            PackedGemmKernel::Tiled(Box::new(TiledGemm::new(device, spec, shape, added)?))
         } else {
-            let many = shape.m > most_packed_rows(form.codes);
-            let unpacked = if many { Unpacked::new(machine, form, shape, added)? } else { None };
+            let unpack_first = shape.m > max_packed_rows(spec.weight);
+            let unpacked = if unpack_first { DequantizedGemm::new(device, spec, shape, added)? } else { None };
             match unpacked {
-                Some(unpacked) => Way::Unpacked(Box::new(unpacked)),
-                None => Way::Packed(Box::new(PackedProduct::new(machine, form, shape, added)?)),
+                Some(unpacked) => PackedGemmKernel::Dequantized(Box::new(unpacked)),
+                None => PackedGemmKernel::Direct(Box::new(PackedGemm::new(device, spec, shape, added)?)),
             }
         };
-        let round = RoundInput::new(machine, form.kind, form.input, (shape.m, shape.k))?;
-        Ok(Self { machine: machine.clone(), round, way, shape, kind: form.kind, added })
+        let round = InputFakeQuantizer::new(device, spec.kind, spec.input, (shape.m, shape.k))?;
+        Ok(Self { device: device.clone(), round, gemm, shape, kind: spec.kind, added })
     }
 
     /// Bytes of the input.
@@ -135,143 +159,153 @@ impl PackedLinear {
         self.shape.y_bytes(self.kind)
     }
 
-    /// Puts a weight into the order in which this plan takes it. Not part of a run: it is done once.
-    pub fn ready(&self, weight: PackedWeight) -> Result<ReadyWeight, NativeError> {
-        Ok(match &self.way {
-            Way::Tiled(product) => ReadyWeight { weight: product.ordered(&self.machine, weight)?, tiled: true },
-            Way::Packed(_) | Way::Streamed(_) | Way::Unpacked(_) => ReadyWeight { weight, tiled: false },
+    /// Converts a weight to the layout of this plan. Done once per weight, not part of a launch.
+    pub fn prepack(&self, weight: PackedWeight) -> Result<PrepackedWeight, NativeError> {
+        Ok(match &self.gemm {
+            PackedGemmKernel::Tiled(product) => {
+                PrepackedWeight { weight: product.reorder(&self.device, weight)?, tiled: true }
+            }
+            PackedGemmKernel::Direct(_) | PackedGemmKernel::Streamed(_) | PackedGemmKernel::Dequantized(_) => {
+                PrepackedWeight { weight, tiled: false }
+            }
         })
     }
 
-    /// Enqueues one run; `added` is there if the plan was made for it.
+    /// Enqueues a launch; `added` is required if and only if the plan has an addend.
     pub fn enqueue(
         &mut self,
-        x: &Buffer,
-        w: &ReadyWeight,
-        added: Option<&Buffer>,
-        y: &mut Buffer,
+        x: &DeviceBuffer,
+        w: &PrepackedWeight,
+        added: Option<&DeviceBuffer>,
+        y: &mut DeviceBuffer,
     ) -> Result<(), NativeError> {
-        NativeError::unless_inputs(2 + usize::from(self.added), 2 + usize::from(added.is_some()))?;
-        if w.tiled != matches!(self.way, Way::Tiled(_)) {
-            return Err(NativeError::OtherPlan);
+        NativeError::check_input_count(2 + usize::from(self.added), 2 + usize::from(added.is_some()))?;
+        if w.tiled != matches!(self.gemm, PackedGemmKernel::Tiled(_)) {
+            return Err(NativeError::PlanMismatch);
         }
         let added = added.map(|added| &added.memory);
-        let (x, of_input) = match &mut self.round {
+        let (x, input_scale) = match &mut self.round {
             Some(round) => {
                 round.enqueue(&x.memory)?;
-                (&round.numbers, Some(&round.outer))
+                (&round.values, Some(&round.tensor_scale))
             }
             None => (&x.memory, None),
         };
-        let PackedWeight { outer, .. } = &w.weight;
+        let PackedWeight { tensor_scale: outer, .. } = &w.weight;
         let outer = outer.as_ref().map(|outer| &outer.memory);
         let parts = w.weight.parts();
-        match &mut self.way {
-            Way::Packed(product) => product.enqueue(&inputs(x, parts, [outer, of_input], added), &mut y.memory),
-            Way::Streamed(product) => product.enqueue(&inputs(x, parts, [outer, of_input], added), &mut y.memory),
-            Way::Tiled(product) => {
-                // What is beside the codes is not passed again.
-                let parts = parts.take(product.parts());
-                product.enqueue(&inputs(x, parts, [outer, of_input], added), &mut y.memory)
+        match &mut self.gemm {
+            PackedGemmKernel::Direct(product) => {
+                product.enqueue(&inputs(x, parts, [outer, input_scale], added), &mut y.memory)
             }
-            Way::Unpacked(unpacked) => unpacked.enqueue(&self.machine, x, &w.weight, [outer, of_input], added, y),
+            PackedGemmKernel::Streamed(product) => {
+                product.enqueue(&inputs(x, parts, [outer, input_scale], added), &mut y.memory)
+            }
+            PackedGemmKernel::Tiled(product) => {
+                // Group scales and zero points are interleaved with the values and not passed separately.
+                let parts = parts.take(product.part_count());
+                product.enqueue(&inputs(x, parts, [outer, input_scale], added), &mut y.memory)
+            }
+            PackedGemmKernel::Dequantized(unpacked) => {
+                unpacked.enqueue(&self.device, x, &w.weight, [outer, input_scale], added, y)
+            }
         }
     }
 
-    /// Which kernels, how they were cut up, and what cuBLASLt chose.
+    /// Kernels, their configurations, and the algorithm of cuBLASLt.
     pub fn algorithm(&self) -> String {
-        let product = match &self.way {
-            Way::Packed(product) => product.algorithm.clone(),
-            Way::Streamed(product) => product.algorithm.clone(),
-            Way::Tiled(product) => product.algorithm.clone(),
-            Way::Unpacked(unpacked) => unpacked.algorithm(),
+        let product = match &self.gemm {
+            PackedGemmKernel::Direct(product) => product.algorithm.clone(),
+            PackedGemmKernel::Streamed(product) => product.algorithm.clone(),
+            PackedGemmKernel::Tiled(product) => product.algorithm.clone(),
+            PackedGemmKernel::Dequantized(unpacked) => unpacked.algorithm(),
         };
         match &self.round {
             None => product,
             Some(round) => {
-                let why = if self.machine.compute_capability() < ComputeCapability::MICROSCALING {
-                    "this GPU has no product of such codes"
+                let why = if self.device.compute_capability() < ComputeCapability::BLOCK_SCALED_MMA {
+                    "this GPU cannot multiply this format"
                 } else {
-                    "no product of such codes is used"
+                    "native multiplication of this format is not used"
                 };
-                format!("as weight-only, since {why}: {}; then {product}", round.algorithm)
+                format!("as weight-only ({why}): {}; then {product}", round.algorithm)
             }
         }
     }
 }
 
-/// In the order of the kernels: x, the parts of the weight, the scales of weight and input as a whole, what is added.
+/// Kernel inputs in order: x, weight parts, tensor-wide scales of weight and input, addend.
 fn inputs<'a>(
-    x: &'a Memory,
-    parts: impl Iterator<Item = &'a Memory>,
-    outer: [Option<&'a Memory>; 2],
-    added: Option<&'a Memory>,
-) -> Vec<&'a Memory> {
-    // The input's alone multiplies nothing.
+    x: &'a DeviceMemory,
+    parts: impl Iterator<Item = &'a DeviceMemory>,
+    outer: [Option<&'a DeviceMemory>; 2],
+    added: Option<&'a DeviceMemory>,
+) -> Vec<&'a DeviceMemory> {
+    // The tensor-wide scale of the input is passed only together with that of the weight.
     let outer = outer.into_iter().flatten().filter(|_| outer[0].is_some());
     [x].into_iter().chain(parts).chain(outer).chain(added).collect()
 }
 
-impl Unpacked {
-    /// Chooses and compiles, unless cuBLASLt has no algorithm: rows may have to be multiples of 16 bytes.
+impl DequantizedGemm {
+    /// Selects and compiles; `None` if cuBLASLt has no algorithm, e.g. because rows are not multiples of 16 bytes.
     fn new(
-        machine: &Arc<Machine>,
-        form: PackedForm,
+        device: &Arc<CudaDevice>,
+        spec: PackedLinearSpec,
         shape: LinearShape,
         added: bool,
     ) -> Result<Option<Self>, NativeError> {
-        let factors = form.factors();
-        // What cuBLASLt writes itself: its factors' type.
-        let whole = form.kind == factors && !form.has_outer();
-        let output = if whole { form.kind } else { Dtype::F32 };
-        let product = match Product::plan(machine, Form::plain(Factors::Whole(factors), output), shape) {
+        let factors = spec.operand_dtype();
+        // cuBLASLt can write y itself only in the operand dtype and without tensor-wide scales.
+        let fused_output = spec.kind == factors && !spec.has_tensor_scale();
+        let output = if fused_output { spec.kind } else { Dtype::F32 };
+        let product = match CublasLtMatmul::plan(device, GemmSpec::plain(OperandTypes::Float(factors), output), shape) {
             Ok(product) => product,
             Err(NativeError::NoAlgorithm { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let finish = (!whole).then(|| Finish::new(machine, form.kind, shape, added)).transpose()?;
-        let unpack = UnpackWeight::new(machine, form, shape)?;
-        let weight = Memory::allocate(machine.stream(), shape.w_bytes(factors))?;
-        Ok(Some(Self { unpack, weight, product, finish }))
+        let finish = (!fused_output).then(|| EpilogueStage::new(device, spec.kind, shape, added)).transpose()?;
+        let unpack = DequantizeKernel::new(device, spec, shape)?;
+        let weight = DeviceMemory::allocate(device.stream(), shape.w_bytes(factors))?;
+        Ok(Some(Self { unpack, weight, product, epilogue: finish }))
     }
 
     fn enqueue(
         &mut self,
-        machine: &Machine,
-        x: &Memory,
+        device: &CudaDevice,
+        x: &DeviceMemory,
         w: &PackedWeight,
-        outer: [Option<&Memory>; 2],
-        added: Option<&Memory>,
-        y: &mut Buffer,
+        outer: [Option<&DeviceMemory>; 2],
+        added: Option<&DeviceMemory>,
+        y: &mut DeviceBuffer,
     ) -> Result<(), NativeError> {
-        let parts: Vec<&Memory> = w.parts().collect();
+        let parts: Vec<&DeviceMemory> = w.parts().collect();
         self.unpack.kernel.enqueue_all(&parts, &mut [&mut self.weight])?;
-        let operands = Operands { x, w: &self.weight, y: &y.memory, scales: None, added, bias: None };
-        let Some(Finish { kernel, one }) = &self.finish else { return self.product.enqueue(machine, operands) };
-        self.product.enqueue(machine, Operands { y: &kernel.sums, added: None, ..operands })?;
-        let [of_weight, of_input] = outer.map(|scale| scale.unwrap_or(one));
-        kernel.enqueue([of_input, of_weight], added, &mut y.memory)
+        let operands = MatmulOperands { x, w: &self.weight, y: &y.memory, scales: None, addend: added, bias: None };
+        let Some(EpilogueStage { kernel, one }) = &self.epilogue else { return self.product.enqueue(device, operands) };
+        self.product.enqueue(device, MatmulOperands { y: &kernel.accumulators, addend: None, ..operands })?;
+        let [weight_scale, input_scale] = outer.map(|scale| scale.unwrap_or(one));
+        kernel.enqueue([input_scale, weight_scale], added, &mut y.memory)
     }
 
     fn algorithm(&self) -> String {
-        let finish = self.finish.as_ref().map(|finish| format!("; then {}", finish.kernel.algorithm));
+        let finish = self.epilogue.as_ref().map(|finish| format!("; then {}", finish.kernel.algorithm));
         format!("{}; then {}{}", self.unpack.algorithm, self.product.describe(), finish.unwrap_or_default())
     }
 }
 
-impl Finish {
-    fn new(machine: &Arc<Machine>, kind: Dtype, shape: LinearShape, added: bool) -> Result<Self, NativeError> {
-        let form = DynamicForm {
+impl EpilogueStage {
+    fn new(device: &Arc<CudaDevice>, kind: Dtype, shape: LinearShape, added: bool) -> Result<Self, NativeError> {
+        let spec = DynamicLinearSpec {
             kind,
-            codes: DynamicCodes::E4m3,
-            shared: SharedScale::Tensor,
-            sums: Float8Sums::Promoted,
-            prologue: Prologue::Nothing,
+            format: DynamicFormat::E4m3,
+            granularity: ScaleGranularity::Tensor,
+            accumulation: Float8Accumulation::Promoted,
+            prologue: Prologue::None,
             activation: None,
-            added,
+            has_addend: added,
         };
-        let mut one = Memory::allocate(machine.stream(), 4)?;
+        let mut one = DeviceMemory::allocate(device.stream(), 4)?;
         one.upload(&1.0f32.to_le_bytes())?;
-        Ok(Self { kernel: FinishProduct::new(machine, form, shape, (shape.m, shape.n))?, one })
+        Ok(Self { kernel: EpilogueKernel::new(device, spec, shape, (shape.m, shape.n))?, one })
     }
 }

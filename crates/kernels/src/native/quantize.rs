@@ -1,57 +1,57 @@
-//! e4m3 codes of rows or of columns, each with its scale.
+//! e4m3 quantization of bf16 matrices.
 
-use super::{Buffer, NativeError, kernel::Kernel};
+use super::{DeviceBuffer, NativeError, kernel::CudaKernel};
 use crate::rowwise::STATIC_SCALE;
 
-/// Where the scales of quantized numbers come from.
+/// Source of quantization scales.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ScaleSource {
-    /// The largest magnitude of each row, or of each column.
-    Largest,
-    /// [`STATIC_SCALE`] for everything.
+    /// amax of each row, column or block.
+    Amax,
+    /// [`STATIC_SCALE`] for all elements.
     Static,
 }
 
 impl ScaleSource {
-    /// How many scales there are for so many rows or columns.
+    /// Number of scales for `lines` rows or columns.
     pub(super) fn count(self, lines: usize) -> usize {
         match self {
-            Self::Largest => lines,
+            Self::Amax => lines,
             Self::Static => 1,
         }
     }
 
     pub(super) fn macros(self) -> Vec<String> {
         match self {
-            Self::Largest => Vec::new(),
-            Self::Static => vec![format!("SCALE={STATIC_SCALE:e}f")],
+            Self::Amax => Vec::new(),
+            Self::Static => vec![format!("STATIC_SCALE={STATIC_SCALE:e}f")],
         }
     }
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Largest => "quantize",
+            Self::Amax => "quantize",
             Self::Static => "quantize_static",
         }
     }
 }
 
-/// A plan of e4m3 codes and their scales, made by [`Quantize::rows`] or [`Quantize::columns`].
+/// Quantization plan, created by [`QuantizePlan::rows`], [`QuantizePlan::columns`] and others.
 #[derive(Debug)]
-pub struct Quantize {
-    pub(super) kernel: Kernel,
+pub struct QuantizePlan {
+    pub(super) kernel: CudaKernel,
     pub(super) scales_bytes: usize,
     pub(super) algorithm: String,
 }
 
-impl Quantize {
+impl QuantizePlan {
     /// Bytes of the input.
     pub fn x_bytes(&self) -> usize {
-        self.kernel.bytes()
+        self.kernel.first_input_bytes()
     }
 
-    /// Bytes of the codes.
-    pub fn codes_bytes(&self) -> usize {
+    /// Bytes of the quantized values.
+    pub fn quantized_bytes(&self) -> usize {
         self.x_bytes() / 2
     }
 
@@ -60,12 +60,17 @@ impl Quantize {
         self.scales_bytes
     }
 
-    /// Enqueues one run.
-    pub fn enqueue(&self, x: &Buffer, codes: &mut Buffer, scales: &mut Buffer) -> Result<(), NativeError> {
+    /// Enqueues a launch.
+    pub fn enqueue(
+        &self,
+        x: &DeviceBuffer,
+        codes: &mut DeviceBuffer,
+        scales: &mut DeviceBuffer,
+    ) -> Result<(), NativeError> {
         self.kernel.enqueue_all(&[&x.memory], &mut [&mut codes.memory, &mut scales.memory])
     }
 
-    /// The kernel and how it was cut up.
+    /// Kernel name and launch configuration.
     pub fn algorithm(&self) -> &str {
         &self.algorithm
     }

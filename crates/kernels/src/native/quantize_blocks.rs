@@ -1,97 +1,103 @@
-//! e4m3 codes of blocks, each with its scale, as cuBLASLt takes them.
+//! e4m3 quantization with block scales in the layout of cuBLASLt.
 
 use std::sync::Arc;
 
 use super::{
-    Machine, NativeError, Quantize, ScaleSource,
+    CudaDevice, NativeError, QuantizePlan, ScaleSource,
     gpu::ComputeCapability,
-    kernel::{Extent, Geometry, Kernel},
-    nvrtc::Source,
-    sizes::checked_size,
+    kernel::{CudaKernel, KernelArgs, LaunchGeometry},
+    nvrtc::CudaSource,
+    sizes::check_size,
 };
 
-/// Numbers of a block, in each direction that it has.
-pub(super) const SIDE: usize = 128;
-/// Scales that follow each other come in so many.
-pub(super) const TOGETHER: usize = 4;
+/// Block size along each blocked dimension.
+pub(super) const BLOCK_SIZE: usize = 128;
+/// Alignment of a row of scales in elements.
+pub(super) const SCALE_ALIGNMENT: usize = 4;
 const THREADS: usize = 256;
-/// Numbers that a thread reads at once.
-const WIDTH: usize = 8;
+/// Elements per access of a thread.
+const VECTOR_WIDTH: usize = 8;
 
-/// Which numbers are a block.
+/// Shape of the blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Blocks {
-    OfRows,
-    /// The codes are those of the transpose.
-    Squares,
+enum BlockShape {
+    Row,
+    /// Square blocks; the output is transposed.
+    Square,
 }
 
-impl Quantize {
-    /// The e4m3 codes of x[rows, columns] in bf16, and an f32 scale for each 128 numbers of a row, from `[rows, columns / 128]`
-    /// turned, its rows filled up to fours. Neither scales nor quotients are rounded on the way. Columns come in 128.
-    pub fn blocks_of_rows(
-        machine: &Arc<Machine>,
+impl QuantizePlan {
+    /// Quantizes x[rows, columns] in bf16 to e4m3 with one f32 scale per 128 elements of a row. Scales are stored
+    /// transposed, as `[columns / 128, rows]` with rows padded to a multiple of 4. Scales and quotients are not
+    /// rounded. Columns must be a multiple of 128.
+    pub fn row_blocks(
+        device: &Arc<CudaDevice>,
         scales: ScaleSource,
         rows: usize,
         columns: usize,
     ) -> Result<Self, NativeError> {
-        Self::in_blocks(machine, scales, Blocks::OfRows, rows, columns)
+        Self::with_blocks(device, scales, BlockShape::Row, rows, columns)
     }
 
-    /// The e4m3 codes of xᵀ[columns, rows] from x[rows, columns] in bf16, and an f32 scale for each 128 x 128 numbers,
-    /// `[columns / 128, rows / 128]` with rows filled up to fours. Rows and columns come in 128.
-    pub fn squares(
-        machine: &Arc<Machine>,
+    /// Quantizes x[rows, columns] in bf16 to xᵀ[columns, rows] in e4m3 with one f32 scale per 128 x 128 block. Scales
+    /// are stored as `[columns / 128, rows / 128]` with rows padded to a multiple of 4. Rows and columns must be
+    /// multiples of 128.
+    pub fn square_blocks(
+        device: &Arc<CudaDevice>,
         scales: ScaleSource,
         rows: usize,
         columns: usize,
     ) -> Result<Self, NativeError> {
-        Self::in_blocks(machine, scales, Blocks::Squares, rows, columns)
+        Self::with_blocks(device, scales, BlockShape::Square, rows, columns)
     }
 
-    fn in_blocks(
-        machine: &Arc<Machine>,
+    fn with_blocks(
+        device: &Arc<CudaDevice>,
         source: ScaleSource,
-        blocks: Blocks,
+        blocks: BlockShape,
         rows: usize,
         columns: usize,
     ) -> Result<Self, NativeError> {
-        machine.require("e4m3", ComputeCapability::E4M3)?;
-        checked_size("the number of rows", rows)?;
-        checked_size("the length of a row", columns)?;
-        if !columns.is_multiple_of(SIDE) || blocks == Blocks::Squares && !rows.is_multiple_of(SIDE) {
-            return Err(NativeError::NotWholeBlocks { rows, columns, side: SIDE });
+        device.require("e4m3 quantization", ComputeCapability::E4M3)?;
+        check_size("the number of rows", rows)?;
+        check_size("the length of a row", columns)?;
+        if !columns.is_multiple_of(BLOCK_SIZE) || blocks == BlockShape::Square && !rows.is_multiple_of(BLOCK_SIZE) {
+            return Err(NativeError::PartialBlocks { rows, columns, side: BLOCK_SIZE });
         }
         let (name, scales, thread_blocks) = match blocks {
-            Blocks::OfRows => {
-                let name = format!("{}_blocks_of_rows", source.name());
-                let thread_blocks = (rows * columns).div_ceil(THREADS * WIDTH);
-                (name, rows.next_multiple_of(TOGETHER) * (columns / SIDE), thread_blocks)
+            BlockShape::Row => {
+                let name = format!("{}_blocks_1x128", source.name());
+                let thread_blocks = (rows * columns).div_ceil(THREADS * VECTOR_WIDTH);
+                (name, rows.next_multiple_of(SCALE_ALIGNMENT) * (columns / BLOCK_SIZE), thread_blocks)
             }
-            Blocks::Squares => {
-                let (down, across) = (rows / SIDE, columns / SIDE);
-                (format!("{}_squares", source.name()), down.next_multiple_of(TOGETHER) * across, down * across)
+            BlockShape::Square => {
+                let (down, across) = (rows / BLOCK_SIZE, columns / BLOCK_SIZE);
+                (
+                    format!("{}_blocks_128x128", source.name()),
+                    down.next_multiple_of(SCALE_ALIGNMENT) * across,
+                    down * across,
+                )
             }
         };
-        let extent = Extent {
+        let extent = KernelArgs {
             reads: vec![("x", 2 * rows * columns)],
-            writes: vec![("codes", rows * columns), ("scales", 4 * scales)],
+            writes: vec![("quantized values", rows * columns), ("scales", 4 * scales)],
             sizes: (rows as u64, columns as u64),
         };
-        let blocks_of_threads = checked_size("the number of blocks", thread_blocks)? as u32;
-        let geometry = Geometry { blocks: blocks_of_threads, threads: (THREADS as u32, 1) };
+        let blocks_of_threads = check_size("the number of blocks", thread_blocks)? as u32;
+        let geometry = LaunchGeometry { blocks: blocks_of_threads, threads: (THREADS as u32, 1) };
         let macros = macros(&name, source, blocks);
         Ok(Self {
-            kernel: Kernel::prepare(machine, Source::QuantizeBlocks, &name, macros, extent, geometry)?,
+            kernel: CudaKernel::prepare(device, CudaSource::QuantizeBlocks, &name, macros, extent, geometry)?,
             scales_bytes: 4 * scales,
             algorithm: format!("{name}: {blocks_of_threads} blocks of {THREADS} threads"),
         })
     }
 }
 
-fn macros(name: &str, scales: ScaleSource, blocks: Blocks) -> Vec<String> {
-    let squares = u32::from(blocks == Blocks::Squares);
-    let mut macros = vec![format!("KERNEL={name}"), format!("THREADS={THREADS}"), format!("SQUARES={squares}")];
+fn macros(name: &str, scales: ScaleSource, blocks: BlockShape) -> Vec<String> {
+    let squares = u32::from(blocks == BlockShape::Square);
+    let mut macros = vec![format!("KERNEL={name}"), format!("THREADS={THREADS}"), format!("SQUARE_BLOCKS={squares}")];
     macros.extend(scales.macros());
     macros
 }
@@ -102,10 +108,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_source_compiles_for_both_kinds_of_blocks() {
-        for scales in [ScaleSource::Largest, ScaleSource::Static] {
-            for blocks in [Blocks::OfRows, Blocks::Squares] {
-                assert_compiles(Source::QuantizeBlocks, &macros("quantize_blocks", scales, blocks));
+    fn source_compiles_for_both_block_shapes() {
+        for scales in [ScaleSource::Amax, ScaleSource::Static] {
+            for blocks in [BlockShape::Row, BlockShape::Square] {
+                assert_compiles(CudaSource::QuantizeBlocks, &macros("quantize_blocks", scales, blocks));
             }
         }
     }

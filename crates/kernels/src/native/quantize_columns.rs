@@ -1,54 +1,55 @@
-//! e4m3 codes of columns, as rows of the transpose: the layout in which cuBLASLt takes the second factor of a product.
+//! Column-wise e4m3 quantization with transposed output, the layout that cuBLASLt requires for the second operand.
 
 use std::sync::Arc;
 
 use super::{
-    Machine, NativeError, Quantize, ScaleSource,
+    CudaDevice, NativeError, QuantizePlan, ScaleSource,
     gpu::ComputeCapability,
-    kernel::{Extent, Geometry, Kernel},
-    nvrtc::Source,
-    sizes::checked_size,
+    kernel::{CudaKernel, KernelArgs, LaunchGeometry},
+    nvrtc::CudaSource,
+    sizes::check_size,
 };
 
-impl Quantize {
-    /// The e4m3 codes of xᵀ[columns, rows] from x[rows, columns] in bf16, and one f32 scale per column: [`crate::rowwise`] for
-    /// the rows of the transpose, to the bit. [`ScaleSource::Static`] writes a single scale.
+impl QuantizePlan {
+    /// Quantizes x[rows, columns] in bf16 to xᵀ[columns, rows] in e4m3 with one f32 scale per column: bit-identical to
+    /// [`crate::rowwise`] on the rows of the transpose. [`ScaleSource::Static`] writes a single scale.
     ///
-    /// Memory is read once if rows come in sixteens, up to 16384 of them where they need scales, and columns in eights.
+    /// Memory is read once if columns are a multiple of 8 and rows a multiple of 16, with at most 16384 rows for amax
+    /// scales.
     pub fn columns(
-        machine: &Arc<Machine>,
+        device: &Arc<CudaDevice>,
         scales: ScaleSource,
         rows: usize,
         columns: usize,
     ) -> Result<Self, NativeError> {
-        machine.require("e4m3", ComputeCapability::E4M3)?;
-        let rows = checked_size("the number of rows", rows)?;
-        let columns = checked_size("the length of a row", columns)?;
-        let cut = Cut::new(machine.compute_capability(), scales, rows, columns);
+        device.require("e4m3 quantization", ComputeCapability::E4M3)?;
+        let rows = check_size("the number of rows", rows)?;
+        let columns = check_size("the length of a row", columns)?;
+        let tile = ColumnQuantizeTile::new(device.compute_capability(), scales, rows, columns);
         let name = format!("{}_columns", scales.name());
         let scales_bytes = 4 * scales.count(columns);
-        let extent = Extent {
+        let extent = KernelArgs {
             reads: vec![("x", 2 * rows * columns)],
-            writes: vec![("codes", rows * columns), ("scales", scales_bytes)],
+            writes: vec![("quantized values", rows * columns), ("scales", scales_bytes)],
             sizes: (rows as u64, columns as u64),
         };
-        let (source, geometry) = (cut.source(), cut.geometry(columns)?);
+        let (source, geometry) = (tile.source(), tile.geometry(columns)?);
         Ok(Self {
-            kernel: Kernel::prepare(machine, source, &name, cut.macros(&name, scales), extent, geometry)?,
+            kernel: CudaKernel::prepare(device, source, &name, tile.macros(&name, scales), extent, geometry)?,
             scales_bytes,
-            algorithm: cut.describe(&name),
+            algorithm: tile.describe(&name),
         })
     }
 }
 
-/// How the matrix is dealt to blocks.
+/// Tile configuration of column-wise quantization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cut {
-    /// Each thread keeps 8 columns of 16 rows in registers.
+enum ColumnQuantizeTile {
+    /// Column panels; each thread keeps 16 rows by 8 columns in registers.
     Panels {
-        /// Threads that share a row, and so the bytes that are read of it at once: 16 for each.
+        /// Threads per row, each with 16 bytes: the contiguous access width.
         lanes: usize,
-        /// Blocks that find scales together; 1 where there are none to find.
+        /// Blocks of a cluster that reduce amax together; 1 for static scales.
         cluster: usize,
         /// Blocks for all rows of a panel.
         parts: usize,
@@ -57,31 +58,31 @@ enum Cut {
     Tiles,
 }
 
-impl Cut {
+impl ColumnQuantizeTile {
     const THREADS: usize = 256;
-    /// So that three blocks share a multiprocessor: its 65536 registers over 768 threads, in eights.
+    /// Register limit for three resident blocks: 65536 registers over 768 threads, rounded down to a multiple of 8.
     const REGISTERS: usize = 80;
     const ROWS_PER_THREAD: usize = 16;
     const COLUMNS_PER_THREAD: usize = 8;
-    /// The most blocks of a cluster that every GPU with clusters takes.
-    const MOST_BLOCKS: usize = 8;
+    /// Largest portable cluster size.
+    const MAX_CLUSTER_BLOCKS: usize = 8;
     const TILE: usize = 32;
 
     fn new(gpu: ComputeCapability, scales: ScaleSource, rows: usize, columns: usize) -> Self {
         if !rows.is_multiple_of(Self::ROWS_PER_THREAD) || !columns.is_multiple_of(Self::COLUMNS_PER_THREAD) {
             return Self::Tiles;
         }
-        let most = if gpu >= ComputeCapability::CLUSTERS { Self::MOST_BLOCKS } else { 1 };
-        // Four lanes read 64 bytes of a row at once, two reach twice as many rows.
+        let max_cluster = if gpu >= ComputeCapability::CLUSTERS { Self::MAX_CLUSTER_BLOCKS } else { 1 };
+        // Four lanes read 64 contiguous bytes of a row; two lanes cover twice as many rows.
         for lanes in [4, 2] {
             let parts = rows.div_ceil(Self::rows_per_block(lanes));
             match scales {
                 ScaleSource::Static => return Self::Panels { lanes, cluster: 1, parts },
-                ScaleSource::Largest if parts <= most => {
+                ScaleSource::Amax if parts <= max_cluster => {
                     let cluster = parts.next_power_of_two();
                     return Self::Panels { lanes, cluster, parts: cluster };
                 }
-                ScaleSource::Largest => {}
+                ScaleSource::Amax => {}
             }
         }
         Self::Tiles
@@ -91,29 +92,29 @@ impl Cut {
         Self::THREADS / lanes * Self::ROWS_PER_THREAD
     }
 
-    fn source(self) -> Source {
+    fn source(self) -> CudaSource {
         match self {
-            Self::Panels { .. } => Source::QuantizeColumns,
-            Self::Tiles => Source::QuantizeAnyColumns,
+            Self::Panels { .. } => CudaSource::QuantizeColumns,
+            Self::Tiles => CudaSource::QuantizeColumnsTiled,
         }
     }
 
-    fn geometry(self, columns: usize) -> Result<Geometry, NativeError> {
+    fn geometry(self, columns: usize) -> Result<LaunchGeometry, NativeError> {
         let (blocks, threads) = match self {
             Self::Panels { lanes, parts, .. } => {
                 (columns.div_ceil(lanes * Self::COLUMNS_PER_THREAD) * parts, (Self::THREADS as u32, 1))
             }
             Self::Tiles => (columns.div_ceil(Self::TILE), (Self::TILE as u32, Self::TILE as u32)),
         };
-        Ok(Geometry { blocks: checked_size("the number of blocks", blocks)? as u32, threads })
+        Ok(LaunchGeometry { blocks: check_size("the number of blocks", blocks)? as u32, threads })
     }
 
     fn macros(self, name: &str, scales: ScaleSource) -> Vec<String> {
         let mut macros = vec![format!("KERNEL={name}")];
         if let Self::Panels { lanes, cluster, .. } = self {
             let (threads, registers) = (Self::THREADS, Self::REGISTERS);
-            macros.extend([format!("LANES={lanes}"), format!("BLOCKS={cluster}")]);
-            macros.extend([format!("THREADS={threads}"), format!("REGISTERS={registers}")]);
+            macros.extend([format!("LANES={lanes}"), format!("CLUSTER_SIZE={cluster}")]);
+            macros.extend([format!("THREADS={threads}"), format!("MAX_REGISTERS={registers}")]);
         }
         macros.extend(scales.macros());
         macros
@@ -124,8 +125,8 @@ impl Cut {
             Self::Panels { lanes, cluster, parts } => {
                 let columns = lanes * Self::COLUMNS_PER_THREAD;
                 format!(
-                    "{name}: {columns} columns per panel, {parts} blocks of {} threads for its rows, clusters of \
-                     {cluster}, kept in registers",
+                    "{name}: panels of {columns} columns in registers, {parts} blocks of {} threads per panel, clusters \
+                     of {cluster}",
                     Self::THREADS
                 )
             }
@@ -140,40 +141,51 @@ mod tests {
     use super::*;
 
     const HOPPER: ComputeCapability = ComputeCapability::CLUSTERS;
-    const SOURCES: [ScaleSource; 2] = [ScaleSource::Largest, ScaleSource::Static];
+    const SOURCES: [ScaleSource; 2] = [ScaleSource::Amax, ScaleSource::Static];
 
     #[test]
-    fn the_blocks_of_a_cluster_reach_all_rows() {
+    fn cluster_covers_all_rows() {
         for rows in (16..40_000).step_by(16) {
             for scales in SOURCES {
-                let Cut::Panels { lanes, cluster, parts } = Cut::new(HOPPER, scales, rows, 8) else {
-                    assert!(rows > 16384 && scales == ScaleSource::Largest, "{rows}");
+                let ColumnQuantizeTile::Panels { lanes, cluster, parts } =
+                    ColumnQuantizeTile::new(HOPPER, scales, rows, 8)
+                else {
+                    assert!(rows > 16384 && scales == ScaleSource::Amax, "{rows}");
                     continue;
                 };
-                assert!(parts * Cut::rows_per_block(lanes) >= rows, "{rows}");
-                assert!(cluster == 1 || cluster == parts && cluster <= Cut::MOST_BLOCKS, "{rows}");
+                assert!(parts * ColumnQuantizeTile::rows_per_block(lanes) >= rows, "{rows}");
+                assert!(
+                    cluster == 1 || cluster == parts && cluster <= ColumnQuantizeTile::MAX_CLUSTER_BLOCKS,
+                    "{rows}"
+                );
                 assert!(scales == ScaleSource::Static || cluster == parts, "{rows}");
             }
         }
     }
 
     #[test]
-    fn what_has_no_whole_accesses_or_no_clusters_is_taken_in_tiles() {
+    fn unaligned_or_clusterless_inputs_use_tiles() {
         let ada = ComputeCapability::E4M3;
-        let largest = ScaleSource::Largest;
-        assert_eq!(Cut::new(HOPPER, largest, 1000, 4096), Cut::Tiles);
-        assert_eq!(Cut::new(HOPPER, largest, 4096, 1001), Cut::Tiles);
-        assert_eq!(Cut::new(ada, largest, 4096, 4096), Cut::Tiles);
-        assert_eq!(Cut::new(ada, largest, 1024, 4096), Cut::Panels { lanes: 4, cluster: 1, parts: 1 });
-        assert_eq!(Cut::new(HOPPER, largest, 16384, 4096), Cut::Panels { lanes: 2, cluster: 8, parts: 8 });
+        let largest = ScaleSource::Amax;
+        assert_eq!(ColumnQuantizeTile::new(HOPPER, largest, 1000, 4096), ColumnQuantizeTile::Tiles);
+        assert_eq!(ColumnQuantizeTile::new(HOPPER, largest, 4096, 1001), ColumnQuantizeTile::Tiles);
+        assert_eq!(ColumnQuantizeTile::new(ada, largest, 4096, 4096), ColumnQuantizeTile::Tiles);
+        assert_eq!(
+            ColumnQuantizeTile::new(ada, largest, 1024, 4096),
+            ColumnQuantizeTile::Panels { lanes: 4, cluster: 1, parts: 1 }
+        );
+        assert_eq!(
+            ColumnQuantizeTile::new(HOPPER, largest, 16384, 4096),
+            ColumnQuantizeTile::Panels { lanes: 2, cluster: 8, parts: 8 }
+        );
     }
 
     #[test]
-    fn the_sources_compile_for_every_way_to_cut() {
+    fn sources_compile_for_every_tile() {
         for scales in SOURCES {
             for rows in [16, 2048, 4096, 8192, 16384, 17] {
-                let cut = Cut::new(HOPPER, scales, rows, 4096);
-                assert_compiles(cut.source(), &cut.macros("quantize_columns", scales));
+                let tile = ColumnQuantizeTile::new(HOPPER, scales, rows, 4096);
+                assert_compiles(tile.source(), &tile.macros("quantize_columns", scales));
             }
         }
     }

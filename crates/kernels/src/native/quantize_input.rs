@@ -1,97 +1,102 @@
-//! Inputs of layers as codes, in the rows that a product reads.
+//! Quantization of layer inputs, with fused prologue.
 
 use std::sync::Arc;
 
 use super::{
-    LayerNorm, LinearShape, Machine, NativeError, ShortAttention, attended_rows,
-    driver::Memory,
-    held_rows::Held,
-    kernel::{Extent, Geometry, Kernel, common_macros, widest},
-    nvrtc::Source,
-    row_cut::RowCut,
-    rows_in_turn::InTurns,
+    CudaDevice, LayerNormPlan, LinearShape, NativeError, ShortAttentionPlan, attention_quantize,
+    driver::DeviceMemory,
+    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
+    nvrtc::CudaSource,
+    persistent_rows::PersistentRows,
+    row_tile::RowTile,
     short_attention,
-    sizes::{MULTIPROCESSORS, checked_size},
+    sizes::{MULTIPROCESSORS, check_size},
+    smem_resident_rows::SmemResidentRows,
 };
-use crate::{Activation, DynamicCodes, DynamicForm, Prologue, SharedScale};
+use crate::{Activation, DynamicFormat, DynamicLinearSpec, Prologue, ScaleGranularity};
 
-/// The kernels that turn x into codes and scales, and those codes and scales.
+/// Kernels that quantize x, and the resulting values and scales.
 #[derive(Debug)]
-pub(super) struct QuantizeInput {
-    way: Way,
-    /// Rows of `stride` codes; what fills them up is 0.
-    pub(super) codes: Memory,
-    /// One for each row, or one for all.
-    pub(super) scales: Memory,
+pub(super) struct InputQuantizer {
+    strategy: QuantizeStrategy,
+    /// Rows of `stride` quantized values, padded with 0.
+    pub(super) codes: DeviceMemory,
+    /// Scale per row, or a single scale for the tensor.
+    pub(super) scales: DeviceMemory,
     pub(super) algorithm: String,
 }
 
-/// How codes come about.
+/// Kernels of the quantization.
 #[derive(Debug)]
-enum Way {
-    /// Each row has its scale.
-    Rows(Kernel),
-    /// All have one, which a kernel of its own finds.
-    Twice { largest: Kernel, state: Memory, quantize: Kernel },
-    /// The same by one kernel, which holds x meanwhile.
-    Held { kernel: Kernel, slots: Memory },
-    /// Attention finds it while it makes what codes are made of.
-    Mixed { attention: Kernel, mixed: Memory, state: Memory, quantize: Kernel },
-    /// Of what attention has made.
-    After { attention: ShortAttention, mixed: Memory, then: Box<Way> },
+enum QuantizeStrategy {
+    /// Row scales in a single pass.
+    PerRow(CudaKernel),
+    /// Tensor scale in two passes: amax, then quantization.
+    TwoPass { largest: CudaKernel, state: DeviceMemory, quantize: CudaKernel },
+    /// Tensor scale in a single pass with x resident on the multiprocessors.
+    SmemResident { kernel: CudaKernel, slots: DeviceMemory },
+    /// Tensor scale computed by the attention kernel, then quantization of its output.
+    AttentionWithAmax { attention: CudaKernel, mixed: DeviceMemory, state: DeviceMemory, quantize: CudaKernel },
+    /// Attention, then any quantization of its output.
+    AfterAttention { attention: ShortAttentionPlan, mixed: DeviceMemory, then: Box<QuantizeStrategy> },
 }
 
-impl QuantizeInput {
-    /// Compiles for x[rows, columns], whose codes stand in at least `filled.0` rows of `filled.1` codes.
+impl InputQuantizer {
+    /// Compiles for x[rows, columns]; the quantized matrix has at least `filled.0` rows of `filled.1` values.
     pub(super) fn new(
-        machine: &Arc<Machine>,
-        form: DynamicForm,
+        device: &Arc<CudaDevice>,
+        spec: DynamicLinearSpec,
         (rows, columns): (usize, usize),
         filled: (usize, usize),
     ) -> Result<Self, NativeError> {
-        let rows = checked_size("the number of rows", rows)?;
-        let columns = checked_size("the length of a row", columns)?;
+        let rows = check_size("the number of rows", rows)?;
+        let columns = check_size("the length of a row", columns)?;
         let size = (rows, columns);
-        let (way, algorithm) = match form.prologue {
+        let (strategy, algorithm) = match spec.prologue {
             Prologue::ShortAttention { heads } => {
-                if heads == 0 || !rows.is_multiple_of(ShortAttention::TOKENS) || !columns.is_multiple_of(heads) {
-                    return Err(NativeError::NotInSequences { rows, columns, heads });
+                if heads == 0 || !rows.is_multiple_of(ShortAttentionPlan::TOKENS) || !columns.is_multiple_of(heads) {
+                    return Err(NativeError::AttentionRows { rows, columns, heads });
                 }
-                attended(machine, form, size, heads, filled)?
+                plan_attention(device, spec, size, heads, filled)?
             }
-            _ => way(machine, form, size, filled)?,
+            _ => plan_quantization(device, spec, size, filled)?,
         };
-        let scales = match form.shared {
-            SharedScale::Row => 4 * rows,
-            SharedScale::Tensor => 4,
+        let scales = match spec.granularity {
+            ScaleGranularity::Row => 4 * rows,
+            ScaleGranularity::Tensor => 4,
         };
-        // What fills rows up is written once.
-        let mut codes = Memory::allocate(machine.stream(), filled.0 * filled.1)?;
+        // Padding is written once.
+        let mut codes = DeviceMemory::allocate(device.stream(), filled.0 * filled.1)?;
         codes.fill(0)?;
-        Ok(Self { way, codes, scales: Memory::allocate(machine.stream(), scales)?, algorithm })
+        Ok(Self { strategy, codes, scales: DeviceMemory::allocate(device.stream(), scales)?, algorithm })
     }
 
-    /// Enqueues one run.
-    pub(super) fn enqueue(&mut self, x: &Memory) -> Result<(), NativeError> {
-        let Self { way, codes, scales, .. } = self;
-        way.enqueue(x, codes, scales)
+    /// Enqueues a launch.
+    pub(super) fn enqueue(&mut self, x: &DeviceMemory) -> Result<(), NativeError> {
+        let Self { strategy, codes, scales, .. } = self;
+        strategy.enqueue(x, codes, scales)
     }
 }
 
-impl Way {
-    fn enqueue(&mut self, x: &Memory, codes: &mut Memory, scales: &mut Memory) -> Result<(), NativeError> {
+impl QuantizeStrategy {
+    fn enqueue(
+        &mut self,
+        x: &DeviceMemory,
+        codes: &mut DeviceMemory,
+        scales: &mut DeviceMemory,
+    ) -> Result<(), NativeError> {
         match self {
-            Self::Rows(kernel) => kernel.enqueue_all(&[x], &mut [codes, scales]),
-            Self::Held { kernel, slots } => kernel.enqueue_all(&[x], &mut [codes, scales, slots]),
-            Self::Twice { largest, state, quantize } => {
+            Self::PerRow(kernel) => kernel.enqueue_all(&[x], &mut [codes, scales]),
+            Self::SmemResident { kernel, slots } => kernel.enqueue_all(&[x], &mut [codes, scales, slots]),
+            Self::TwoPass { largest, state, quantize } => {
                 largest.enqueue_all(&[x], &mut [scales, state])?;
                 quantize.enqueue_all(&[x, scales], &mut [codes])
             }
-            Self::Mixed { attention, mixed, state, quantize } => {
+            Self::AttentionWithAmax { attention, mixed, state, quantize } => {
                 attention.enqueue_all(&[x], &mut [mixed, scales, state])?;
                 quantize.enqueue_all(&[mixed, scales], &mut [codes])
             }
-            Self::After { attention, mixed, then } => {
+            Self::AfterAttention { attention, mixed, then } => {
                 attention.enqueue_memory(x, mixed)?;
                 then.enqueue(mixed, codes, scales)
             }
@@ -99,219 +104,241 @@ impl Way {
     }
 }
 
-/// What is done once for a row, sums and scale, is a good part of all: behind products, which hold the clock down, RMS norm and codes of
-/// 16384 rows of 4096 take 56 us so, and 73 with half as many.
+/// Elements per thread. The fixed cost per row (statistics, scale) is significant: after GEMMs, which lower the clock,
+/// RMS norm and quantization of 16384 rows of 4096 take 56 us, and 73 us with half as many elements.
 const ELEMENTS_PER_THREAD: usize = 32;
 
-/// How codes of what attention makes come about, and that in words.
-fn attended(
-    machine: &Arc<Machine>,
-    form: DynamicForm,
+/// Plans attention followed by quantization; returns a description too.
+fn plan_attention(
+    device: &Arc<CudaDevice>,
+    spec: DynamicLinearSpec,
     size: (usize, usize),
     heads: usize,
     filled: (usize, usize),
-) -> Result<(Way, String), NativeError> {
-    if let Some((kernel, algorithm)) = attended_rows::kernel(machine, form, &name(form), size, heads, filled)? {
-        return Ok((Way::Rows(kernel), algorithm));
+) -> Result<(QuantizeStrategy, String), NativeError> {
+    if let Some((kernel, algorithm)) = attention_quantize::kernel(device, spec, &name(spec), size, heads, filled)? {
+        return Ok((QuantizeStrategy::PerRow(kernel), algorithm));
     }
     let (rows, columns) = size;
-    let (sequences, head) = (rows / ShortAttention::TOKENS, columns / heads);
-    let mixed = Memory::allocate(machine.stream(), rows * columns * form.kind.width())?;
-    let of_mixed = DynamicForm { prologue: Prologue::Nothing, ..form };
-    let scaled = match form.shared {
-        SharedScale::Row => None,
-        SharedScale::Tensor => short_attention::by_tiles(machine, form.kind, sequences, (heads, head), Some(form))?,
+    let (sequences, head) = (rows / ShortAttentionPlan::TOKENS, columns / heads);
+    let mixed = DeviceMemory::allocate(device.stream(), rows * columns * spec.kind.width())?;
+    let of_mixed = DynamicLinearSpec { prologue: Prologue::None, ..spec };
+    let scaled = match spec.granularity {
+        ScaleGranularity::Row => None,
+        ScaleGranularity::Tensor => {
+            short_attention::tensor_core_kernel(device, spec.kind, sequences, (heads, head), Some(spec))?
+        }
     };
     if let Some((attention, algorithm)) = scaled {
-        let (quantize, then) = quantize(machine, of_mixed, size, filled, true)?;
-        let way = Way::Mixed { attention, mixed, state: zeros(machine, 2)?, quantize };
-        return Ok((way, format!("{algorithm}; then {then}")));
+        let (quantize, then) = quantize_kernel(device, of_mixed, size, filled, true)?;
+        let strategy =
+            QuantizeStrategy::AttentionWithAmax { attention, mixed, state: allocate_zeroed(device, 2)?, quantize };
+        return Ok((strategy, format!("{algorithm}; then {then}")));
     }
-    let attention = ShortAttention::new(machine, form.kind, sequences, heads, head)?;
-    let (then, described) = way(machine, of_mixed, size, filled)?;
+    let attention = ShortAttentionPlan::new(device, spec.kind, sequences, heads, head)?;
+    let (then, described) = plan_quantization(device, of_mixed, size, filled)?;
     let algorithm = format!("{}; then {described}", attention.algorithm());
-    Ok((Way::After { attention, mixed, then: Box::new(then) }, algorithm))
+    Ok((QuantizeStrategy::AfterAttention { attention, mixed, then: Box::new(then) }, algorithm))
 }
 
-/// How codes of x[rows, columns] come about, but for attention, and that in words.
-fn way(
-    machine: &Arc<Machine>,
-    form: DynamicForm,
+/// Plans the quantization of x[rows, columns] without attention; returns a description too.
+fn plan_quantization(
+    device: &Arc<CudaDevice>,
+    spec: DynamicLinearSpec,
     size: (usize, usize),
     filled: (usize, usize),
-) -> Result<(Way, String), NativeError> {
+) -> Result<(QuantizeStrategy, String), NativeError> {
     let (rows, columns) = size;
-    if form.shared == SharedScale::Row {
-        let (kernel, algorithm) = quantize(machine, form, size, filled, true)?;
-        return Ok((Way::Rows(kernel), algorithm));
+    if spec.granularity == ScaleGranularity::Row {
+        let (kernel, algorithm) = quantize_kernel(device, spec, size, filled, true)?;
+        return Ok((QuantizeStrategy::PerRow(kernel), algorithm));
     }
-    let name = name(form);
-    let x = ("x", rows * columns * form.kind.width());
+    let name = name(spec);
+    let x = ("x", rows * columns * spec.kind.width());
     let sizes = (rows as u64, columns as u64);
-    if let Some(held) = Held::new(machine, form, size)? {
-        let (name, geometry) = (format!("held_{name}"), held.geometry(rows));
+    if let Some(held) = SmemResidentRows::new(device, spec, size)? {
+        let (name, geometry) = (format!("resident_{name}"), held.geometry(rows));
         let blocks = geometry.blocks as usize;
-        let mut macros = macros(&name, form, held.cut, filled.1);
-        macros.push(format!("HELD={}", held.rows));
-        let codes = ("codes", filled.0 * filled.1);
-        let extent = Extent { reads: vec![x], writes: vec![codes, ("scale", 4), ("slots", 8 * blocks)], sizes };
-        let kernel = Kernel::prepare(machine, Source::HeldInput, &name, macros, extent, geometry)?;
-        let kernel = kernel.with_shared(held.shared_bytes)?.at_once();
-        return Ok((Way::Held { kernel, slots: zeros(machine, 2 * blocks)? }, held.describe(&name)));
+        let mut macros = macros(&name, spec, held.tile, filled.1);
+        macros.push(format!("ROWS_PER_BLOCK={}", held.rows));
+        let codes = ("quantized values", filled.0 * filled.1);
+        let extent = KernelArgs { reads: vec![x], writes: vec![codes, ("scale", 4), ("slots", 8 * blocks)], sizes };
+        let kernel = CudaKernel::prepare(device, CudaSource::SmemResidentRows, &name, macros, extent, geometry)?;
+        let kernel = kernel.with_dynamic_smem(held.shared_bytes)?.cooperative();
+        return Ok((
+            QuantizeStrategy::SmemResident { kernel, slots: allocate_zeroed(device, 2 * blocks)? },
+            held.describe(&name),
+        ));
     }
-    let of_largest = format!("largest_{name}");
-    let (cut, geometry) = cut(form, size);
-    let blocks = geometry.blocks.min(resident_blocks(cut));
-    let extent = Extent { reads: vec![x], writes: vec![("scale", 4), ("state", 8)], sizes };
-    let macros = whole_macros(&of_largest, form, cut, filled.1, size);
-    let largest =
-        Kernel::prepare(machine, Source::LargestInput, &of_largest, macros, extent, Geometry { blocks, ..geometry })?;
-    // It reads the last rows first, and the first ones last.
-    let (quantize, described) = quantize(machine, form, size, filled, false)?;
-    let found = cut.describe(&format!("{of_largest} in {blocks} blocks"), &again(looks(form.prologue) + 1));
-    Ok((Way::Twice { largest, state: zeros(machine, 2)?, quantize }, format!("{found}; then {described}")))
+    let of_largest = format!("amax_{name}");
+    let (tile, geometry) = row_tile(spec, size);
+    let blocks = geometry.blocks.min(resident_blocks(tile));
+    let extent = KernelArgs { reads: vec![x], writes: vec![("scale", 4), ("state", 8)], sizes };
+    let macros = tiled_macros(&of_largest, spec, tile, filled.1, size);
+    let largest = CudaKernel::prepare(
+        device,
+        CudaSource::TensorAmax,
+        &of_largest,
+        macros,
+        extent,
+        LaunchGeometry { blocks, ..geometry },
+    )?;
+    // Reads the last rows first, because the preceding kernel left them in the cache.
+    let (quantize, described) = quantize_kernel(device, spec, size, filled, false)?;
+    let found = tile
+        .describe(&format!("{of_largest} in {blocks} blocks"), &describe_passes(statistics_passes(spec.prologue) + 1));
+    Ok((
+        QuantizeStrategy::TwoPass { largest, state: allocate_zeroed(device, 2)?, quantize },
+        format!("{found}; then {described}"),
+    ))
 }
 
-/// The kernel that makes codes, of rows that have their own scales or under one that is known, and that in words. It begins with
-/// the rows that were last dealt with.
-fn quantize(
-    machine: &Arc<Machine>,
-    form: DynamicForm,
+/// Compiles the kernel that quantizes rows, with row scales or a given tensor scale; returns a description too. With
+/// `last_first` it processes the rows in reverse order, starting with those that are most likely cached.
+fn quantize_kernel(
+    device: &Arc<CudaDevice>,
+    spec: DynamicLinearSpec,
     size: (usize, usize),
     filled: (usize, usize),
     last_first: bool,
-) -> Result<(Kernel, String), NativeError> {
+) -> Result<(CudaKernel, String), NativeError> {
     let (rows, columns) = size;
-    let x = ("x", rows * columns * form.kind.width());
-    let codes = ("codes", filled.0 * filled.1);
-    let (reads, writes, own) = match form.shared {
-        SharedScale::Row => (vec![x], vec![codes, ("scales", 4 * rows)], 1),
-        SharedScale::Tensor => (vec![x, ("scale", 4)], vec![codes], 0),
+    let x = ("x", rows * columns * spec.kind.width());
+    let codes = ("quantized values", filled.0 * filled.1);
+    let (reads, writes, own) = match spec.granularity {
+        ScaleGranularity::Row => (vec![x], vec![codes, ("scales", 4 * rows)], 1),
+        ScaleGranularity::Tensor => (vec![x, ("scale", 4)], vec![codes], 0),
     };
-    let extent = Extent { reads, writes, sizes: (rows as u64, columns as u64) };
-    let name = name(form);
-    let prepare = |cut, geometry, more: &[String]| {
-        let mut macros = whole_macros(&name, form, cut, filled.1, size);
-        macros.push(format!("LAST_FIRST={last_first}"));
+    let extent = KernelArgs { reads, writes, sizes: (rows as u64, columns as u64) };
+    let name = name(spec);
+    let prepare = |tile, geometry, more: &[String]| {
+        let mut macros = tiled_macros(&name, spec, tile, filled.1, size);
+        macros.push(format!("REVERSE_ROWS={last_first}"));
         macros.extend_from_slice(more);
-        Kernel::prepare(machine, Source::QuantizeInput, &name, macros, extent, geometry)
+        CudaKernel::prepare(device, CudaSource::QuantizeInput, &name, macros, extent, geometry)
     };
-    if let Some(turns) = InTurns::new(machine, form, size)? {
-        let kernel = prepare(turns.cut, turns.geometry, &turns.macros())?.with_shared(turns.shared_bytes)?;
+    if let Some(turns) = PersistentRows::new(device, spec, size)? {
+        let kernel = prepare(turns.tile, turns.geometry, &turns.macros())?.with_dynamic_smem(turns.shared_bytes)?;
         return Ok((kernel, turns.describe(&name)));
     }
-    let (cut, geometry) = cut(form, size);
-    let algorithm = cut.describe(&name, &again(looks(form.prologue) + own + 1));
-    Ok((prepare(cut, geometry, &[])?, algorithm))
+    let (tile, geometry) = row_tile(spec, size);
+    let algorithm = tile.describe(&name, &describe_passes(statistics_passes(spec.prologue) + own + 1));
+    Ok((prepare(tile, geometry, &[])?, algorithm))
 }
 
-fn cut(form: DynamicForm, (rows, columns): (usize, usize)) -> (RowCut, Geometry) {
-    let cut = RowCut::new(columns, widest(form.kind), ELEMENTS_PER_THREAD);
+fn row_tile(spec: DynamicLinearSpec, (rows, columns): (usize, usize)) -> (RowTile, LaunchGeometry) {
+    let tile = RowTile::new(columns, vector_width(spec.kind), ELEMENTS_PER_THREAD);
     // At most `rows`, which was checked.
-    (cut, Geometry { blocks: rows.div_ceil(cut.rows) as u32, threads: (cut.threads as u32, cut.rows as u32) })
+    (tile, LaunchGeometry { blocks: rows.div_ceil(tile.rows) as u32, threads: (tile.threads as u32, tile.rows as u32) })
 }
 
-/// How often a row is looked at before numbers are made of it.
-fn looks(prologue: Prologue) -> usize {
+/// Passes over a row for the statistics of the prologue.
+fn statistics_passes(prologue: Prologue) -> usize {
     match prologue {
-        Prologue::Nothing | Prologue::Activation(_) | Prologue::ShortAttention { .. } => 0,
+        Prologue::None | Prologue::Activation(_) | Prologue::ShortAttention { .. } => 0,
         Prologue::RmsNorm => 1,
         Prologue::LayerNorm => 2,
     }
 }
 
-fn again(looks: usize) -> String {
+fn describe_passes(looks: usize) -> String {
     format!("row read {looks} times")
 }
 
-fn zeros(machine: &Arc<Machine>, words: usize) -> Result<Memory, NativeError> {
-    let mut zeros = Memory::allocate(machine.stream(), 4 * words)?;
+fn allocate_zeroed(device: &Arc<CudaDevice>, words: usize) -> Result<DeviceMemory, NativeError> {
+    let mut zeros = DeviceMemory::allocate(device.stream(), 4 * words)?;
     zeros.fill(0)?;
     Ok(zeros)
 }
 
-/// As many blocks as all multiprocessors hold at once.
-pub(super) fn resident_blocks(cut: RowCut) -> u32 {
-    (MULTIPROCESSORS * 2048 / (cut.threads * cut.rows)) as u32
+/// Maximum number of resident blocks of the device.
+pub(super) fn resident_blocks(tile: RowTile) -> u32 {
+    (MULTIPROCESSORS * 2048 / (tile.threads * tile.rows)) as u32
 }
 
-fn name(form: DynamicForm) -> String {
-    let before = match form.prologue {
-        Prologue::Nothing => String::new(),
-        Prologue::LayerNorm => "normalized_".into(),
-        Prologue::RmsNorm => "rms_normalized_".into(),
+fn name(spec: DynamicLinearSpec) -> String {
+    let before = match spec.prologue {
+        Prologue::None => String::new(),
+        Prologue::LayerNorm => "layer_norm_".into(),
+        Prologue::RmsNorm => "rms_norm_".into(),
         Prologue::Activation(function) => format!("{function}_"),
-        Prologue::ShortAttention { .. } => "attended_".into(),
+        Prologue::ShortAttention { .. } => "attention_".into(),
     };
-    let of = match form.shared {
-        SharedScale::Row => "rows",
-        SharedScale::Tensor => "tensor",
+    let of = match spec.granularity {
+        ScaleGranularity::Row => "rows",
+        ScaleGranularity::Tensor => "tensor",
     };
-    format!("{before}{}_{of}_{}", form.codes.name(), form.kind)
+    format!("{before}{}_{of}_{}", spec.format.name(), spec.kind)
 }
 
-/// Where a kernel goes over all rows of an input, as many as it is cut for at a time.
-fn whole_macros(name: &str, form: DynamicForm, cut: RowCut, stride: usize, size: (usize, usize)) -> Vec<String> {
-    let mut macros = macros(name, form, cut, stride);
-    macros.push(cut.whole(size));
+/// Macros of a kernel that processes whole row tiles.
+fn tiled_macros(
+    name: &str,
+    spec: DynamicLinearSpec,
+    tile: RowTile,
+    stride: usize,
+    size: (usize, usize),
+) -> Vec<String> {
+    let mut macros = macros(name, spec, tile, stride);
+    macros.push(tile.full_tile_macro(size));
     macros
 }
 
-pub(super) fn macros(name: &str, form: DynamicForm, cut: RowCut, stride: usize) -> Vec<String> {
-    let mut macros = common_macros(name, form.kind, cut.width);
-    macros.extend(cut.macros());
-    macros.push(format!("EPSILON={:e}f", LayerNorm::EPSILON));
+pub(super) fn macros(name: &str, spec: DynamicLinearSpec, tile: RowTile, stride: usize) -> Vec<String> {
+    let mut macros = common_macros(name, spec.kind, tile.width);
+    macros.extend(tile.macros());
+    macros.push(format!("EPSILON={:e}f", LayerNormPlan::EPSILON));
     macros.push(format!("STRIDE={stride}ull"));
-    macros.extend(form.macros());
-    match form.prologue {
-        Prologue::Nothing | Prologue::ShortAttention { .. } => {}
+    macros.extend(spec.macros());
+    match spec.prologue {
+        Prologue::None | Prologue::ShortAttention { .. } => {}
         Prologue::LayerNorm => macros.push("LAYER_NORM".into()),
         Prologue::RmsNorm => macros.push("RMS_NORM".into()),
-        // Where a number of a row is infinite no code of it is a number, anyway.
-        // From 0.3 it rises, by more than it is off from one number of 16 bits to the next, and below has no such magnitude.
+        // An infinite element makes the quantized row NaN in any case. From 0.3 on, GELU increases by more than its
+        // error between adjacent 16-bit floats; below 0.3 no value has a larger magnitude.
         Prologue::Activation(Activation::Gelu) => {
-            macros.extend(["PROLOGUE=finite_gelu", "RISES_FROM=0.3f"].map(String::from));
+            macros.extend(["PROLOGUE=finite_gelu", "MONOTONIC_FROM=0.3f"].map(String::from));
         }
         Prologue::Activation(function) => macros.push(format!("PROLOGUE={function}")),
     }
     macros
 }
 
-impl DynamicForm {
-    /// What sources need to know of codes and scales.
+impl DynamicLinearSpec {
+    /// Macros for quantized values and scales.
     pub(super) fn macros(self) -> Vec<String> {
-        let codes: &[&str] = match self.codes {
-            DynamicCodes::Int8 => &["CODES_INT8"],
-            DynamicCodes::E4m3 => &["CODES_E4M3"],
-            DynamicCodes::Int4 => &["CODES_INT8", "COLUMNS_IN_F32", "CODES_IN_F32", "WHOLE_RANGE"],
-            DynamicCodes::Int4InGroups => &["CODES_INT8", "COLUMNS_IN_F32", "CODES_IN_F32"],
+        let codes: &[&str] = match self.format {
+            DynamicFormat::Int8 => &["QUANT_INT8"],
+            DynamicFormat::E4m3 => &["QUANT_E4M3"],
+            DynamicFormat::Int4 => &["QUANT_INT8", "COLUMN_SCALES_F32", "QUANT_IN_F32", "QUANT_FULL_RANGE"],
+            DynamicFormat::Int4Grouped => &["QUANT_INT8", "COLUMN_SCALES_F32", "QUANT_IN_F32"],
         };
         let mut macros: Vec<String> = codes.iter().map(|name| name.to_string()).collect();
-        if self.shared == SharedScale::Tensor {
-            macros.push("TENSOR".into());
+        if self.granularity == ScaleGranularity::Tensor {
+            macros.push("PER_TENSOR".into());
         }
         macros
     }
 
-    /// What sources that end a layer need to know besides.
-    pub(super) fn end_macros(self) -> Vec<String> {
+    /// Macros of the epilogue.
+    pub(super) fn epilogue_macros(self) -> Vec<String> {
         let activated = self.activation.map(|activation| format!("ACTIVATE={activation}"));
-        activated.into_iter().chain(self.added.then(|| "ADDED".into())).collect()
+        activated.into_iter().chain(self.has_addend.then(|| "ADDEND".into())).collect()
     }
 
-    /// How kernels that end a layer are told apart.
-    pub(super) fn end_name(self) -> String {
+    /// Epilogue and output dtype in kernel names.
+    pub(super) fn epilogue_name(self) -> String {
         let activated = self.activation.map(|activation| format!("_{activation}")).unwrap_or_default();
-        format!("{activated}{}_{}", if self.added { "_added" } else { "" }, self.kind)
+        format!("{activated}{}_{}", if self.has_addend { "_added" } else { "" }, self.kind)
     }
 
-    /// The scales of rows and columns that they read: bytes of each.
-    pub(super) fn scales(self, shape: LinearShape) -> [(&'static str, usize); 2] {
-        // Those of weights of half bytes are f32, too.
-        let of_column = if self.codes == DynamicCodes::Int8 { self.kind.width() } else { 4 };
-        let (rows, columns) = match self.shared {
-            SharedScale::Row => (shape.m, shape.n),
-            SharedScale::Tensor => (1, 1),
+    /// Row and column scales that an epilogue reads, with their bytes.
+    pub(super) fn scale_reads(self, shape: LinearShape) -> [(&'static str, usize); 2] {
+        // Scales of int4 weights are f32, too.
+        let of_column = if self.format == DynamicFormat::Int8 { self.kind.width() } else { 4 };
+        let (rows, columns) = match self.granularity {
+            ScaleGranularity::Row => (shape.m, shape.n),
+            ScaleGranularity::Tensor => (1, 1),
         };
         [("row scales", 4 * rows), ("column scales", of_column * columns)]
     }
@@ -321,43 +348,45 @@ impl DynamicForm {
 pub(super) mod tests {
     use super::super::nvrtc::tests::assert_compiles;
     use super::*;
-    use crate::{Dtype, Float8Sums};
+    use crate::{Dtype, Float8Accumulation};
 
-    /// Every form without anything after the product.
-    pub(in crate::native) fn every_form() -> impl Iterator<Item = DynamicForm> {
+    /// Every specification without epilogue.
+    pub(in crate::native) fn all_specs() -> impl Iterator<Item = DynamicLinearSpec> {
         let kinds = Dtype::ALL.into_iter();
-        let every = [DynamicCodes::Int8, DynamicCodes::E4m3, DynamicCodes::Int4, DynamicCodes::Int4InGroups];
+        let every = [DynamicFormat::Int8, DynamicFormat::E4m3, DynamicFormat::Int4, DynamicFormat::Int4Grouped];
         let codes = kinds.flat_map(move |kind| every.map(|codes| (kind, codes)));
-        let shared = codes.flat_map(|form| [SharedScale::Row, SharedScale::Tensor].map(|shared| (form, shared)));
+        let shared =
+            codes.flat_map(|spec| [ScaleGranularity::Row, ScaleGranularity::Tensor].map(|shared| (spec, shared)));
         shared.flat_map(|((kind, codes), shared)| {
-            let before = [Prologue::Nothing, Prologue::LayerNorm, Prologue::RmsNorm];
+            let before = [Prologue::None, Prologue::LayerNorm, Prologue::RmsNorm];
             let before = before.into_iter().chain([Prologue::Activation(Activation::Gelu)]);
-            let sums = Float8Sums::Promoted;
-            before.map(move |prologue| DynamicForm {
+            let sums = Float8Accumulation::Promoted;
+            before.map(move |prologue| DynamicLinearSpec {
                 kind,
-                codes,
-                shared,
-                sums,
+                format: codes,
+                granularity: shared,
+                accumulation: sums,
                 prologue,
                 activation: None,
-                added: false,
+                has_addend: false,
             })
         })
     }
 
     #[test]
-    fn the_sources_compile_for_every_form_and_way_to_cut_a_row() {
-        for (at, form) in every_form().enumerate() {
-            // Each form has a third of the ways: short, long and too long, in wide accesses and without.
+    fn sources_compile_for_every_spec_and_tile() {
+        for (at, spec) in all_specs().enumerate() {
+            // Each specification gets a third of the row lengths: short, long, too long for registers, aligned and
+            // unaligned.
             for columns in [1, 257, 1000, 4096, 65536, 70001].into_iter().skip(at % 3).step_by(3) {
-                let cut = RowCut::of_row(form.kind, columns);
-                let size = (cut.rows * 3 + at % 2, columns);
-                let mut macros = whole_macros("quantize", form, cut, columns.next_multiple_of(32), size);
-                if form.shared == SharedScale::Tensor {
-                    assert_compiles(Source::LargestInput, &macros);
+                let tile = RowTile::for_row(spec.kind, columns);
+                let size = (tile.rows * 3 + at % 2, columns);
+                let mut macros = tiled_macros("quantize", spec, tile, columns.next_multiple_of(32), size);
+                if spec.granularity == ScaleGranularity::Tensor {
+                    assert_compiles(CudaSource::TensorAmax, &macros);
                 }
-                macros.push(format!("LAST_FIRST={}", at % 2 == 0));
-                assert_compiles(Source::QuantizeInput, &macros);
+                macros.push(format!("REVERSE_ROWS={}", at % 2 == 0));
+                assert_compiles(CudaSource::QuantizeInput, &macros);
             }
         }
     }

@@ -1,103 +1,107 @@
-//! The gradients of a normalization of rows by their root mean square.
+//! Gradients of RMS normalization.
 
 use std::sync::Arc;
 
 use super::{
-    Buffer, Machine, NativeError, RmsForm,
-    column_sums::ColumnSums,
-    driver::Memory,
-    kernel::{Extent, Geometry, Kernel, common_macros},
-    nvrtc::Source,
-    row_cut::RowCut,
-    sizes::{MULTIPROCESSORS, checked_size},
+    CudaDevice, DeviceBuffer, NativeError, RmsNormSpec,
+    column_sums::ColumnSumKernel,
+    driver::DeviceMemory,
+    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros},
+    nvrtc::CudaSource,
+    row_tile::RowTile,
+    sizes::{MULTIPROCESSORS, check_size},
 };
 use crate::Dtype;
 
-/// A plan of the gradients of x and of the gain, given x, the gain and the gradient of the result. The gain's has its type.
+/// Plan of the gradients of x and of the gain, from x, the gain and the upstream gradient. The gradient of the gain has
+/// the dtype of the gain.
 #[derive(Debug)]
-pub struct RmsNormGradient {
-    kernel: Kernel,
-    partial: Memory,
-    of_gain: ColumnSums,
+pub struct RmsNormGradientPlan {
+    kernel: CudaKernel,
+    partial: DeviceMemory,
+    gain_gradient: ColumnSumKernel,
     algorithm: String,
 }
 
-/// What came back past a normalization, around which its input went too.
+/// Gradient of a residual branch that bypasses the normalization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Past {
-    /// Nothing.
-    Nothing,
-    /// It is added to the gradient of the input.
+pub enum ResidualGradient {
+    /// No residual branch.
+    None,
+    /// Added to the gradient of the input.
     Added,
 }
 
-impl RmsNormGradient {
+impl RmsNormGradientPlan {
     /// Compiles for `rows` rows of `columns` elements.
     pub fn new(
-        machine: &Arc<Machine>,
+        device: &Arc<CudaDevice>,
         kind: Dtype,
-        form: RmsForm,
-        past: Past,
+        spec: RmsNormSpec,
+        past: ResidualGradient,
         (rows, columns): (usize, usize),
     ) -> Result<Self, NativeError> {
-        let rows = checked_size("the number of rows", rows)?;
-        let columns = checked_size("the length of a row", columns)?;
-        let cut = RowCut::of_pair(kind, columns);
-        let blocks = blocks(cut, rows);
-        let workers = blocks * cut.rows;
+        let rows = check_size("the number of rows", rows)?;
+        let columns = check_size("the length of a row", columns)?;
+        let tile = RowTile::for_row_pair(kind, columns);
+        let blocks = block_count(tile, rows);
+        let workers = blocks * tile.rows;
         let name = format!("rms_norm_gradient_{kind}");
         let (bytes, partial) = (rows * columns * kind.width(), 4 * workers * columns);
-        let of_gain = if form.gain_is_f32 { Dtype::F32 } else { kind };
+        let of_gain = if spec.gain_is_f32 { Dtype::F32 } else { kind };
         let mut reads = vec![("x", bytes), ("gain", of_gain.width() * columns), ("dy", bytes)];
-        if past == Past::Added {
-            reads.push(("past", bytes));
+        if past == ResidualGradient::Added {
+            reads.push(("residual gradient", bytes));
         }
-        let extent =
-            Extent { reads, writes: vec![("dx", bytes), ("partial", partial)], sizes: (rows as u64, columns as u64) };
-        let geometry = Geometry { blocks: blocks as u32, threads: (cut.threads as u32, cut.rows as u32) };
-        let macros = macros(&name, kind, (form, past), cut);
-        let described = cut.describe(&name, "row read twice");
+        let extent = KernelArgs {
+            reads,
+            writes: vec![("dx", bytes), ("partial", partial)],
+            sizes: (rows as u64, columns as u64),
+        };
+        let geometry = LaunchGeometry { blocks: blocks as u32, threads: (tile.threads as u32, tile.rows as u32) };
+        let macros = macros(&name, kind, (spec, past), tile);
+        let described = tile.describe(&name, "row read twice");
         Ok(Self {
-            kernel: Kernel::prepare(machine, Source::RmsNormGradient, &name, macros, extent, geometry)?,
-            partial: Memory::allocate(machine.stream(), partial)?,
-            of_gain: ColumnSums::new(machine, of_gain, workers, columns)?,
+            kernel: CudaKernel::prepare(device, CudaSource::RmsNormGradient, &name, macros, extent, geometry)?,
+            partial: DeviceMemory::allocate(device.stream(), partial)?,
+            gain_gradient: ColumnSumKernel::new(device, of_gain, workers, columns)?,
             algorithm: format!("{described}, {blocks} blocks; then column_sums of {workers} rows"),
         })
     }
 
-    /// Enqueues one run, of what came back past it too if the plan was made for that.
+    /// Enqueues a launch; `past` is the gradient of the residual branch, if the plan has one.
     pub fn enqueue(
         &mut self,
-        [x, gain, dy]: [&Buffer; 3],
-        past: Option<&Buffer>,
-        dx: &mut Buffer,
-        dgain: &mut Buffer,
+        [x, gain, dy]: [&DeviceBuffer; 3],
+        past: Option<&DeviceBuffer>,
+        dx: &mut DeviceBuffer,
+        dgain: &mut DeviceBuffer,
     ) -> Result<(), NativeError> {
         let inputs: Vec<_> = [x, gain, dy].into_iter().chain(past).map(|input| &input.memory).collect();
         self.kernel.enqueue_all(&inputs, &mut [&mut dx.memory, &mut self.partial])?;
-        self.of_gain.enqueue(&self.partial, &mut dgain.memory)
+        self.gain_gradient.enqueue(&self.partial, &mut dgain.memory)
     }
 
-    /// The kernels and how they were cut up.
+    /// Kernel names and launch configuration.
     pub fn algorithm(&self) -> &str {
         &self.algorithm
     }
 }
 
-/// As many blocks as run at once on all multiprocessors, but none with so few rows that its sums are
-/// what memory is busy with.
-fn blocks(cut: RowCut, rows: usize) -> usize {
-    const AT_ONCE: usize = MULTIPROCESSORS * 768;
-    const LEAST_ROWS: usize = 4;
-    (AT_ONCE / (cut.threads * cut.rows)).min(rows.div_ceil(cut.rows * LEAST_ROWS)).max(1)
+/// Number of blocks: as many as are resident, unless a block would have so few rows that its partial sums dominate the
+/// memory traffic.
+fn block_count(tile: RowTile, rows: usize) -> usize {
+    const RESIDENT_THREADS: usize = MULTIPROCESSORS * 768;
+    const MIN_ROWS_PER_WORKER: usize = 4;
+    (RESIDENT_THREADS / (tile.threads * tile.rows)).min(rows.div_ceil(tile.rows * MIN_ROWS_PER_WORKER)).max(1)
 }
 
-fn macros(name: &str, kind: Dtype, (form, past): (RmsForm, Past), cut: RowCut) -> Vec<String> {
-    let mut macros = common_macros(name, kind, cut.width);
-    macros.extend(cut.macros());
-    macros.push(format!("GAIN_F32={}", u8::from(form.gain_is_f32)));
-    macros.push(format!("ADDED={}", u8::from(past == Past::Added)));
-    macros.push(format!("EPSILON={:e}f", form.epsilon));
+fn macros(name: &str, kind: Dtype, (spec, past): (RmsNormSpec, ResidualGradient), tile: RowTile) -> Vec<String> {
+    let mut macros = common_macros(name, kind, tile.width);
+    macros.extend(tile.macros());
+    macros.push(format!("WEIGHT_F32={}", u8::from(spec.gain_is_f32)));
+    macros.push(format!("ADD_RESIDUAL={}", u8::from(past == ResidualGradient::Added)));
+    macros.push(format!("EPSILON={:e}f", spec.epsilon));
     macros
 }
 
@@ -107,14 +111,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_source_compiles_for_every_way_to_cut_a_row() {
+    fn source_compiles_for_every_row_tile() {
         for kind in Dtype::ALL {
             for columns in [1, 257, 768, 4096, 16384, 32768, 70001] {
-                for (gain_is_f32, past) in [(true, Past::Nothing), (false, Past::Added)] {
-                    let form = (RmsForm { gain_is_f32, epsilon: 1e-6 }, past);
+                for (gain_is_f32, past) in [(true, ResidualGradient::None), (false, ResidualGradient::Added)] {
+                    let spec = (RmsNormSpec { gain_is_f32, epsilon: 1e-6 }, past);
                     assert_compiles(
-                        Source::RmsNormGradient,
-                        &macros("gradient", kind, form, RowCut::of_pair(kind, columns)),
+                        CudaSource::RmsNormGradient,
+                        &macros("gradient", kind, spec, RowTile::for_row_pair(kind, columns)),
                     );
                 }
             }
@@ -122,8 +126,8 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_many_but_none_is_without_rows() {
-        let at = |rows, columns| blocks(RowCut::of_pair(Dtype::Bf16, columns), rows);
+    fn every_block_has_rows() {
+        let at = |rows, columns| block_count(RowTile::for_row_pair(Dtype::Bf16, columns), rows);
         assert_eq!((at(16384, 4096), at(1, 4096), at(5, 4096), at(16384, 32)), (396, 1, 2, 792));
     }
 }

@@ -1,151 +1,162 @@
-//! Attention of short sequences.
+//! Attention for sequences of 16 tokens.
 
 use std::sync::Arc;
 
 use super::{
-    Buffer, ComputeCapability, Machine, NativeError,
-    driver::Memory,
-    kernel::{Extent, Geometry, Kernel, common_macros, widest},
-    nvrtc::Source,
-    sizes::checked_size,
+    ComputeCapability, CudaDevice, DeviceBuffer, NativeError,
+    driver::DeviceMemory,
+    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
+    nvrtc::CudaSource,
+    sizes::check_size,
 };
-use crate::{Dtype, DynamicForm};
+use crate::{Dtype, DynamicLinearSpec};
 
-/// A plan of attention without masks among the 16 tokens of each sequence: y = softmax(q kᵀ / √head) v for each head,
-/// computed in f32. Rows of x are q, k and v of a token side by side, each head by head; rows of y its heads.
+/// Plan of unmasked attention among the 16 tokens of each sequence: y = softmax(q kᵀ / √head) v for each head, computed
+/// in f32. A row of x holds q, k and v of one token, each divided into heads; a row of y holds the heads of one token.
 #[derive(Debug)]
-pub struct ShortAttention {
-    kernel: Kernel,
+pub struct ShortAttentionPlan {
+    kernel: CudaKernel,
     algorithm: String,
 }
 
-/// Tokens that a warp makes the output of: keys and values are read once for all of them.
-const QUERIES: usize = 2;
-/// Warps of a block, each of which makes a head by tensor cores.
-const TILES: usize = 4;
+/// Query tokens per warp; keys and values are read once for all of them.
+const QUERIES_PER_WARP: usize = 2;
+/// Warps per block of the tensor-core kernel; each computes one head.
+const WARPS_PER_BLOCK: usize = 4;
 
-impl ShortAttention {
-    /// Tokens of a sequence.
+impl ShortAttentionPlan {
+    /// Tokens per sequence.
     pub const TOKENS: usize = 16;
 
-    /// Compiles for so many sequences, with `heads` heads of `head` numbers.
+    /// Compiles for `sequences` sequences with `heads` heads of `head` elements.
     pub fn new(
-        machine: &Arc<Machine>,
+        device: &Arc<CudaDevice>,
         kind: Dtype,
         sequences: usize,
         heads: usize,
         head: usize,
     ) -> Result<Self, NativeError> {
-        let blocks = checked_size("the number of heads of all sequences", sequences * heads)?;
-        checked_size("the length of a row", 3 * heads * head)?;
-        if let Some((kernel, algorithm)) = by_tiles(machine, kind, sequences, (heads, head), None)? {
+        let blocks = check_size("the number of heads of all sequences", sequences * heads)?;
+        check_size("the length of a row", 3 * heads * head)?;
+        if let Some((kernel, algorithm)) = tensor_core_kernel(device, kind, sequences, (heads, head), None)? {
             return Ok(Self { kernel, algorithm });
         }
         let name = format!("short_attention_{kind}");
         let bytes = sequences * Self::TOKENS * heads * head * kind.width();
-        let extent = Extent { reads: vec![("x", 3 * bytes)], writes: vec![("y", bytes)], sizes: (sequences as u64, 0) };
-        let geometry = Geometry { blocks: blocks as u32, threads: (32, (Self::TOKENS / QUERIES) as u32) };
+        let extent =
+            KernelArgs { reads: vec![("x", 3 * bytes)], writes: vec![("y", bytes)], sizes: (sequences as u64, 0) };
+        let geometry =
+            LaunchGeometry { blocks: blocks as u32, threads: (32, (Self::TOKENS / QUERIES_PER_WARP) as u32) };
         let macros = macros(&name, kind, heads, head);
         Ok(Self {
-            kernel: Kernel::prepare(machine, Source::ShortAttention, &name, macros, extent, geometry)?,
+            kernel: CudaKernel::prepare(device, CudaSource::ShortAttention, &name, macros, extent, geometry)?,
             algorithm: format!(
-                "{name}: a block for each head of a sequence, {QUERIES} tokens per warp, {} elements per access",
-                width(kind, head)
+                "{name}: a block per head and sequence, {QUERIES_PER_WARP} tokens per warp, {} elements per access",
+                head_vector_width(kind, head)
             ),
         })
     }
 
-    /// Enqueues one run.
-    pub fn enqueue(&self, x: &Buffer, y: &mut Buffer) -> Result<(), NativeError> {
+    /// Enqueues a launch.
+    pub fn enqueue(&self, x: &DeviceBuffer, y: &mut DeviceBuffer) -> Result<(), NativeError> {
         self.enqueue_memory(&x.memory, &mut y.memory)
     }
 
-    pub(super) fn enqueue_memory(&self, x: &Memory, y: &mut Memory) -> Result<(), NativeError> {
+    pub(super) fn enqueue_memory(&self, x: &DeviceMemory, y: &mut DeviceMemory) -> Result<(), NativeError> {
         self.kernel.enqueue(x, y)
     }
 
-    /// The kernel and how it was cut up.
+    /// Kernel name and launch configuration.
     pub fn algorithm(&self) -> &str {
         &self.algorithm
     }
 }
 
-/// Elements in one access of a head.
-pub(super) fn width(kind: Dtype, head: usize) -> usize {
-    if head.is_multiple_of(widest(kind)) { widest(kind) } else { 1 }
+/// Elements per access of a head.
+pub(super) fn head_vector_width(kind: Dtype, head: usize) -> usize {
+    if head.is_multiple_of(vector_width(kind)) { vector_width(kind) } else { 1 }
 }
 
-/// Whether lanes can take whole pieces of a head's numbers, and tensor cores multiply these.
-pub(super) fn tiles_are_for(kind: Dtype, head: usize, capability: ComputeCapability) -> bool {
-    kind != Dtype::F32 && head.is_multiple_of(32) && capability >= ComputeCapability::WARP_MAXIMA
+/// True if the tensor-core kernel supports dtype and head width on this GPU.
+pub(super) fn supports_tensor_cores(kind: Dtype, head: usize, capability: ComputeCapability) -> bool {
+    kind != Dtype::F32 && head.is_multiple_of(32) && capability >= ComputeCapability::AMPERE
 }
 
-/// By tensor cores, where they can. With a form of codes it also makes the scale of all of y, which is the output after y, and keeps
-/// two words in the one after that, 0 between launches.
-pub(super) fn by_tiles(
-    machine: &Arc<Machine>,
+/// Compiles the tensor-core kernel; `None` if unsupported. With a quantization specification the kernel also writes the
+/// tensor scale of y as the second output, and keeps two words of state in the third, which are 0 between launches.
+pub(super) fn tensor_core_kernel(
+    device: &Arc<CudaDevice>,
     kind: Dtype,
     sequences: usize,
     (heads, head): (usize, usize),
-    scaled: Option<DynamicForm>,
-) -> Result<Option<(Kernel, String)>, NativeError> {
-    if !tiles_are_for(kind, head, machine.compute_capability()) {
+    scaled: Option<DynamicLinearSpec>,
+) -> Result<Option<(CudaKernel, String)>, NativeError> {
+    if !supports_tensor_cores(kind, head, device.compute_capability()) {
         return Ok(None);
     }
-    let of = scaled.map(|form| format!("_{}_scale", form.codes.name())).unwrap_or_default();
-    let name = format!("short_attention_tiles{of}_{kind}");
-    let bytes = sequences * ShortAttention::TOKENS * heads * head * kind.width();
+    let of = scaled.map(|spec| format!("_{}_scale", spec.format.name())).unwrap_or_default();
+    let name = format!("short_attention_mma{of}_{kind}");
+    let bytes = sequences * ShortAttentionPlan::TOKENS * heads * head * kind.width();
     let mut writes = vec![("y", bytes)];
     if scaled.is_some() {
         writes.extend([("scale", 4), ("state", 8)]);
     }
-    let extent = Extent { reads: vec![("x", 3 * bytes)], writes, sizes: (sequences as u64, 0) };
-    let geometry = Geometry { blocks: (sequences * heads).div_ceil(TILES) as u32, threads: (32, TILES as u32) };
-    let macros = macros_of_tiles(&name, kind, (heads, head), scaled);
-    let kernel = Kernel::prepare(machine, Source::ShortAttentionTiles, &name, macros, extent, geometry)?;
-    let algorithm = format!("{name}: a warp for each head of a sequence, {TILES} per block, by tensor cores");
+    let extent = KernelArgs { reads: vec![("x", 3 * bytes)], writes, sizes: (sequences as u64, 0) };
+    let geometry = LaunchGeometry {
+        blocks: (sequences * heads).div_ceil(WARPS_PER_BLOCK) as u32,
+        threads: (32, WARPS_PER_BLOCK as u32),
+    };
+    let macros = tensor_core_macros(&name, kind, (heads, head), scaled);
+    let kernel = CudaKernel::prepare(device, CudaSource::ShortAttentionMma, &name, macros, extent, geometry)?;
+    let algorithm = format!("{name}: tensor cores, a warp per head and sequence, {WARPS_PER_BLOCK} warps per block");
     Ok(Some((kernel, algorithm)))
 }
 
-fn macros_of_tiles(name: &str, kind: Dtype, (heads, head): (usize, usize), scaled: Option<DynamicForm>) -> Vec<String> {
-    let mut macros = of_heads(name, kind, heads, head);
-    macros.push(format!("WARPS={TILES}"));
-    macros.extend(scaled.into_iter().flat_map(DynamicForm::macros));
+fn tensor_core_macros(
+    name: &str,
+    kind: Dtype,
+    (heads, head): (usize, usize),
+    scaled: Option<DynamicLinearSpec>,
+) -> Vec<String> {
+    let mut macros = head_macros(name, kind, heads, head);
+    macros.push(format!("WARPS={WARPS_PER_BLOCK}"));
+    macros.extend(scaled.into_iter().flat_map(DynamicLinearSpec::macros));
     macros
 }
 
 fn macros(name: &str, kind: Dtype, heads: usize, head: usize) -> Vec<String> {
-    let mut macros = of_heads(name, kind, heads, head);
-    macros.push(format!("QUERIES={QUERIES}"));
+    let mut macros = head_macros(name, kind, heads, head);
+    macros.push(format!("QUERIES_PER_WARP={QUERIES_PER_WARP}"));
     macros
 }
 
-/// What every kernel of such attention needs to know.
-pub(super) fn of_heads(name: &str, kind: Dtype, heads: usize, head: usize) -> Vec<String> {
-    let mut macros = common_macros(name, kind, width(kind, head));
-    macros.push(format!("TOKENS={}", ShortAttention::TOKENS));
+/// Macros of all short-attention kernels.
+pub(super) fn head_macros(name: &str, kind: Dtype, heads: usize, head: usize) -> Vec<String> {
+    let mut macros = common_macros(name, kind, head_vector_width(kind, head));
+    macros.push(format!("TOKENS={}", ShortAttentionPlan::TOKENS));
     macros.push(format!("HEADS={heads}"));
-    macros.push(format!("HEAD={head}"));
-    macros.push(format!("SCALE={:e}f", (head as f64).sqrt().recip()));
+    macros.push(format!("HEAD_DIM={head}"));
+    macros.push(format!("SOFTMAX_SCALE={:e}f", (head as f64).sqrt().recip()));
     macros
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{nvrtc::tests::assert_compiles, quantize_input::tests::every_form};
+    use super::super::{nvrtc::tests::assert_compiles, quantize_input::tests::all_specs};
     use super::*;
-    use crate::SharedScale;
+    use crate::ScaleGranularity;
 
     #[test]
-    fn the_source_compiles_for_every_kind_and_length_of_heads() {
+    fn source_compiles_for_every_dtype_and_head_width() {
         for kind in Dtype::ALL {
             for head in [1, 17, 128, 512] {
-                assert_compiles(Source::ShortAttention, &macros("short_attention", kind, 8, head));
-                if tiles_are_for(kind, head, ComputeCapability::WARP_GROUPS) {
-                    let scaled = every_form().filter(|form| form.kind == kind && form.shared == SharedScale::Tensor);
+                assert_compiles(CudaSource::ShortAttention, &macros("short_attention", kind, 8, head));
+                if supports_tensor_cores(kind, head, ComputeCapability::WGMMA) {
+                    let scaled =
+                        all_specs().filter(|spec| spec.kind == kind && spec.granularity == ScaleGranularity::Tensor);
                     for scaled in [None].into_iter().chain(scaled.map(Some)) {
-                        let macros = macros_of_tiles("short_attention", kind, (8, head), scaled);
-                        assert_compiles(Source::ShortAttentionTiles, &macros);
+                        let macros = tensor_core_macros("short_attention", kind, (8, head), scaled);
+                        assert_compiles(CudaSource::ShortAttentionMma, &macros);
                     }
                 }
             }

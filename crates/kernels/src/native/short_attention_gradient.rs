@@ -1,70 +1,70 @@
-//! The gradient of attention of short sequences.
+//! Gradient of short attention.
 
 use std::sync::Arc;
 
 use super::{
-    Buffer, Machine, NativeError, ShortAttention,
-    kernel::{Extent, Geometry, Kernel},
-    nvrtc::Source,
-    short_attention::{of_heads, width},
-    sizes::checked_size,
+    CudaDevice, DeviceBuffer, NativeError, ShortAttentionPlan,
+    kernel::{CudaKernel, KernelArgs, LaunchGeometry},
+    nvrtc::CudaSource,
+    short_attention::{head_macros, head_vector_width},
+    sizes::check_size,
 };
 use crate::Dtype;
 
-/// A plan of the gradient of x, given x and that of what [`ShortAttention`] made of it: rows of q, k and v side by side.
+/// Plan of the gradient of x (rows of q, k and v), from x and the gradient of the output of [`ShortAttentionPlan`].
 #[derive(Debug)]
-pub struct ShortAttentionGradient {
-    kernel: Kernel,
+pub struct ShortAttentionGradientPlan {
+    kernel: CudaKernel,
     algorithm: String,
 }
 
-/// Tokens of a warp: what the others have is read once for all of them.
-const OWN: usize = 2;
+/// Tokens per warp; the other tokens are read once for all of them.
+const TOKENS_PER_WARP: usize = 2;
 
-impl ShortAttentionGradient {
-    /// Compiles for so many sequences, with `heads` heads of `head` numbers.
+impl ShortAttentionGradientPlan {
+    /// Compiles for `sequences` sequences with `heads` heads of `head` elements.
     pub fn new(
-        machine: &Arc<Machine>,
+        device: &Arc<CudaDevice>,
         kind: Dtype,
         sequences: usize,
         heads: usize,
         head: usize,
     ) -> Result<Self, NativeError> {
-        let blocks = checked_size("the number of heads of all sequences", sequences * heads)?;
-        checked_size("the length of a row", 3 * heads * head)?;
+        let blocks = check_size("the number of heads of all sequences", sequences * heads)?;
+        check_size("the length of a row", 3 * heads * head)?;
         let name = format!("short_attention_gradient_{kind}");
-        let bytes = sequences * ShortAttention::TOKENS * heads * head * kind.width();
-        let extent = Extent {
+        let bytes = sequences * ShortAttentionPlan::TOKENS * heads * head * kind.width();
+        let extent = KernelArgs {
             reads: vec![("x", 3 * bytes), ("dy", bytes)],
             writes: vec![("dx", 3 * bytes)],
             sizes: (sequences as u64, 0),
         };
-        let threads = (32, (ShortAttention::TOKENS / OWN) as u32);
-        let geometry = Geometry { blocks: blocks as u32, threads };
+        let threads = (32, (ShortAttentionPlan::TOKENS / TOKENS_PER_WARP) as u32);
+        let geometry = LaunchGeometry { blocks: blocks as u32, threads };
         let macros = macros(&name, kind, heads, head);
         Ok(Self {
-            kernel: Kernel::prepare(machine, Source::ShortAttentionGradient, &name, macros, extent, geometry)?,
+            kernel: CudaKernel::prepare(device, CudaSource::ShortAttentionGradient, &name, macros, extent, geometry)?,
             algorithm: format!(
-                "{name}: a block for each head of a sequence, {OWN} tokens per warp, {} elements per access",
-                width(kind, head)
+                "{name}: a block per head and sequence, {TOKENS_PER_WARP} tokens per warp, {} elements per access",
+                head_vector_width(kind, head)
             ),
         })
     }
 
-    /// Enqueues one run.
-    pub fn enqueue(&self, x: &Buffer, dy: &Buffer, dx: &mut Buffer) -> Result<(), NativeError> {
+    /// Enqueues a launch.
+    pub fn enqueue(&self, x: &DeviceBuffer, dy: &DeviceBuffer, dx: &mut DeviceBuffer) -> Result<(), NativeError> {
         self.kernel.enqueue_all(&[&x.memory, &dy.memory], &mut [&mut dx.memory])
     }
 
-    /// The kernel and how it was cut up.
+    /// Kernel name and launch configuration.
     pub fn algorithm(&self) -> &str {
         &self.algorithm
     }
 }
 
 fn macros(name: &str, kind: Dtype, heads: usize, head: usize) -> Vec<String> {
-    let mut macros = of_heads(name, kind, heads, head);
-    macros.push(format!("OWN={OWN}"));
+    let mut macros = head_macros(name, kind, heads, head);
+    macros.push(format!("TOKENS_PER_WARP={TOKENS_PER_WARP}"));
     macros
 }
 
@@ -74,10 +74,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_source_compiles_for_every_kind_and_length_of_heads() {
+    fn source_compiles_for_every_dtype_and_head_width() {
         for kind in Dtype::ALL {
             for head in [1, 17, 128, 512] {
-                assert_compiles(Source::ShortAttentionGradient, &macros("gradient", kind, 8, head));
+                assert_compiles(CudaSource::ShortAttentionGradient, &macros("gradient", kind, 8, head));
             }
         }
     }

@@ -1,65 +1,72 @@
-//! The gradients of what a gate lets through.
+//! Gradients of silu(a) b.
 
 use std::sync::Arc;
 
 use super::{
-    Buffer, Machine, NativeError,
-    kernel::{Extent, Geometry, Kernel, common_macros, widest},
-    nvrtc::Source,
+    CudaDevice, DeviceBuffer, NativeError,
+    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
+    nvrtc::CudaSource,
 };
 use crate::Dtype;
 
-/// A plan of the gradients of a and b, given both and that of silu(a) b, computed in f32.
+/// Plan of the gradients of a and b, from both and the gradient of silu(a) b. Computed in f32.
 #[derive(Debug)]
-pub struct SiluMulGradient {
-    kernel: Kernel,
+pub struct SiluMulGradientPlan {
+    kernel: CudaKernel,
     algorithm: String,
 }
 
 const THREADS: usize = 256;
-/// So that each thread has six loads of 16 bytes in flight.
-const PIECES: usize = 2;
+/// Vector accesses per thread and operand: six 16-byte loads in flight.
+const VECTORS_PER_THREAD: usize = 2;
 
-impl SiluMulGradient {
+impl SiluMulGradientPlan {
     /// Compiles for `length` elements.
-    pub fn new(machine: &Arc<Machine>, kind: Dtype, length: usize) -> Result<Self, NativeError> {
-        let width = widest(kind);
-        // Far within what the blocks of a grid can cover.
+    pub fn new(device: &Arc<CudaDevice>, kind: Dtype, length: usize) -> Result<Self, NativeError> {
+        let width = vector_width(kind);
+        // Well within the range of a grid.
         let limit = (i32::MAX as usize) * width;
         if !(1..=limit).contains(&length) {
             return Err(NativeError::InvalidSize { what: "the number of elements", limit, value: length });
         }
-        let blocks = (length / width).div_ceil(THREADS * PIECES).max(1);
+        let blocks = (length / width).div_ceil(THREADS * VECTORS_PER_THREAD).max(1);
         let name = format!("silu_mul_gradient_{kind}");
-        let geometry = Geometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
+        let geometry = LaunchGeometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
         let bytes = length * kind.width();
-        let extent = Extent {
+        let extent = KernelArgs {
             reads: vec![("a", bytes), ("b", bytes), ("dy", bytes)],
             writes: vec![("da", bytes), ("db", bytes)],
             sizes: (length as u64, 0),
         };
         let macros = macros(&name, kind);
         Ok(Self {
-            kernel: Kernel::prepare(machine, Source::SiluMulGradient, &name, macros, extent, geometry)?,
-            algorithm: format!("{name}: {THREADS} threads per block, {PIECES} accesses of {width} elements per thread"),
+            kernel: CudaKernel::prepare(device, CudaSource::SiluMulGradient, &name, macros, extent, geometry)?,
+            algorithm: format!(
+                "{name}: {THREADS} threads per block, {VECTORS_PER_THREAD} accesses of {width} elements per thread"
+            ),
         })
     }
 
-    /// Enqueues one run on a, b and the gradient of what came of them.
-    pub fn enqueue(&self, [a, b, dy]: [&Buffer; 3], da: &mut Buffer, db: &mut Buffer) -> Result<(), NativeError> {
+    /// Enqueues a launch on a, b and the upstream gradient.
+    pub fn enqueue(
+        &self,
+        [a, b, dy]: [&DeviceBuffer; 3],
+        da: &mut DeviceBuffer,
+        db: &mut DeviceBuffer,
+    ) -> Result<(), NativeError> {
         self.kernel.enqueue_all(&[&a.memory, &b.memory, &dy.memory], &mut [&mut da.memory, &mut db.memory])
     }
 
-    /// The kernel and how it was cut up.
+    /// Kernel name and launch configuration.
     pub fn algorithm(&self) -> &str {
         &self.algorithm
     }
 }
 
 fn macros(name: &str, kind: Dtype) -> Vec<String> {
-    let mut macros = common_macros(name, kind, widest(kind));
+    let mut macros = common_macros(name, kind, vector_width(kind));
     macros.push(format!("THREADS={THREADS}"));
-    macros.push(format!("PIECES={PIECES}"));
+    macros.push(format!("VECTORS_PER_THREAD={VECTORS_PER_THREAD}"));
     macros
 }
 
@@ -69,9 +76,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_source_compiles_for_every_kind() {
+    fn source_compiles_for_every_dtype() {
         for kind in Dtype::ALL {
-            assert_compiles(Source::SiluMulGradient, &macros("gradients", kind));
+            assert_compiles(CudaSource::SiluMulGradient, &macros("gradients", kind));
         }
     }
 }

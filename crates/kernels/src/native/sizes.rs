@@ -1,17 +1,17 @@
-//! Sizes that the interfaces can take, and of the GPUs that work is cut up for.
+//! Size checks, and the GPU size that tiles are chosen for.
 
 use super::{LinearShape, NativeError};
 
-/// The multiprocessors of an H100 or H200, for which work is cut up.
+/// Multiprocessors of an H100 or H200; grids are sized for them.
 pub(super) const MULTIPROCESSORS: usize = 132;
 
-/// Checks that there are between 1 and 2³¹-1 of something, which every size of a grid and of cuBLASLt must be.
-pub(super) fn checked_size(what: &'static str, value: usize) -> Result<usize, NativeError> {
+/// Returns an error unless `value` is between 1 and 2³¹-1, the range of grid dimensions and of cuBLASLt sizes.
+pub(super) fn check_size(what: &'static str, value: usize) -> Result<usize, NativeError> {
     let limit = i32::MAX as usize;
     if (1..=limit).contains(&value) { Ok(value) } else { Err(NativeError::InvalidSize { what, limit, value }) }
 }
 
-/// Sizes that cuBLASLt can take, and whose products cannot overflow.
-pub(super) fn checked_shape(LinearShape { m, k, n }: LinearShape) -> Result<LinearShape, NativeError> {
-    Ok(LinearShape { m: checked_size("m", m)?, k: checked_size("k", k)?, n: checked_size("n", n)? })
+/// Returns an error unless cuBLASLt accepts the sizes and their products cannot overflow.
+pub(super) fn check_shape(LinearShape { m, k, n }: LinearShape) -> Result<LinearShape, NativeError> {
+    Ok(LinearShape { m: check_size("m", m)?, k: check_size("k", k)?, n: check_size("n", n)? })
 }

@@ -3,55 +3,55 @@
 use std::sync::Arc;
 
 use super::{
-    Buffer, Machine, NativeError,
-    kernel::{Extent, Geometry, Kernel, common_macros},
-    nvrtc::Source,
-    row_cut::RowCut,
-    sizes::checked_size,
+    CudaDevice, DeviceBuffer, NativeError,
+    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros},
+    nvrtc::CudaSource,
+    row_tile::RowTile,
+    sizes::check_size,
 };
 use crate::Dtype;
 
-/// A plan of y = exp(x - largest) / the sum of these for each row of x, computed in f32.
+/// Plan of y = exp(x - max) / sum of exp(x - max) for each row of x, computed in f32.
 #[derive(Debug)]
-pub struct Softmax {
-    kernel: Kernel,
+pub struct SoftmaxPlan {
+    kernel: CudaKernel,
     algorithm: String,
 }
 
-impl Softmax {
+impl SoftmaxPlan {
     /// Compiles for `rows` rows of `columns` elements.
-    pub fn new(machine: &Arc<Machine>, kind: Dtype, rows: usize, columns: usize) -> Result<Self, NativeError> {
-        let rows = checked_size("the number of rows", rows)?;
-        let columns = checked_size("the length of a row", columns)?;
-        let cut = RowCut::of_row(kind, columns);
+    pub fn new(device: &Arc<CudaDevice>, kind: Dtype, rows: usize, columns: usize) -> Result<Self, NativeError> {
+        let rows = check_size("the number of rows", rows)?;
+        let columns = check_size("the length of a row", columns)?;
+        let tile = RowTile::for_row(kind, columns);
         let name = format!("softmax_{kind}");
-        let geometry = Geometry {
+        let geometry = LaunchGeometry {
             // At most `rows`, which was checked.
-            blocks: rows.div_ceil(cut.rows) as u32,
-            threads: (cut.threads as u32, cut.rows as u32),
+            blocks: rows.div_ceil(tile.rows) as u32,
+            threads: (tile.threads as u32, tile.rows as u32),
         };
-        let extent = Extent::of_matrix(kind, rows, columns);
-        let macros = macros(&name, kind, cut);
+        let extent = KernelArgs::for_matrix(kind, rows, columns);
+        let macros = macros(&name, kind, tile);
         Ok(Self {
-            kernel: Kernel::prepare(machine, Source::Softmax, &name, macros, extent, geometry)?,
-            algorithm: cut.describe(&name, "row read twice"),
+            kernel: CudaKernel::prepare(device, CudaSource::Softmax, &name, macros, extent, geometry)?,
+            algorithm: tile.describe(&name, "row read twice"),
         })
     }
 
-    /// Enqueues one run.
-    pub fn enqueue(&self, x: &Buffer, y: &mut Buffer) -> Result<(), NativeError> {
+    /// Enqueues a launch.
+    pub fn enqueue(&self, x: &DeviceBuffer, y: &mut DeviceBuffer) -> Result<(), NativeError> {
         self.kernel.enqueue(&x.memory, &mut y.memory)
     }
 
-    /// The kernel and how it was cut up.
+    /// Kernel name and launch configuration.
     pub fn algorithm(&self) -> &str {
         &self.algorithm
     }
 }
 
-fn macros(name: &str, kind: Dtype, cut: RowCut) -> Vec<String> {
-    let mut macros = common_macros(name, kind, cut.width);
-    macros.extend(cut.macros());
+fn macros(name: &str, kind: Dtype, tile: RowTile) -> Vec<String> {
+    let mut macros = common_macros(name, kind, tile.width);
+    macros.extend(tile.macros());
     macros
 }
 
@@ -61,10 +61,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_source_compiles_for_every_way_to_cut_a_row() {
+    fn source_compiles_for_every_row_tile() {
         for kind in Dtype::ALL {
             for columns in [1, 257, 768, 4096, 32768, 70001] {
-                assert_compiles(Source::Softmax, &macros("softmax", kind, RowCut::of_row(kind, columns)));
+                assert_compiles(CudaSource::Softmax, &macros("softmax", kind, RowTile::for_row(kind, columns)));
             }
         }
     }

@@ -1,164 +1,174 @@
-//! Layers with a weight of which two of every four numbers are kept.
+//! Linear layers with 2:4 sparse weights.
 
 use std::sync::Arc;
 
 use super::{
-    Buffer, DynamicLinear, Linear, LinearShape, Machine, NativeError,
-    driver::Memory,
-    kernel::{Extent, Geometry, Kernel, common_macros},
-    nvrtc::Source,
-    quantize_input::QuantizeInput,
-    sizes::{checked_shape, checked_size},
-    sparse_product::{SparseProduct, kept_macros, kept_name, stored_parts, weight_scales},
+    CudaDevice, DeviceBuffer, DynamicLinearPlan, LinearPlan, LinearShape, NativeError,
+    driver::DeviceMemory,
+    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros},
+    nvrtc::CudaSource,
+    quantize_input::InputQuantizer,
+    sizes::{check_shape, check_size},
+    sparse_gemm::{SparseGemm, format_macros, format_name, stored_reads, weight_scale_bytes},
 };
-use crate::{DynamicCodes, KeptCodes, SparseForm};
+use crate::{DynamicFormat, SparseLinearSpec, SparseWeightFormat};
 
-/// Such a weight on the device, row by row: a row's kept numbers are filled up to 32, or to whole groups.
+/// 2:4 sparse weight on the device. The nonzero values of a row are padded to a multiple of 32, or to whole groups.
 #[derive(Debug)]
 pub struct SparseWeight {
-    /// The kept numbers.
-    pub codes: Buffer,
-    /// Their scales, if they have any.
-    pub scales: Option<Buffer>,
-    /// Which two of every four numbers are kept: two bits each, in ascending order, in words of eight fours.
-    pub places: Buffer,
+    /// Nonzero values.
+    pub codes: DeviceBuffer,
+    /// Scales, if the format has any.
+    pub scales: Option<DeviceBuffer>,
+    /// Metadata: the positions of the two nonzero values of every four, ascending, two bits each; eight quadruples per
+    /// word.
+    pub metadata: DeviceBuffer,
 }
 
-/// A weight in the order in which a plan takes it.
+/// 2:4 sparse weight in the memory layout of a plan.
 #[derive(Debug)]
-pub struct ReadySparse {
-    codes: Buffer,
-    scales: Option<Buffer>,
-    /// Where the numbers are, unless that is beside them.
-    places: Option<Buffer>,
+pub struct PackedSparseWeight {
+    codes: DeviceBuffer,
+    scales: Option<DeviceBuffer>,
+    /// Metadata, unless interleaved with the values.
+    places: Option<DeviceBuffer>,
 }
 
-/// A plan of y[m, n] = f(p(x[m, k]) · w[n, k]ᵀ) + added[m, n] for such a weight; k is a multiple of 4. Sums are in f32, or exact
-/// where they are of integers.
+/// Plan of y[m, n] = f(p(x[m, k]) · w[n, k]ᵀ) + addend[m, n] for a 2:4 sparse weight; k is a multiple of 4.
+/// Accumulators are f32, or exact integers.
 ///
-/// Sparse tensor cores multiply the numbers that are kept with those of x that they meet, where there are such for their type and
-/// while that is the fastest. Otherwise all numbers are written into a buffer of the plan, zeros among them, and multiplied by
-/// [`Linear`] or [`DynamicLinear`].
+/// Sparse tensor cores (`mma.sp`) are used where the format supports them and while they are the fastest. Otherwise the
+/// weight is expanded to a dense buffer and multiplied by [`LinearPlan`] or [`DynamicLinearPlan`].
 #[derive(Debug)]
-pub struct SparseLinear {
-    machine: Arc<Machine>,
-    way: Way,
+pub struct SparseLinearPlan {
+    device: Arc<CudaDevice>,
+    gemm: SparseGemmKernel,
     shape: LinearShape,
-    form: SparseForm,
+    spec: SparseLinearSpec,
 }
 
 #[derive(Debug)]
-enum Way {
-    Sparse(Option<Box<QuantizeInput>>, Box<SparseProduct>),
-    Dense(Box<Dense>),
+enum SparseGemmKernel {
+    Sparse(Option<Box<InputQuantizer>>, Box<SparseGemm>),
+    Dense(Box<DensifiedGemm>),
 }
 
-/// Zeros are multiplied too.
+/// Expansion to a dense weight, followed by a dense layer.
 #[derive(Debug)]
-struct Dense {
-    unpack: Kernel,
-    weight: Buffer,
-    product: DenseProduct,
+struct DensifiedGemm {
+    unpack: CudaKernel,
+    weight: DeviceBuffer,
+    product: DenseLinear,
     algorithm: String,
 }
 
 #[derive(Debug)]
-enum DenseProduct {
-    Floats(Box<Linear>),
-    Codes(Box<DynamicLinear>),
+enum DenseLinear {
+    Float(Box<LinearPlan>),
+    Quantized(Box<DynamicLinearPlan>),
 }
 
-/// The most rows of x for which our kernel on sparse tensor cores is the faster.
+/// Maximum rows of x for which the sparse kernel is the faster.
 ///
-/// Measured for k = n = 4096 in bf16 on an H200, in µs without what turns x into codes: numbers take 8.5 for 1 row, 9.8 for 16, 12.6 for
-/// 32, 15.5 for 64 and 25 for 128, bytes 5.9, 8.1, 10.6, 12.6 and 18.6. e4m3, which `mma.sp` multiplies slowly on Hopper, takes 12.7 for
-/// 16 rows, 26 for 32 and 39 for 64.
-fn most_sparse_rows(codes: KeptCodes) -> usize {
+/// Times in µs on an H200 for k = n = 4096 in bf16, without the quantization of x:
+///
+/// | rows | 16-bit floats | int8 | e4m3 |
+/// |---|---|---|---|
+/// | 1 | 8.5 | 5.9 | |
+/// | 16 | 9.8 | 8.1 | 12.7 |
+/// | 32 | 12.6 | 10.6 | 26 |
+/// | 64 | 15.5 | 12.6 | 39 |
+/// | 128 | 25 | 18.6 | |
+///
+/// `mma.sp` is slow for e4m3 on Hopper.
+fn max_sparse_rows(codes: SparseWeightFormat) -> usize {
     match codes {
-        KeptCodes::Dynamic(DynamicCodes::E4m3, _) => 16,
+        SparseWeightFormat::Dynamic(DynamicFormat::E4m3, _) => 16,
         _ => 64,
     }
 }
 
 const THREADS: usize = 256;
 
-impl SparseLinear {
-    /// Chooses and compiles.
-    pub fn new(machine: &Arc<Machine>, form: SparseForm, shape: LinearShape) -> Result<Self, NativeError> {
-        let shape = checked_shape(shape)?;
+impl SparseLinearPlan {
+    /// Selects the implementation and compiles.
+    pub fn new(device: &Arc<CudaDevice>, spec: SparseLinearSpec, shape: LinearShape) -> Result<Self, NativeError> {
+        let shape = check_shape(shape)?;
         if !shape.k.is_multiple_of(4) {
-            return Err(NativeError::NotInFours { k: shape.k });
+            return Err(NativeError::SparseRowLength { k: shape.k });
         }
-        let known = SparseProduct::is_for(form, machine.compute_capability());
-        let dense = if known && shape.m <= most_sparse_rows(form.codes) {
+        let known = SparseGemm::is_supported(spec, device.compute_capability());
+        let dense = if known && shape.m <= max_sparse_rows(spec.weight) {
             None
         } else {
-            Dense::new(machine, form, shape, known)?
+            DensifiedGemm::new(device, spec, shape, known)?
         };
-        let way = match dense {
-            Some(dense) => Way::Dense(Box::new(dense)),
+        let gemm = match dense {
+            Some(dense) => SparseGemmKernel::Dense(Box::new(dense)),
             None => {
-                let (quantize, stride) = match form.dynamic() {
+                let (quantize, stride) = match spec.dynamic() {
                     Some(dynamic) => {
-                        let stride = DynamicLinear::filled_k(shape.k);
+                        let stride = DynamicLinearPlan::padded_k(shape.k);
                         let filled = (shape.m, stride);
-                        let quantize = QuantizeInput::new(machine, dynamic, (shape.m, shape.k), filled)?;
+                        let quantize = InputQuantizer::new(device, dynamic, (shape.m, shape.k), filled)?;
                         (Some(Box::new(quantize)), stride)
                     }
                     None => (None, shape.k),
                 };
-                Way::Sparse(quantize, Box::new(SparseProduct::new(machine, form, shape, stride)?))
+                SparseGemmKernel::Sparse(quantize, Box::new(SparseGemm::new(device, spec, shape, stride)?))
             }
         };
-        Ok(Self { machine: machine.clone(), way, shape, form })
+        Ok(Self { device: device.clone(), gemm, shape, spec })
     }
 
-    /// What it was made for.
-    pub fn form(&self) -> SparseForm {
-        self.form
+    /// Specification of the plan.
+    pub fn spec(&self) -> SparseLinearSpec {
+        self.spec
     }
 
     /// Bytes of the input.
     pub fn x_bytes(&self) -> usize {
-        self.shape.x_bytes(self.form.kind)
+        self.shape.x_bytes(self.spec.kind)
     }
 
     /// Bytes of the output.
     pub fn y_bytes(&self) -> usize {
-        self.shape.y_bytes(self.form.kind)
+        self.shape.y_bytes(self.spec.kind)
     }
 
-    /// Whether zeros are left out of the product.
+    /// True if zeros are skipped, i.e. sparse tensor cores are used.
     pub fn skips_zeros(&self) -> bool {
-        matches!(self.way, Way::Sparse(..))
+        matches!(self.gemm, SparseGemmKernel::Sparse(..))
     }
 
-    /// Puts a weight into the order in which this plan takes it. Not part of a run: it is done once.
-    pub fn ready(&self, weight: SparseWeight) -> Result<ReadySparse, NativeError> {
-        let SparseWeight { codes, scales, places } = weight;
-        let codes_and_places = match &self.way {
-            Way::Sparse(_, product) => (product.ordered(&self.machine, [&codes.memory, &places.memory])?, None),
-            Way::Dense(_) => (codes, Some(places)),
+    /// Converts a weight to the layout of this plan. Done once per weight, not part of a launch.
+    pub fn prepack(&self, weight: SparseWeight) -> Result<PackedSparseWeight, NativeError> {
+        let SparseWeight { codes, scales, metadata: places } = weight;
+        let codes_and_places = match &self.gemm {
+            SparseGemmKernel::Sparse(_, product) => {
+                (product.reorder(&self.device, [&codes.memory, &places.memory])?, None)
+            }
+            SparseGemmKernel::Dense(_) => (codes, Some(places)),
         };
-        Ok(ReadySparse { codes: codes_and_places.0, scales, places: codes_and_places.1 })
+        Ok(PackedSparseWeight { codes: codes_and_places.0, scales, places: codes_and_places.1 })
     }
 
-    /// Enqueues one run; `added` is there if the plan was made for it.
+    /// Enqueues a launch; `added` is required if and only if the specification has an addend.
     pub fn enqueue(
         &mut self,
-        x: &Buffer,
-        w: &ReadySparse,
-        added: Option<&Buffer>,
-        y: &mut Buffer,
+        x: &DeviceBuffer,
+        w: &PackedSparseWeight,
+        added: Option<&DeviceBuffer>,
+        y: &mut DeviceBuffer,
     ) -> Result<(), NativeError> {
-        NativeError::unless_inputs(2 + usize::from(self.form.added), 2 + usize::from(added.is_some()))?;
+        NativeError::check_input_count(2 + usize::from(self.spec.has_addend), 2 + usize::from(added.is_some()))?;
         let scales = w.scales.as_ref().map(|scales| &scales.memory);
-        match &mut self.way {
-            Way::Sparse(quantize, product) => {
+        match &mut self.gemm {
+            SparseGemmKernel::Sparse(quantize, product) => {
                 if w.places.is_some() {
-                    return Err(NativeError::OtherPlan);
+                    return Err(NativeError::PlanMismatch);
                 }
-                let mut inputs: Vec<&Memory> = Vec::new();
+                let mut inputs: Vec<&DeviceMemory> = Vec::new();
                 match quantize {
                     Some(quantize) => {
                         quantize.enqueue(&x.memory)?;
@@ -171,35 +181,37 @@ impl SparseLinear {
                 inputs.extend(added.map(|added| &added.memory));
                 product.enqueue(&inputs, &mut y.memory)
             }
-            Way::Dense(dense) => {
-                let Dense { unpack, weight, product, .. } = &mut **dense;
-                let Some(places) = &w.places else { return Err(NativeError::OtherPlan) };
-                let of_groups = scales.filter(|_| self.form.codes == KeptCodes::Int4);
-                let inputs: Vec<&Memory> =
-                    [&w.codes.memory].into_iter().chain(of_groups).chain([&places.memory]).collect();
+            SparseGemmKernel::Dense(dense) => {
+                let DensifiedGemm { unpack, weight, product, .. } = &mut **dense;
+                let Some(places) = &w.places else { return Err(NativeError::PlanMismatch) };
+                let group_scales = scales.filter(|_| self.spec.weight == SparseWeightFormat::Int4);
+                let inputs: Vec<&DeviceMemory> =
+                    [&w.codes.memory].into_iter().chain(group_scales).chain([&places.memory]).collect();
                 unpack.enqueue_all(&inputs, &mut [&mut weight.memory])?;
                 match (product, added, scales) {
-                    (DenseProduct::Floats(linear), Some(added), _) => linear.enqueue_with_added(x, weight, added, y),
-                    (DenseProduct::Floats(linear), None, _) => linear.enqueue(x, weight, y),
-                    (DenseProduct::Codes(linear), added, Some(scales)) => {
+                    (DenseLinear::Float(linear), Some(added), _) => linear.enqueue_with_addend(x, weight, added, y),
+                    (DenseLinear::Float(linear), None, _) => linear.enqueue(x, weight, y),
+                    (DenseLinear::Quantized(linear), added, Some(scales)) => {
                         linear.quantize(x)?;
-                        linear.multiply_codes([&weight.memory, scales], added, y)
+                        linear.multiply_quantized([&weight.memory, scales], added, y)
                     }
-                    (DenseProduct::Codes(_), _, None) => Err(NativeError::OtherPlan),
+                    (DenseLinear::Quantized(_), _, None) => Err(NativeError::PlanMismatch),
                 }
             }
         }
     }
 
-    /// Which kernels, how they were cut up, and what cuBLASLt chose.
+    /// Kernels, their configurations, and the algorithm of cuBLASLt.
     pub fn algorithm(&self) -> String {
-        match &self.way {
-            Way::Sparse(None, product) => product.algorithm.clone(),
-            Way::Sparse(Some(quantize), product) => format!("{}; then {}", quantize.algorithm, product.algorithm),
-            Way::Dense(dense) => {
+        match &self.gemm {
+            SparseGemmKernel::Sparse(None, product) => product.algorithm.clone(),
+            SparseGemmKernel::Sparse(Some(quantize), product) => {
+                format!("{}; then {}", quantize.algorithm, product.algorithm)
+            }
+            SparseGemmKernel::Dense(dense) => {
                 let product = match &dense.product {
-                    DenseProduct::Floats(linear) => linear.algorithm(),
-                    DenseProduct::Codes(linear) => linear.algorithm(),
+                    DenseLinear::Float(linear) => linear.algorithm(),
+                    DenseLinear::Quantized(linear) => linear.algorithm(),
                 };
                 format!("{}; then {product}", dense.algorithm)
             }
@@ -207,66 +219,68 @@ impl SparseLinear {
     }
 }
 
-impl Dense {
-    /// Chooses and compiles, unless cuBLASLt has no algorithm and something else has.
+impl DensifiedGemm {
+    /// Selects and compiles; `None` if cuBLASLt has no algorithm and the plan is `optional`.
     fn new(
-        machine: &Arc<Machine>,
-        form: SparseForm,
+        device: &Arc<CudaDevice>,
+        spec: SparseLinearSpec,
         shape: LinearShape,
         optional: bool,
     ) -> Result<Option<Self>, NativeError> {
         let LinearShape { k, n, .. } = shape;
-        let product = match form.dynamic() {
-            Some(dynamic) => DynamicLinear::new(machine, dynamic, shape).map(|it| DenseProduct::Codes(Box::new(it))),
-            None => Linear::new(machine, form.kind, shape).map(|it| DenseProduct::Floats(Box::new(it))),
+        let product = match spec.dynamic() {
+            Some(dynamic) => {
+                DynamicLinearPlan::new(device, dynamic, shape).map(|it| DenseLinear::Quantized(Box::new(it)))
+            }
+            None => LinearPlan::new(device, spec.kind, shape).map(|it| DenseLinear::Float(Box::new(it))),
         };
         let product = match product {
             Err(NativeError::NoAlgorithm { .. }) if optional => return Ok(None),
             other => other?,
         };
-        let (rows, stride, width) = match form.dynamic() {
-            Some(_) => (DynamicLinear::filled_n(n), DynamicLinear::filled_k(k), 1),
-            None => (n, k, form.kind.width()),
+        let (rows, stride, width) = match spec.dynamic() {
+            Some(_) => (DynamicLinearPlan::padded_n(n), DynamicLinearPlan::padded_k(k), 1),
+            None => (n, k, spec.kind.width()),
         };
-        let name = format!("unpack_{}", kept_name(form));
-        let blocks = checked_size("the number of blocks", (rows * stride / 4).div_ceil(THREADS))?;
-        let [numbers, places] = stored_parts(form, shape);
-        let of_groups = weight_scales(form, shape).filter(|_| form.codes == KeptCodes::Int4);
+        let name = format!("unpack_{}", format_name(spec));
+        let blocks = check_size("the number of blocks", (rows * stride / 4).div_ceil(THREADS))?;
+        let [numbers, places] = stored_reads(spec, shape);
+        let group_scales = weight_scale_bytes(spec, shape).filter(|_| spec.weight == SparseWeightFormat::Int4);
         let mut reads = vec![numbers];
-        reads.extend(of_groups.map(|bytes| ("group scales", bytes)));
+        reads.extend(group_scales.map(|bytes| ("group scales", bytes)));
         reads.push(places);
         let bytes = rows * stride * width;
-        let extent = Extent { reads, writes: vec![("w", bytes)], sizes: (n as u64, rows as u64) };
-        let geometry = Geometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
-        let macros = macros(&name, form, k, stride);
+        let extent = KernelArgs { reads, writes: vec![("w", bytes)], sizes: (n as u64, rows as u64) };
+        let geometry = LaunchGeometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
+        let macros = macros(&name, spec, k, stride);
         Ok(Some(Self {
-            unpack: Kernel::prepare(machine, Source::UnpackSparse, &name, macros, extent, geometry)?,
-            weight: machine.allocate(bytes)?,
+            unpack: CudaKernel::prepare(device, CudaSource::SparseToDense, &name, macros, extent, geometry)?,
+            weight: device.allocate(bytes)?,
             product,
-            algorithm: format!("{name}: {THREADS} threads per block, four numbers per thread"),
+            algorithm: format!("{name}: {THREADS} threads per block, four values per thread"),
         }))
     }
 }
 
-fn macros(name: &str, form: SparseForm, k: usize, stride: usize) -> Vec<String> {
-    let mut macros = common_macros(name, form.kind, 1);
-    // Numbers of f32 are kept as such; half bytes become numbers of any type.
-    macros.extend(kept_macros(form, k));
+fn macros(name: &str, spec: SparseLinearSpec, k: usize, stride: usize) -> Vec<String> {
+    let mut macros = common_macros(name, spec.kind, 1);
+    // f32 weights are copied unchanged; int4 weights are dequantized to any dtype.
+    macros.extend(format_macros(spec, k));
     macros.extend([format!("STRIDE={stride}u"), format!("THREADS={THREADS}")]);
     macros
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{nvrtc::tests::assert_compiles, sparse_product::tests::every_form};
+    use super::super::{nvrtc::tests::assert_compiles, sparse_gemm::tests::all_specs};
     use super::*;
     use crate::Dtype;
 
     #[test]
-    fn the_source_that_unpacks_compiles_for_every_form() {
-        for form in every_form() {
-            assert_compiles(Source::UnpackSparse, &macros("unpack", form, 132, 160));
+    fn unpack_source_compiles_for_every_spec() {
+        for spec in all_specs() {
+            assert_compiles(CudaSource::SparseToDense, &macros("unpack", spec, 132, 160));
         }
-        assert!(every_form().iter().any(|form| form.kind == Dtype::F32 && form.bits() == 32));
+        assert!(all_specs().iter().any(|spec| spec.kind == Dtype::F32 && spec.bits() == 32));
     }
 }

@@ -1,68 +1,68 @@
-//! Transposing matrices of bytes: what cuBLASLt needs before it multiplies codes that do not run along k.
+//! Transposition of byte matrices, for float8 operands that are not contiguous along k.
 
 use std::sync::Arc;
 
 use super::{
-    Buffer, Machine, NativeError,
-    kernel::{Extent, Geometry, Kernel},
-    nvrtc::Source,
-    sizes::checked_size,
+    CudaDevice, DeviceBuffer, NativeError,
+    kernel::{CudaKernel, KernelArgs, LaunchGeometry},
+    nvrtc::CudaSource,
+    sizes::check_size,
 };
 
-/// A plan of y[columns, rows] = x[rows, columns]ᵀ for elements of one byte.
+/// Plan of y[columns, rows] = x[rows, columns]ᵀ for one-byte elements.
 #[derive(Debug)]
-pub struct TransposeBytes {
-    kernel: Kernel,
+pub struct TransposeBytesPlan {
+    kernel: CudaKernel,
     algorithm: String,
 }
 
-impl TransposeBytes {
-    /// Compiles for x[rows, columns]. Accesses are of 16 bytes if both come in sixteens.
-    pub fn new(machine: &Arc<Machine>, rows: usize, columns: usize) -> Result<Self, NativeError> {
-        let rows = checked_size("the number of rows", rows)?;
-        let columns = checked_size("the length of a row", columns)?;
-        let cut = Cut::new(rows, columns);
+impl TransposeBytesPlan {
+    /// Compiles for x[rows, columns]. Accesses have 16 bytes if both sizes are multiples of 16.
+    pub fn new(device: &Arc<CudaDevice>, rows: usize, columns: usize) -> Result<Self, NativeError> {
+        let rows = check_size("the number of rows", rows)?;
+        let columns = check_size("the length of a row", columns)?;
+        let tile = TransposeTile::new(rows, columns);
         let name = "transpose_bytes";
         let bytes = rows * columns;
         let extent =
-            Extent { reads: vec![("x", bytes)], writes: vec![("y", bytes)], sizes: (rows as u64, columns as u64) };
-        let geometry = cut.geometry(rows, columns)?;
+            KernelArgs { reads: vec![("x", bytes)], writes: vec![("y", bytes)], sizes: (rows as u64, columns as u64) };
+        let geometry = tile.geometry(rows, columns)?;
         Ok(Self {
-            kernel: Kernel::prepare(machine, Source::TransposeBytes, name, cut.macros(name), extent, geometry)?,
-            algorithm: cut.describe(name),
+            kernel: CudaKernel::prepare(device, CudaSource::TransposeBytes, name, tile.macros(name), extent, geometry)?,
+            algorithm: tile.describe(name),
         })
     }
 
     /// Bytes of the input, and of the output.
     pub fn bytes(&self) -> usize {
-        self.kernel.bytes()
+        self.kernel.first_input_bytes()
     }
 
-    /// Enqueues one run.
-    pub fn enqueue(&self, x: &Buffer, y: &mut Buffer) -> Result<(), NativeError> {
+    /// Enqueues a launch.
+    pub fn enqueue(&self, x: &DeviceBuffer, y: &mut DeviceBuffer) -> Result<(), NativeError> {
         self.kernel.enqueue(&x.memory, &mut y.memory)
     }
 
-    /// The kernel and how it was cut up.
+    /// Kernel name and tile.
     pub fn algorithm(&self) -> &str {
         &self.algorithm
     }
 }
 
-/// What one thread, or one block, turns.
+/// Tile of a thread or block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cut {
+enum TransposeTile {
     /// 16 by 16 bytes in the registers of a thread.
     Registers,
     /// 32 by 32 bytes in the shared memory of a block.
     Tiles,
 }
 
-impl Cut {
+impl TransposeTile {
     const THREADS: usize = 256;
-    /// So that three blocks share a multiprocessor: its 65536 registers over 768 threads, in eights.
+    /// Register limit for three resident blocks: 65536 registers over 768 threads, rounded down to a multiple of 8.
     const REGISTERS: usize = 80;
-    /// Threads that share a row: 64 bytes of a row are read at once, and 128 of a column written.
+    /// Threads per row: a row is read in 64 contiguous bytes, a column written in 128.
     const LANES: usize = 4;
     const SIDE: usize = 16;
     const TILE: usize = 32;
@@ -72,13 +72,13 @@ impl Cut {
         if whole { Self::Registers } else { Self::Tiles }
     }
 
-    fn geometry(self, rows: usize, columns: usize) -> Result<Geometry, NativeError> {
+    fn geometry(self, rows: usize, columns: usize) -> Result<LaunchGeometry, NativeError> {
         let (down, across) = match self {
             Self::Registers => (Self::THREADS / Self::LANES * Self::SIDE, Self::LANES * Self::SIDE),
             Self::Tiles => (Self::TILE, Self::TILE),
         };
-        let blocks = checked_size("the number of blocks", rows.div_ceil(down) * columns.div_ceil(across))?;
-        Ok(Geometry { blocks: blocks as u32, threads: (Self::THREADS as u32, 1) })
+        let blocks = check_size("the number of blocks", rows.div_ceil(down) * columns.div_ceil(across))?;
+        Ok(LaunchGeometry { blocks: blocks as u32, threads: (Self::THREADS as u32, 1) })
     }
 
     fn macros(self, name: &str) -> Vec<String> {
@@ -86,9 +86,13 @@ impl Cut {
         match self {
             Self::Registers => {
                 let (lanes, registers) = (Self::LANES, Self::REGISTERS);
-                macros.extend(["WIDE=1".into(), format!("LANES={lanes}"), format!("REGISTERS={registers}")]);
+                macros.extend([
+                    "IN_REGISTERS=1".into(),
+                    format!("LANES_PER_ROW={lanes}"),
+                    format!("MAX_REGISTERS={registers}"),
+                ]);
             }
-            Self::Tiles => macros.push("WIDE=0".into()),
+            Self::Tiles => macros.push("IN_REGISTERS=0".into()),
         }
         macros
     }
@@ -107,10 +111,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_source_compiles_for_both_ways_to_cut() {
-        for cut in [Cut::Registers, Cut::Tiles] {
-            assert_compiles(Source::TransposeBytes, &cut.macros("transpose_bytes"));
+    fn source_compiles_for_both_tiles() {
+        for tile in [TransposeTile::Registers, TransposeTile::Tiles] {
+            assert_compiles(CudaSource::TransposeBytes, &tile.macros("transpose_bytes"));
         }
-        assert_eq!((Cut::new(64, 48), Cut::new(64, 40)), (Cut::Registers, Cut::Tiles));
+        assert_eq!(
+            (TransposeTile::new(64, 48), TransposeTile::new(64, 40)),
+            (TransposeTile::Registers, TransposeTile::Tiles)
+        );
     }
 }

@@ -1,80 +1,82 @@
-//! Transposing matrices behind each other: what takes images from channels first to channels last, and back.
+//! Batched transposition, e.g. between channels-first and channels-last images.
 
 use std::sync::Arc;
 
 use super::{
-    Buffer, Machine, NativeError,
-    kernel::{Extent, Geometry, Kernel, common_macros},
-    nvrtc::Source,
-    sizes::checked_size,
+    CudaDevice, DeviceBuffer, NativeError,
+    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros},
+    nvrtc::CudaSource,
+    sizes::check_size,
 };
 use crate::Dtype;
 
-/// The sizes of the matrices, and how their rows are stored.
+/// Sizes and row strides of a batch of matrices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MatricesForm {
-    /// How many there are.
+pub struct BatchedTransposeSpec {
+    /// Number of matrices.
     pub matrices: usize,
-    /// Rows of each.
+    /// Rows per matrix.
     pub rows: usize,
-    /// Columns of each.
+    /// Columns per matrix.
     pub columns: usize,
-    /// Numbers from one row to the next: no fewer than columns.
-    pub from: usize,
-    /// The same of the transposes: no fewer than rows. What is beyond them is zero.
-    pub to: usize,
+    /// Row stride of the input in elements; at least `columns`.
+    pub input_stride: usize,
+    /// Row stride of the output in elements; at least `rows`. The padding is set to zero.
+    pub output_stride: usize,
 }
 
-impl MatricesForm {
-    /// Numbers that are read.
-    pub fn read(&self) -> usize {
-        self.matrices * self.rows * self.from
+impl BatchedTransposeSpec {
+    /// Elements of the input.
+    pub fn input_len(&self) -> usize {
+        self.matrices * self.rows * self.input_stride
     }
 
-    /// Numbers that are written.
-    pub fn written(&self) -> usize {
-        self.matrices * self.columns * self.to
+    /// Elements of the output.
+    pub fn output_len(&self) -> usize {
+        self.matrices * self.columns * self.output_stride
     }
 }
 
-/// A plan of the transposes of matrices.
+/// Plan of a batched transposition.
 #[derive(Debug)]
-pub struct TransposeMatrices {
-    kernel: Kernel,
+pub struct TransposeMatricesPlan {
+    kernel: CudaKernel,
 }
 
 const THREADS: usize = 256;
 const TILE: usize = 32;
 
-impl TransposeMatrices {
-    /// Compiles for one form.
-    pub fn new(machine: &Arc<Machine>, kind: Dtype, form: MatricesForm) -> Result<Self, NativeError> {
-        let MatricesForm { matrices, rows, columns, from, to } = form;
-        checked_size("the number of rows", rows)?;
-        checked_size("the length of a row", columns)?;
-        assert!(columns <= from && rows <= to, "rows are stored whole");
+impl TransposeMatricesPlan {
+    /// Compiles for one specification.
+    pub fn new(device: &Arc<CudaDevice>, kind: Dtype, spec: BatchedTransposeSpec) -> Result<Self, NativeError> {
+        let BatchedTransposeSpec { matrices, rows, columns, input_stride: from, output_stride: to } = spec;
+        check_size("the number of rows", rows)?;
+        check_size("the length of a row", columns)?;
+        assert!(columns <= from && rows <= to, "strides cover whole rows");
         let tiles = matrices.saturating_mul(to.div_ceil(TILE) * columns.div_ceil(TILE));
-        let blocks = checked_size("the number of blocks", tiles)?;
-        let extent = Extent {
-            reads: vec![("x", form.read() * kind.width())],
-            writes: vec![("y", form.written() * kind.width())],
+        let blocks = check_size("the number of blocks", tiles)?;
+        let extent = KernelArgs {
+            reads: vec![("x", spec.input_len() * kind.width())],
+            writes: vec![("y", spec.output_len() * kind.width())],
             sizes: (rows as u64, columns as u64),
         };
         let name = format!("transpose_matrices_{kind}");
-        let geometry = Geometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
+        let geometry = LaunchGeometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
         let macros = macros(&name, kind, from, to);
-        Ok(Self { kernel: Kernel::prepare(machine, Source::TransposeMatrices, &name, macros, extent, geometry)? })
+        Ok(Self {
+            kernel: CudaKernel::prepare(device, CudaSource::TransposeMatrices, &name, macros, extent, geometry)?,
+        })
     }
 
-    /// Enqueues one run.
-    pub fn enqueue(&self, x: &Buffer, y: &mut Buffer) -> Result<(), NativeError> {
+    /// Enqueues a launch.
+    pub fn enqueue(&self, x: &DeviceBuffer, y: &mut DeviceBuffer) -> Result<(), NativeError> {
         self.kernel.enqueue(&x.memory, &mut y.memory)
     }
 }
 
 fn macros(name: &str, kind: Dtype, from: usize, to: usize) -> Vec<String> {
     let mut macros = common_macros(name, kind, 1);
-    macros.extend([format!("THREADS={THREADS}"), format!("FROM={from}"), format!("TO={to}")]);
+    macros.extend([format!("THREADS={THREADS}"), format!("X_STRIDE={from}"), format!("Y_STRIDE={to}")]);
     macros
 }
 
@@ -84,9 +86,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_source_compiles_for_every_kind() {
+    fn source_compiles_for_every_dtype() {
         for kind in Dtype::ALL {
-            assert_compiles(Source::TransposeMatrices, &macros("transpose_matrices", kind, 100, 64));
+            assert_compiles(CudaSource::TransposeMatrices, &macros("transpose_matrices", kind, 100, 64));
         }
     }
 }

@@ -1,58 +1,58 @@
-//! What can go wrong with a probe.
+//! Errors of probes.
 
 #[cfg(feature = "cuda")]
 use crate::native::NativeError;
 
-/// Why a probe could not be made, did not run, or must not be believed.
+/// Error from the creation, execution or check of a probe.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProbeError {
-    /// A buffer that cannot be moved in whole accesses, or that the device does not give.
-    #[error("a probe's buffer must hold a multiple of 16 bytes, up to {limit} here, not {bytes}")]
+    /// The buffer size is not a multiple of the access size, or exceeds the limit of the device.
+    #[error("invalid probe buffer size {bytes}: expected a multiple of 16 up to {limit}")]
     BufferSize {
-        /// Bytes asked for.
+        /// Requested bytes.
         bytes: u64,
-        /// The largest buffer of the device.
+        /// Largest buffer of the device.
         limit: u64,
     },
-    /// A rotation through no buffers.
-    #[error("a probe needs at least one set of buffers")]
+    /// No buffer sets were requested.
+    #[error("invalid number of buffer sets 0: expected at least 1")]
     NoSets,
     /// More steps than the kernel can count.
-    #[error("a spin takes at most {limit} steps here, not {steps}")]
+    #[error("invalid number of spin steps {steps}: expected at most {limit}")]
     TooManySteps {
-        /// Steps asked for.
+        /// Requested steps.
         steps: u64,
-        /// The most there can be.
+        /// Maximum steps.
         limit: u64,
     },
-    /// The host has no room for a buffer.
-    #[error("{bytes} bytes of host memory could not be had; use smaller buffers or fewer sets")]
+    /// Host memory is exhausted.
+    #[error("out of host memory: {bytes} bytes requested; use smaller buffers or fewer sets")]
     OutOfHostMemory {
-        /// Bytes asked for.
+        /// Requested bytes.
         bytes: u64,
     },
-    /// The device computed something else, or nothing.
-    #[error("the {probe} probe left {found:#010x} instead of {expected:#010x} at word {word} of set {set}")]
-    Wrong {
-        /// Which probe.
+    /// The result is wrong or missing.
+    #[error("wrong result of the {probe} probe: {found:#010x} instead of {expected:#010x} at word {word} of set {set}")]
+    WrongResult {
+        /// Name of the probe.
         probe: &'static str,
-        /// Which set of buffers.
+        /// Index of the buffer set.
         set: u32,
-        /// Which 32-bit word of the result.
+        /// Index of the first wrong 32-bit word.
         word: usize,
-        /// What was there.
+        /// Actual value.
         found: u32,
-        /// What should have been.
+        /// Expected value.
         expected: u32,
     },
-    /// CubeCL reports that earlier work failed.
+    /// CubeCL reported a failure of earlier work.
     #[cfg(feature = "cube")]
     #[error("CubeCL reports that {doing} failed: {status}")]
     Cube {
-        /// The action, as a noun.
+        /// Action, as a noun.
         doing: &'static str,
-        /// CubeCL's own description.
+        /// Description by CubeCL.
         status: String,
     },
     /// A native kernel could not be prepared or run.

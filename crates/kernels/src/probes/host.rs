@@ -1,43 +1,43 @@
-//! Probes of the processor: plain Rust on the threads of rayon's pool.
+//! Probes of the CPU in plain Rust, on rayon's thread pool.
 
 use super::pattern::{self, POISON};
-use super::rotation::{Engine, Rotation};
-use super::task::{Task, WORDS_PER_SUM};
+use super::rotating_probe::{ProbeEngine, RotatingProbe};
+use super::task::{ProbeTask, WORDS_PER_SUM};
 use super::{Probe, ProbeError, Probes, chain};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::hint::black_box;
 
-/// The probes of the processor and its memory. A launch has run when it returns.
+/// Probes of the CPU and its memory. A launch is synchronous.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HostProbes;
 
-/// The largest object there can be in memory.
-const LARGEST: u64 = isize::MAX as u64;
+/// Largest possible allocation.
+const MAX_BUFFER_BYTES: u64 = isize::MAX as u64;
 
 impl Probes for HostProbes {
     fn spin(&mut self, steps: u64) -> Result<Box<dyn Probe>, ProbeError> {
-        probe(Task::Spin { steps }, 1)
+        probe(ProbeTask::Spin { steps }, 1)
     }
 
     fn copy(&mut self, bytes: u64, sets: u32) -> Result<Box<dyn Probe>, ProbeError> {
-        probe(Task::copy(bytes, LARGEST)?, sets)
+        probe(ProbeTask::copy(bytes, MAX_BUFFER_BYTES)?, sets)
     }
 
     fn read(&mut self, bytes: u64, sets: u32) -> Result<Box<dyn Probe>, ProbeError> {
-        probe(Task::read(bytes, LARGEST)?, sets)
+        probe(ProbeTask::read(bytes, MAX_BUFFER_BYTES)?, sets)
     }
 }
 
-fn probe(task: Task, sets: u32) -> Result<Box<dyn Probe>, ProbeError> {
-    Ok(Box::new(Rotation::new(Host { task }, task, sets)?))
+fn probe(task: ProbeTask, sets: u32) -> Result<Box<dyn Probe>, ProbeError> {
+    Ok(Box::new(RotatingProbe::new(HostEngine { task }, task, sets)?))
 }
 
-struct Host {
-    task: Task,
+struct HostEngine {
+    task: ProbeTask,
 }
 
-impl Engine for Host {
+impl ProbeEngine for HostEngine {
     type Memory = Vec<u32>;
 
     fn input(&self, words: Vec<u32>) -> Result<Vec<u32>, ProbeError> {
@@ -45,7 +45,7 @@ impl Engine for Host {
     }
 
     fn output(&self, words: usize) -> Result<Vec<u32>, ProbeError> {
-        pattern::filled(words, |_| POISON)
+        pattern::fill_words(words, |_| POISON)
     }
 
     fn poison(&self, output: &mut Vec<u32>) -> Result<(), ProbeError> {
@@ -59,14 +59,14 @@ impl Engine for Host {
 
     fn launch(&self, input: &Vec<u32>, output: &mut Vec<u32>) -> Result<(), ProbeError> {
         match self.task {
-            // The compiler must neither know the seed nor see that nobody may ask for the result.
-            Task::Spin { steps } => output[0] = black_box(chain::after(black_box(input[0]), steps)),
-            Task::Copy { words } => {
-                let share = share(words);
+            // Hides the seed and the use of the result from the optimizer.
+            ProbeTask::Spin { steps } => output[0] = black_box(chain::chain_value(black_box(input[0]), steps)),
+            ProbeTask::Copy { words } => {
+                let share = words_per_thread(words);
                 let pieces = output.par_chunks_mut(share).zip(input.par_chunks(share));
                 pieces.for_each(|(to, from)| to.copy_from_slice(from));
             }
-            Task::Read { .. } => {
+            ProbeTask::Read { .. } => {
                 let sum = |(to, from): (&mut u32, &[u32])| *to = from.iter().copied().fold(0, u32::wrapping_add);
                 output.par_iter_mut().zip(input.par_chunks(WORDS_PER_SUM)).for_each(sum);
             }
@@ -74,13 +74,13 @@ impl Engine for Host {
         Ok(())
     }
 
-    fn settle(&self) -> Result<(), ProbeError> {
+    fn synchronize(&self) -> Result<(), ProbeError> {
         Ok(())
     }
 }
 
-/// Words for each thread, in one piece: libraries copy large pieces past the caches. No page belongs to two threads.
-fn share(words: usize) -> usize {
+/// Contiguous words per thread, rounded up to whole pages: memory functions bypass the caches for large copies.
+fn words_per_thread(words: usize) -> usize {
     const WORDS_IN_A_PAGE: usize = 1024;
     words.div_ceil(rayon::current_num_threads()).next_multiple_of(WORDS_IN_A_PAGE)
 }
@@ -95,7 +95,7 @@ mod tests {
         for steps in [0, 1, 1000] {
             HostProbes.spin(steps).unwrap().check().unwrap();
         }
-        // The last leaves pages, threads and sums unevenly filled.
+        // The last size leaves pages, threads and sums partially filled.
         for bytes in [16, 4096, 3 * (1 << 20) + 16] {
             HostProbes.copy(bytes, 3).unwrap().check().unwrap();
             HostProbes.read(bytes, 3).unwrap().check().unwrap();
@@ -103,15 +103,15 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_cannot_be_had_is_an_error() {
+    fn unavailable_memory_is_an_error() {
         let error = HostProbes.copy(1 << 60, 1).err();
         assert_eq!(error, Some(ProbeError::OutOfHostMemory { bytes: 1 << 60 }));
     }
 
-    /// The only claim about time here, and a coarse one: a folded chain would take no longer for being longer. Whatever
-    /// else the machine does makes single times longer, so that the least of enough is right.
+    /// The only timing assertion here, and a coarse one: it detects a chain that the compiler shortened. Interference
+    /// only lengthens single times, so the minimum over many launches is reliable.
     #[test]
-    fn a_spin_of_eight_times_the_steps_takes_about_eight_times_as_long() {
+    fn spin_time_is_proportional_to_steps() {
         let mut spins = [20_000, 160_000].map(|steps| (HostProbes.spin(steps).unwrap(), Duration::MAX));
         let mut ratio = 0.0;
         for _ in 0..1000 {

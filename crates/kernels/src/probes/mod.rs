@@ -1,4 +1,4 @@
-//! Tiny computations of known cost, with which a measuring tool tests itself and finds a device's peaks.
+//! Small computations of known cost, for self-tests and for measuring the peaks of a device.
 //!
 //! ```
 //! use calorimeter_kernels::probes::{HostProbes, Probe, ProbeError, Probes};
@@ -22,7 +22,7 @@ mod host;
 #[cfg(feature = "cuda")]
 mod native;
 mod pattern;
-mod rotation;
+mod rotating_probe;
 pub(crate) mod task;
 
 #[cfg(feature = "cube")]
@@ -32,25 +32,25 @@ pub use host::HostProbes;
 #[cfg(feature = "cuda")]
 pub use native::NativeProbes;
 
-/// A computation of known cost, with its memory.
+/// Computation of known cost, with its buffers.
 pub trait Probe: Send {
-    /// Enqueues one launch; on an asynchronous device it need not have run when this returns.
+    /// Enqueues a launch; may return before it has executed.
     fn launch(&mut self) -> Result<(), ProbeError>;
-    /// Waits until everything launched has run.
-    fn settle(&mut self) -> Result<(), ProbeError>;
-    /// Launches once into every set of buffers, poisoned beforehand, and compares each word of the results.
+    /// Waits for all launches.
+    fn synchronize(&mut self) -> Result<(), ProbeError>;
+    /// Poisons all outputs, launches once per buffer set, and compares every word of the results.
     fn check(&mut self) -> Result<(), ProbeError>;
-    /// Bytes that a launch moves: those read and written by a copy, those read by a read, none by a spin.
+    /// Bytes moved per launch: read and written by a copy, read by a read, none by a spin.
     fn bytes(&self) -> u64;
 }
 
-/// The probes of one device. Buffers hold multiples of 16 bytes.
+/// Probes of one device. Buffer sizes are multiples of 16 bytes.
 pub trait Probes {
-    /// A chain of exactly `steps` integer multiply-adds on one thread, each of which needs the one before.
+    /// Chain of exactly `steps` dependent integer multiply-adds on one thread.
     fn spin(&mut self, steps: u64) -> Result<Box<dyn Probe>, ProbeError>;
-    /// A copy of `bytes` bytes by the whole device; each launch takes the next of `sets` pairs of buffers.
+    /// Copy of `bytes` bytes by the whole device, rotating through `sets` pairs of buffers.
     fn copy(&mut self, bytes: u64, sets: u32) -> Result<Box<dyn Probe>, ProbeError>;
-    /// A sum over `bytes` bytes by the whole device; each launch takes the next of `sets` buffers. For each 32 KiB that
-    /// it reads it writes 4 bytes, which do not count.
+    /// Sum over `bytes` bytes by the whole device, rotating through `sets` buffers. Writes 4 uncounted bytes per 32
+    /// KiB.
     fn read(&mut self, bytes: u64, sets: u32) -> Result<Box<dyn Probe>, ProbeError>;
 }

@@ -1,78 +1,78 @@
 //! Probes of an NVIDIA GPU, in CUDA C++.
 
-use super::rotation::{Engine, Rotation};
-use super::task::Task;
+use super::rotating_probe::{ProbeEngine, RotatingProbe};
+use super::task::ProbeTask;
 use super::{Probe, ProbeError, Probes};
-use crate::native::{Buffer, Machine, ProbeKernel};
+use crate::native::{CudaDevice, DeviceBuffer, ProbeKernel};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The probes of one machine, on its stream.
+/// Probes of one CUDA device, on its stream.
 #[derive(Debug)]
 pub struct NativeProbes {
-    machine: Arc<Machine>,
+    device: Arc<CudaDevice>,
 }
 
 impl NativeProbes {
-    /// On the machine's GPU.
-    pub fn new(machine: Arc<Machine>) -> Self {
-        Self { machine }
+    /// Creates the probes of a device.
+    pub fn new(device: Arc<CudaDevice>) -> Self {
+        Self { device }
     }
 
-    fn probe(&self, task: Task, kernel: ProbeKernel, sets: u32) -> Result<Box<dyn Probe>, ProbeError> {
-        Ok(Box::new(Rotation::new(Native { machine: self.machine.clone(), kernel }, task, sets)?))
+    fn probe(&self, task: ProbeTask, kernel: ProbeKernel, sets: u32) -> Result<Box<dyn Probe>, ProbeError> {
+        Ok(Box::new(RotatingProbe::new(NativeEngine { device: self.device.clone(), kernel }, task, sets)?))
     }
 }
 
 impl Probes for NativeProbes {
     fn spin(&mut self, steps: u64) -> Result<Box<dyn Probe>, ProbeError> {
-        self.probe(Task::Spin { steps }, ProbeKernel::spin(&self.machine, steps)?, 1)
+        self.probe(ProbeTask::Spin { steps }, ProbeKernel::spin(&self.device, steps)?, 1)
     }
 
     fn copy(&mut self, bytes: u64, sets: u32) -> Result<Box<dyn Probe>, ProbeError> {
-        let task = Task::copy(bytes, self.machine.total_memory())?;
-        self.probe(task, ProbeKernel::copy(&self.machine, task.results())?, sets)
+        let task = ProbeTask::copy(bytes, self.device.total_memory())?;
+        self.probe(task, ProbeKernel::copy(&self.device, task.results())?, sets)
     }
 
     fn read(&mut self, bytes: u64, sets: u32) -> Result<Box<dyn Probe>, ProbeError> {
-        let task = Task::read(bytes, self.machine.total_memory())?;
-        let kernel = ProbeKernel::sum(&self.machine, (bytes / 4) as usize)?;
+        let task = ProbeTask::read(bytes, self.device.total_memory())?;
+        let kernel = ProbeKernel::sum(&self.device, (bytes / 4) as usize)?;
         self.probe(task, kernel, sets)
     }
 }
 
-struct Native {
-    machine: Arc<Machine>,
+struct NativeEngine {
+    device: Arc<CudaDevice>,
     kernel: ProbeKernel,
 }
 
-impl Engine for Native {
-    type Memory = Buffer;
+impl ProbeEngine for NativeEngine {
+    type Memory = DeviceBuffer;
 
-    fn input(&self, words: Vec<u32>) -> Result<Buffer, ProbeError> {
+    fn input(&self, words: Vec<u32>) -> Result<DeviceBuffer, ProbeError> {
         let bytes = words.into_par_iter().map(u32::to_ne_bytes).collect::<Vec<_>>().into_flattened();
-        Ok(self.machine.upload(&bytes)?)
+        Ok(self.device.upload(&bytes)?)
     }
 
-    fn output(&self, words: usize) -> Result<Buffer, ProbeError> {
-        Ok(self.machine.allocate(4 * words)?)
+    fn output(&self, words: usize) -> Result<DeviceBuffer, ProbeError> {
+        Ok(self.device.allocate(4 * words)?)
     }
 
-    fn poison(&self, output: &mut Buffer) -> Result<(), ProbeError> {
+    fn poison(&self, output: &mut DeviceBuffer) -> Result<(), ProbeError> {
         Ok(output.fill(0xff)?)
     }
 
-    fn words<'a>(&self, output: &'a Buffer) -> Result<Cow<'a, [u32]>, ProbeError> {
+    fn words<'a>(&self, output: &'a DeviceBuffer) -> Result<Cow<'a, [u32]>, ProbeError> {
         let bytes = output.download()?;
         Ok(bytes.as_chunks().0.par_iter().map(|word| u32::from_ne_bytes(*word)).collect::<Vec<_>>().into())
     }
 
-    fn launch(&self, input: &Buffer, output: &mut Buffer) -> Result<(), ProbeError> {
+    fn launch(&self, input: &DeviceBuffer, output: &mut DeviceBuffer) -> Result<(), ProbeError> {
         Ok(self.kernel.enqueue(input, output)?)
     }
 
-    fn settle(&self) -> Result<(), ProbeError> {
-        Ok(self.machine.synchronize()?)
+    fn synchronize(&self) -> Result<(), ProbeError> {
+        Ok(self.device.synchronize()?)
     }
 }

@@ -1,26 +1,26 @@
-//! What the buffers hold: words that differ from their neighbors and from set to set.
+//! Buffer contents: words that differ between neighbors and between buffer sets.
 
 use super::ProbeError;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// What an output holds before a check, in every byte.
+/// Content of an output before a check.
 pub(super) const POISON: u32 = u32::MAX;
 
-/// A word of a set's input.
+/// Returns a word of the input of a buffer set.
 pub(super) fn word(set: u32, index: usize) -> u32 {
-    // The upper half of a multiple of the golden ratio: a step in either number changes about half of the bits.
+    // The upper half of a multiple of the golden ratio: a change of either argument flips about half of the bits.
     let position = (u64::from(set) << 40) ^ (index as u64 + 1);
     (position.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32
 }
 
-/// The sum of some words of a set's input.
+/// Returns the sum of a range of input words of a buffer set.
 pub(super) fn sum(set: u32, words: Range<usize>) -> u32 {
     words.into_par_iter().map(|index| word(set, index)).reduce(|| 0, u32::wrapping_add)
 }
 
-/// Words in the host's memory, touched first by the threads that will share the work.
-pub(super) fn filled(words: usize, value: impl Fn(usize) -> u32 + Sync + Send) -> Result<Vec<u32>, ProbeError> {
+/// Allocates host memory that is first touched by the threads that will process it.
+pub(super) fn fill_words(words: usize, value: impl Fn(usize) -> u32 + Sync + Send) -> Result<Vec<u32>, ProbeError> {
     let mut memory = Vec::new();
     memory.try_reserve_exact(words).map_err(|_| ProbeError::OutOfHostMemory { bytes: 4 * words as u64 })?;
     (0..words).into_par_iter().map(value).collect_into_vec(&mut memory);
@@ -32,8 +32,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_differ_from_their_neighbors_and_from_set_to_set() {
-        let set = |set| filled(1000, |index| word(set, index)).unwrap();
+    fn adjacent_words_and_sets_differ() {
+        let set = |set| fill_words(1000, |index| word(set, index)).unwrap();
         let (first, second) = (set(0), set(1));
         assert!(first.iter().zip(&second).all(|(a, b)| a != b));
         assert!(first.windows(2).all(|pair| pair[0] != pair[1]));
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_of_parts_make_the_sum_of_the_whole() {
+    fn partial_sums_add_to_the_total() {
         let parts = sum(7, 0..300).wrapping_add(sum(7, 300..1000));
         assert_eq!(parts, sum(7, 0..1000));
         assert_eq!(parts, (0..1000).fold(0u32, |sum, index| sum.wrapping_add(word(7, index))));

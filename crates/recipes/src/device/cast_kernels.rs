@@ -8,20 +8,20 @@
 
 use super::kernels::decode;
 use crate::Element;
-use crate::scalar::rounding::either;
-use crate::scalar::rules::{Rule, Terms};
+use crate::scalar::rounding::select_bits;
+use crate::scalar::rules::{QuantParams, QuantRule};
 use cubecl::prelude::*;
 
 /// Values per block of block scales.
 pub const BLOCK: usize = 32;
 /// Units of a cube in kernels with a fixed cube size.
-pub const UNITS: usize = 256;
+pub const UNITS_PER_CUBE: usize = 256;
 /// Maximum number of partial amax.
-pub const PARTS: usize = 512;
+pub const MAX_PARTIAL_AMAX: usize = 512;
 
 /// Compile-time parameters of a cast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct CastForm {
+pub struct CastSpec {
     /// Element type of the quantized values.
     pub element: Element,
     /// Applies scales to the values.
@@ -30,13 +30,13 @@ pub struct CastForm {
 
 /// Scale of a group.
 #[derive(CubeType, Clone, Copy)]
-struct Shared {
+struct GroupScale {
     /// Largest magnitude of the group.
-    largest: f32,
+    amax: f32,
     /// Scale as computed.
     scale: f32,
     /// Scale as stored: NaN if a value or the scale is not finite.
-    given: f32,
+    stored_scale: f32,
     finite: bool,
 }
 
@@ -47,7 +47,7 @@ fn magnitude(x: f32) -> u32 {
 }
 
 #[cube]
-fn largest_within<N: Size>(values: Vector<f32, N>) -> u32 {
+fn vector_amax<N: Size>(values: Vector<f32, N>) -> u32 {
     let mut amax_bits = 0u32.runtime();
     #[unroll]
     for at in 0..N::value() {
@@ -58,7 +58,7 @@ fn largest_within<N: Size>(values: Vector<f32, N>) -> u32 {
 
 /// Reduces amax over all units of a cube; `units` is a power of two.
 #[cube]
-fn largest_of_units(bits: u32, #[comptime] units: usize) -> u32 {
+fn cube_amax(bits: u32, #[comptime] units: usize) -> u32 {
     let lane = UNIT_POS as usize;
     let mut shared = SharedMemory::<u32>::new(units);
     shared[lane] = bits;
@@ -76,39 +76,39 @@ fn largest_of_units(bits: u32, #[comptime] units: usize) -> u32 {
 
 /// Computes the scale of a group from the bit pattern of its amax.
 #[cube]
-fn share<R: Rule>(amax_bits: u32, params: Terms) -> Shared {
+fn group_scale<R: QuantRule>(amax_bits: u32, params: QuantParams) -> GroupScale {
     let largest = f32::from_bits(amax_bits);
     let scale = R::scale(-largest, largest, largest, params);
     let finite = amax_bits < 0x7F80_0000 && magnitude(scale) < 0x7F80_0000;
-    let given = f32::from_bits(either(finite, scale.to_bits(), 0x7FC0_0000u32));
-    Shared { largest, scale, given, finite }
+    let given = f32::from_bits(select_bits(finite, scale.to_bits(), 0x7FC0_0000u32));
+    GroupScale { amax: largest, scale, stored_scale: given, finite }
 }
 
 #[cube]
-fn number<R: Rule>(x: f32, shared: Shared, params: Terms, #[comptime] form: CastForm) -> f32 {
-    let code = R::code(x, shared.scale, 0.0f32.runtime(), shared.largest, params);
-    let number = decode(either(shared.finite, code, 0u32), comptime!(form.element));
-    if comptime!(form.scaled) { number * shared.given } else { number }
+fn cast_value<R: QuantRule>(x: f32, shared: GroupScale, params: QuantParams, #[comptime] form: CastSpec) -> f32 {
+    let code = R::code(x, shared.scale, 0.0f32.runtime(), shared.amax, params);
+    let number = decode(select_bits(shared.finite, code, 0u32), comptime!(form.element));
+    if comptime!(form.scaled) { number * shared.stored_scale } else { number }
 }
 
 #[cube]
-fn numbers<R: Rule, N: Size>(
+fn cast_vector<R: QuantRule, N: Size>(
     values: Vector<f32, N>,
-    shared: Shared,
-    params: Terms,
-    #[comptime] form: CastForm,
+    shared: GroupScale,
+    params: QuantParams,
+    #[comptime] form: CastSpec,
 ) -> Vector<f32, N> {
     let mut numbers = Vector::<f32, N>::empty();
     #[unroll]
     for at in 0..N::value() {
-        numbers[at] = number::<R>(values[at], shared, params, form);
+        numbers[at] = cast_value::<R>(values[at], shared, params, form);
     }
     numbers
 }
 
 /// Computes a partial amax per cube.
 #[cube(launch_unchecked)]
-pub fn largest_of_parts<F: Float, N: Size>(
+pub fn partial_amax<F: Float, N: Size>(
     input: &Array<Vector<F, N>>,
     parts: &mut Array<f32>,
     lines: usize,
@@ -120,10 +120,10 @@ pub fn largest_of_parts<F: Float, N: Size>(
     let mut at = ABSOLUTE_POS;
     while at < lines * pieces {
         let values = Vector::<f32, N>::cast_from(input[at / pieces * stride + at % pieces]);
-        amax_bits = max(amax_bits, largest_within::<N>(values));
-        at += CUBE_COUNT * UNITS;
+        amax_bits = max(amax_bits, vector_amax::<N>(values));
+        at += CUBE_COUNT * UNITS_PER_CUBE;
     }
-    let amax_bits = largest_of_units(amax_bits, UNITS);
+    let amax_bits = cube_amax(amax_bits, UNITS_PER_CUBE);
     if UNIT_POS == 0 {
         parts[CUBE_POS] = f32::from_bits(amax_bits);
     }
@@ -132,51 +132,51 @@ pub fn largest_of_parts<F: Float, N: Size>(
 /// Casts with a tensor scale.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-pub fn cast_whole<F: Float, N: Size, R: Rule>(
+pub fn cast_per_tensor<F: Float, N: Size, R: QuantRule>(
     input: &Array<Vector<F, N>>,
     parts: &Array<f32>,
     output: &mut Array<Vector<f32, N>>,
     scales: &mut Array<f32>,
-    params: Terms,
+    params: QuantParams,
     count: usize,
     lines: usize,
     pieces: usize,
     stride: usize,
-    #[comptime] form: CastForm,
+    #[comptime] form: CastSpec,
     #[define(F)] _dtype: StorageType,
 ) {
     let mut amax_bits = 0u32.runtime();
     let mut part = UNIT_POS as usize;
     while part < count {
         amax_bits = max(amax_bits, parts[part].to_bits());
-        part += UNITS;
+        part += UNITS_PER_CUBE;
     }
-    let shared = share::<R>(largest_of_units(amax_bits, UNITS), params);
+    let shared = group_scale::<R>(cube_amax(amax_bits, UNITS_PER_CUBE), params);
     if ABSOLUTE_POS == 0 {
-        scales[0] = shared.given;
+        scales[0] = shared.stored_scale;
     }
     let mut at = ABSOLUTE_POS;
     while at < lines * pieces {
         let values = Vector::<f32, N>::cast_from(input[at / pieces * stride + at % pieces]);
-        output[at] = numbers::<R, N>(values, shared, params, form);
-        at += CUBE_COUNT * UNITS;
+        output[at] = cast_vector::<R, N>(values, shared, params, form);
+        at += CUBE_COUNT * UNITS_PER_CUBE;
     }
 }
 
 /// Casts lines with a scale each, one line per cube.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-pub fn cast_along<F: Float, N: Size, R: Rule>(
+pub fn cast_contiguous_rows<F: Float, N: Size, R: QuantRule>(
     input: &Array<Vector<F, N>>,
     output: &mut Array<Vector<f32, N>>,
     scales: &mut Array<f32>,
-    params: Terms,
+    params: QuantParams,
     lines: usize,
     pieces: usize,
     stride: usize,
     #[comptime] units: usize,
     #[comptime] register_accesses: Option<usize>,
-    #[comptime] form: CastForm,
+    #[comptime] form: CastSpec,
     #[define(F)] _dtype: StorageType,
 ) {
     let (line, lane) = (CUBE_POS, UNIT_POS as usize);
@@ -189,33 +189,33 @@ pub fn cast_along<F: Float, N: Size, R: Rule>(
                 let at = lane + access * units;
                 if at < pieces {
                     cached[access] = Vector::cast_from(input[line * stride + at]);
-                    amax_bits = max(amax_bits, largest_within::<N>(cached[access]));
+                    amax_bits = max(amax_bits, vector_amax::<N>(cached[access]));
                 }
             }
         } else {
             let mut at = lane;
             while at < pieces {
-                amax_bits = max(amax_bits, largest_within::<N>(Vector::cast_from(input[line * stride + at])));
+                amax_bits = max(amax_bits, vector_amax::<N>(Vector::cast_from(input[line * stride + at])));
                 at += units;
             }
         }
-        let shared = share::<R>(largest_of_units(amax_bits, units), params);
+        let shared = group_scale::<R>(cube_amax(amax_bits, units), params);
         if lane == 0 {
-            scales[line] = shared.given;
+            scales[line] = shared.stored_scale;
         }
         if comptime!(register_accesses.is_some()) {
             #[unroll]
             for access in 0..comptime!(register_accesses.unwrap_or(1)) {
                 let at = lane + access * units;
                 if at < pieces {
-                    output[line * pieces + at] = numbers::<R, N>(cached[access], shared, params, form);
+                    output[line * pieces + at] = cast_vector::<R, N>(cached[access], shared, params, form);
                 }
             }
         } else {
             let mut at = lane;
             while at < pieces {
                 let values = Vector::cast_from(input[line * stride + at]);
-                output[line * pieces + at] = numbers::<R, N>(values, shared, params, form);
+                output[line * pieces + at] = cast_vector::<R, N>(values, shared, params, form);
                 at += units;
             }
         }
@@ -225,18 +225,18 @@ pub fn cast_along<F: Float, N: Size, R: Rule>(
 /// Casts with a scale per position across all lines; each cube processes several adjacent positions.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-pub fn cast_across<F: Float, N: Size, R: Rule>(
+pub fn cast_strided_rows<F: Float, N: Size, R: QuantRule>(
     input: &Array<Vector<F, N>>,
     output: &mut Array<Vector<f32, N>>,
     scales: &mut Array<f32>,
-    params: Terms,
+    params: QuantParams,
     lines: usize,
     pieces: usize,
     stride: usize,
     #[comptime] units_x: usize,
     #[comptime] units_y: usize,
     #[comptime] register_accesses: Option<usize>,
-    #[comptime] form: CastForm,
+    #[comptime] form: CastSpec,
     #[define(F)] _dtype: StorageType,
 ) {
     let (lane, first) = (UNIT_POS_X as usize, UNIT_POS_Y as usize);
@@ -296,7 +296,7 @@ pub fn cast_across<F: Float, N: Size, R: Rule>(
     for i in 0..N::value() {
         amax_bits[i] = smem[lane * N::value() + i];
         if first == 0 && at < pieces {
-            scales[at * N::value() + i] = share::<R>(amax_bits[i], params).given;
+            scales[at * N::value() + i] = group_scale::<R>(amax_bits[i], params).stored_scale;
         }
     }
     if comptime!(register_accesses.is_some()) {
@@ -304,14 +304,14 @@ pub fn cast_across<F: Float, N: Size, R: Rule>(
         for access in 0..comptime!(register_accesses.unwrap_or(1)) {
             let line = first + access * units_y;
             if line < end {
-                output[line * pieces + at] = beside_numbers::<R, N>(cached[access], &amax_bits, params, form);
+                output[line * pieces + at] = cast_vector_per_value::<R, N>(cached[access], &amax_bits, params, form);
             }
         }
     } else {
         let mut line = first;
         while line < end {
             let values = Vector::cast_from(input[line * stride + at]);
-            output[line * pieces + at] = beside_numbers::<R, N>(values, &amax_bits, params, form);
+            output[line * pieces + at] = cast_vector_per_value::<R, N>(values, &amax_bits, params, form);
             line += units_y;
         }
     }
@@ -319,16 +319,16 @@ pub fn cast_across<F: Float, N: Size, R: Rule>(
 
 /// Casts a vector whose values have separate scales.
 #[cube]
-fn beside_numbers<R: Rule, N: Size>(
+fn cast_vector_per_value<R: QuantRule, N: Size>(
     values: Vector<f32, N>,
     amax_bits: &Array<u32>,
-    params: Terms,
-    #[comptime] form: CastForm,
+    params: QuantParams,
+    #[comptime] form: CastSpec,
 ) -> Vector<f32, N> {
     let mut numbers = Vector::<f32, N>::empty();
     #[unroll]
     for i in 0..N::value() {
-        numbers[i] = number::<R>(values[i], share::<R>(amax_bits[i], params), params, form);
+        numbers[i] = cast_value::<R>(values[i], group_scale::<R>(amax_bits[i], params), params, form);
     }
     numbers
 }
@@ -336,15 +336,15 @@ fn beside_numbers<R: Rule, N: Size>(
 /// Casts contiguous blocks, one access per unit; the last block of a line may be partial.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-pub fn cast_blocks_along<F: Float, N: Size, R: Rule>(
+pub fn cast_contiguous_blocks<F: Float, N: Size, R: QuantRule>(
     input: &Array<Vector<F, N>>,
     output: &mut Array<Vector<f32, N>>,
-    params: Terms,
+    params: QuantParams,
     lines: usize,
     pieces: usize,
     padded: usize,
     stride: usize,
-    #[comptime] form: CastForm,
+    #[comptime] form: CastSpec,
     #[define(F)] _dtype: StorageType,
 ) {
     let (line, at, unit) = (ABSOLUTE_POS / padded, ABSOLUTE_POS % padded, UNIT_POS as usize);
@@ -353,8 +353,8 @@ pub fn cast_blocks_along<F: Float, N: Size, R: Rule>(
     if inside {
         values = Vector::cast_from(input[line * stride + at]);
     }
-    let mut smem = SharedMemory::<u32>::new(UNITS);
-    smem[unit] = largest_within::<N>(values);
+    let mut smem = SharedMemory::<u32>::new(UNITS_PER_CUBE);
+    smem[unit] = vector_amax::<N>(values);
     sync_cube();
     let width = N::value();
     let group = comptime!(BLOCK / width);
@@ -365,20 +365,20 @@ pub fn cast_blocks_along<F: Float, N: Size, R: Rule>(
         amax_bits = max(amax_bits, smem[first + neighbor]);
     }
     if inside {
-        output[line * pieces + at] = numbers::<R, N>(values, share::<R>(amax_bits, params), params, form);
+        output[line * pieces + at] = cast_vector::<R, N>(values, group_scale::<R>(amax_bits, params), params, form);
     }
 }
 
 /// Casts blocks across lines, one block per unit; the last block may be partial.
 #[cube(launch_unchecked)]
-pub fn cast_blocks_across<F: Float, R: Rule>(
+pub fn cast_strided_blocks<F: Float, R: QuantRule>(
     input: &Array<F>,
     output: &mut Array<f32>,
-    params: Terms,
+    params: QuantParams,
     lines: usize,
     len: usize,
     stride: usize,
-    #[comptime] form: CastForm,
+    #[comptime] form: CastSpec,
     #[define(F)] _dtype: StorageType,
 ) {
     let (first, at) = (ABSOLUTE_POS / len * BLOCK, ABSOLUTE_POS % len);
@@ -392,11 +392,11 @@ pub fn cast_blocks_across<F: Float, R: Rule>(
                 amax_bits = max(amax_bits, magnitude(cached[line]));
             }
         }
-        let shared = share::<R>(amax_bits, params);
+        let shared = group_scale::<R>(amax_bits, params);
         #[unroll]
         for line in 0..BLOCK {
             if first + line < lines {
-                output[(first + line) * len + at] = number::<R>(cached[line], shared, params, form);
+                output[(first + line) * len + at] = cast_value::<R>(cached[line], shared, params, form);
             }
         }
     }
@@ -406,7 +406,7 @@ pub fn cast_blocks_across<F: Float, R: Rule>(
 /// instead of a single one.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-pub fn scaled<F: Float, N: Size>(
+pub fn apply_scales<F: Float, N: Size>(
     product: &Array<Vector<f32, N>>,
     row_scales: &Array<f32>,
     column_scales: &Array<f32>,

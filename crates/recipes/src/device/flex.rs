@@ -2,9 +2,9 @@
 
 use super::QuantBackend;
 use crate::Dtype;
-use crate::format::Format;
+use crate::format::TensorFormat;
+use crate::packed_tensor::{PackedTensor, TensorPart};
 use crate::quantize::quantize;
-use crate::stored::{Reading, Stored};
 use burn::tensor::ops::{FloatTensor, IntTensor};
 use burn::tensor::{DType, TensorData};
 use burn_flex::{Flex, FlexTensor};
@@ -13,24 +13,29 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 impl QuantBackend for Flex {
-    fn quantize_codes(tensor: FloatTensor<Self>, format: Format) -> Stored<IntTensor<Self>> {
+    fn quantize_tensor(tensor: FloatTensor<Self>, format: TensorFormat) -> PackedTensor<IntTensor<Self>> {
         let tensor = tensor.to_contiguous();
         let cols = tensor.layout().shape().num_dims().checked_sub(1).map_or(1, |last| tensor.layout().shape()[last]);
-        let quantized = quantize(&floats(&tensor), cols, format);
-        quantized.unpacked().stored().map(|words| {
+        let quantized = quantize(&to_f32(&tensor), cols, format);
+        quantized.with_f32_scales().to_packed().map(|words| {
             let shape = [words.len()];
             FlexTensor::from_data(TensorData::new(words, shape))
         })
     }
 
-    fn read(stored: &Stored<IntTensor<Self>>, rows: Range<usize>, reading: Reading, dtype: Dtype) -> FloatTensor<Self> {
+    fn read_rows(
+        stored: &PackedTensor<IntTensor<Self>>,
+        rows: Range<usize>,
+        reading: TensorPart,
+        dtype: Dtype,
+    ) -> FloatTensor<Self> {
         let words = |tensor: &FlexTensor| tensor.to_contiguous();
-        let contiguous = stored.as_parts().map(words);
+        let contiguous = stored.as_refs().map(words);
         let shape = stored.shape(&rows, reading);
         let values = contiguous
-            .as_parts()
+            .as_refs()
             .map(|tensor| tensor.as_slice::<u32>().expect("words are contiguous u32"))
-            .read(rows, reading);
+            .read_rows(rows, reading);
         FlexTensor::from_data(match dtype {
             Dtype::F32 => TensorData::new(values, shape),
             Dtype::F16 => TensorData::new(values.into_iter().map(f16::from_f32).collect::<Vec<_>>(), shape),
@@ -40,7 +45,7 @@ impl QuantBackend for Flex {
 }
 
 /// Converts a contiguous tensor to f32.
-fn floats(tensor: &FlexTensor) -> Cow<'_, [f32]> {
+fn to_f32(tensor: &FlexTensor) -> Cow<'_, [f32]> {
     let is_slice = "a contiguous tensor is a slice of its dtype";
     match tensor.dtype() {
         DType::F16 => tensor.as_slice::<f16>().expect(is_slice).iter().map(|x| x.to_f32()).collect(),

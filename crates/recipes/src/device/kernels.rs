@@ -9,8 +9,8 @@
 use crate::scalar::hqq::{self, ITERATIONS};
 use crate::scalar::minifloat::{E2m1, E3m2, E4m3, E5m2, Minifloat};
 use crate::scalar::qqq;
-use crate::scalar::rounding::{Steps, apart, either, greater, lesser};
-use crate::scalar::rules::{Rule, Terms, power_of_two};
+use crate::scalar::rounding::{StepRounding, max_f32, min_f32, prevent_fma, select_bits};
+use crate::scalar::rules::{QuantParams, QuantRule, power_of_two};
 use crate::{Dtype, Element};
 use cubecl::prelude::*;
 
@@ -19,7 +19,7 @@ pub const UNITS_PER_ROW: usize = 128;
 
 /// Minimum and maximum of a group, and a flag that is 1 if all values are finite.
 #[derive(CubeType)]
-struct Extremes {
+struct MinMax {
     low: f32,
     high: f32,
     finite: u32,
@@ -27,23 +27,23 @@ struct Extremes {
 
 /// Reduces values `start..end` of a row over `units` units; unit `lane` reads every `units`-th value.
 #[cube]
-fn extremes<F: Float>(
+fn group_min_max<F: Float>(
     input: &Tensor<F>,
     row: usize,
     start: usize,
     end: usize,
     lane: usize,
     #[comptime] units: usize,
-) -> Extremes {
+) -> MinMax {
     let mut low = f32::max_value();
     let mut high = f32::min_value();
     let mut finite = 1u32.runtime();
     let mut at = start + lane;
     while at < end {
         let x = f32::cast_from(input[row * input.stride(0) + at]);
-        low = lesser(low, x);
-        high = greater(high, x);
-        finite = either((x.to_bits() & 0x7FFF_FFFF) < 0x7F80_0000, finite, 0u32);
+        low = min_f32(low, x);
+        high = max_f32(high, x);
+        finite = select_bits((x.to_bits() & 0x7FFF_FFFF) < 0x7F80_0000, finite, 0u32);
         at += units;
     }
     if comptime!(units > 1) {
@@ -57,8 +57,8 @@ fn extremes<F: Float>(
         let mut width = comptime!(units / 2).runtime();
         while width > 0 {
             if lane < width {
-                lows[lane] = lesser(lows[lane], lows[lane + width]);
-                highs[lane] = greater(highs[lane], highs[lane + width]);
+                lows[lane] = min_f32(lows[lane], lows[lane + width]);
+                highs[lane] = max_f32(highs[lane], highs[lane + width]);
                 finites[lane] = finites[lane] * finites[lane + width];
             }
             sync_cube();
@@ -68,12 +68,12 @@ fn extremes<F: Float>(
         high = highs[0];
         finite = finites[0];
     }
-    Extremes { low, high, finite }
+    MinMax { low, high, finite }
 }
 
 /// Computes amax of each row; NaN if a value is not finite.
 #[cube(launch_unchecked)]
-pub fn largest_of_rows<F: Float>(
+pub fn rows_amax<F: Float>(
     input: &Tensor<F>,
     row_amax: &mut Array<f32>,
     rows: usize,
@@ -81,17 +81,17 @@ pub fn largest_of_rows<F: Float>(
     #[define(F)] _dtype: StorageType,
 ) {
     if CUBE_POS < rows {
-        let range = extremes::<F>(input, CUBE_POS, 0, cols, UNIT_POS as usize, UNITS_PER_ROW);
+        let range = group_min_max::<F>(input, CUBE_POS, 0, cols, UNIT_POS as usize, UNITS_PER_ROW);
         if UNIT_POS == 0 {
-            let amax = greater(greater(-range.low, range.high), 0.0);
-            row_amax[CUBE_POS] = f32::from_bits(either(range.finite == 1, amax.to_bits(), 0x7FC0_0000u32));
+            let amax = max_f32(max_f32(-range.low, range.high), 0.0);
+            row_amax[CUBE_POS] = f32::from_bits(select_bits(range.finite == 1, amax.to_bits(), 0x7FC0_0000u32));
         }
     }
 }
 
 /// Reduces the amax of all rows in one cube.
 #[cube(launch_unchecked)]
-pub fn largest_of_all(row_amax: &Array<f32>, tensor_amax: &mut Array<f32>, rows: usize) {
+pub fn tensor_amax(row_amax: &Array<f32>, tensor_amax: &mut Array<f32>, rows: usize) {
     let lane = UNIT_POS as usize;
     let mut shared = SharedMemory::<u32>::new(UNITS_PER_ROW);
     // Bit patterns of magnitudes are ordered like the magnitudes, with NaN last.
@@ -99,14 +99,14 @@ pub fn largest_of_all(row_amax: &Array<f32>, tensor_amax: &mut Array<f32>, rows:
     let mut row = lane;
     while row < rows {
         let bits = row_amax[row].to_bits();
-        amax_bits = either(amax_bits < bits, bits, amax_bits);
+        amax_bits = select_bits(amax_bits < bits, bits, amax_bits);
         row += UNITS_PER_ROW;
     }
     shared[lane] = amax_bits;
     sync_cube();
     if lane == 0 {
         for other in 0..UNITS_PER_ROW {
-            amax_bits = either(amax_bits < shared[other], shared[other], amax_bits);
+            amax_bits = select_bits(amax_bits < shared[other], shared[other], amax_bits);
         }
         tensor_amax[0] = f32::from_bits(amax_bits);
     }
@@ -138,13 +138,13 @@ fn pack_word(codes: &mut Array<u32>, word: usize, values: &Array<u32>, #[comptim
 /// Quantizes groups with `units` units each: a cube per row or a unit per block.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-pub fn quantize_groups<F: Float, R: Rule>(
+pub fn quantize_groups<F: Float, R: QuantRule>(
     input: &Tensor<F>,
     tensor_amax: &Array<f32>,
     codes: &mut Array<u32>,
     scales: &mut Array<u32>,
     zeros: &mut Array<u32>,
-    params: Terms,
+    params: QuantParams,
     rows: usize,
     cols: usize,
     group: usize,
@@ -163,20 +163,20 @@ pub fn quantize_groups<F: Float, R: Rule>(
         let row = index / groups;
         let start = (index % groups) * group;
         let end = if start + group < cols { start + group } else { cols };
-        let range = extremes::<F>(input, row, start, end, lane, units);
+        let range = group_min_max::<F>(input, row, start, end, lane, units);
         let mut low = range.low;
         let mut high = range.high;
         let mut amax = 0.0f32.runtime();
         let mut finite = range.finite;
         if comptime!(needs_amax) {
             amax = tensor_amax[0];
-            finite = either((amax.to_bits() & 0x7FFF_FFFF) < 0x7F80_0000, finite, 0u32);
+            finite = select_bits((amax.to_bits() & 0x7FFF_FFFF) < 0x7F80_0000, finite, 0u32);
         }
         if comptime!(blocks) {
             // The padding zeros are part of the last group.
             if start + group > cols {
-                low = lesser(low, 0.0);
-                high = greater(high, 0.0);
+                low = min_f32(low, 0.0);
+                high = max_f32(high, 0.0);
             }
         }
         if comptime!(per_tensor) {
@@ -186,15 +186,15 @@ pub fn quantize_groups<F: Float, R: Rule>(
         let scale = R::scale(low, high, amax, params);
         let zero = R::zero(low, scale, params);
         // A range that overflows f32 has no scale.
-        finite = either((scale.to_bits() & 0x7FFF_FFFF) < 0x7F80_0000, finite, 0u32);
+        finite = select_bits((scale.to_bits() & 0x7FFF_FFFF) < 0x7F80_0000, finite, 0u32);
         if lane == 0 {
             if comptime!(per_tensor) {
                 if index == 0 {
-                    scales[0] = either(finite == 1, scale.to_bits(), 0x7FC0_0000u32);
+                    scales[0] = select_bits(finite == 1, scale.to_bits(), 0x7FC0_0000u32);
                 }
             } else {
-                scales[index] = either(finite == 1, scale.to_bits(), 0x7FC0_0000u32);
-                zeros[index] = either(finite == 1, zero.to_bits(), 0u32);
+                scales[index] = select_bits(finite == 1, scale.to_bits(), 0x7FC0_0000u32);
+                zeros[index] = select_bits(finite == 1, zero.to_bits(), 0u32);
             }
         }
         // Values that fill whole words.
@@ -213,7 +213,7 @@ pub fn quantize_groups<F: Float, R: Rule>(
                 } else if comptime!(!blocks) {
                     is_stored = false;
                 }
-                values[i] = either(is_stored, R::code(x, scale, zero, amax, params), 0u32);
+                values[i] = select_bits(is_stored, R::code(x, scale, zero, amax, params), 0u32);
             }
             pack_word(codes, row * words_per_row + at / per * words, &values, bits, per);
             at += per * units;
@@ -223,7 +223,7 @@ pub fn quantize_groups<F: Float, R: Rule>(
 
 /// Extracts a value, which may span two words.
 #[cube]
-pub fn unpack(words: &Array<u32>, first: usize, index: usize, #[comptime] bits: u32) -> u32 {
+pub fn unpack_value(words: &Array<u32>, first: usize, index: usize, #[comptime] bits: u32) -> u32 {
     let at = index * comptime!(bits as usize);
     let (word, shift) = (first + at / 32, (at % 32) as u32);
     let mut code = words[word] >> shift;
@@ -248,25 +248,25 @@ pub fn decode(code: u32, #[comptime] element: Element) -> f32 {
         Element::E5m2 => E5m2::decode(code),
         Element::E3m2 => E3m2::decode(code),
         Element::E2m1 => E2m1::decode(code),
-        Element::E8m0 => f32::from_bits(either(code == 255, 0x7FC0_0000u32, power_of_two(code).to_bits())),
+        Element::E8m0 => f32::from_bits(select_bits(code == 255, 0x7FC0_0000u32, power_of_two(code).to_bits())),
         Element::Float(Dtype::F32) => f32::from_bits(code),
         Element::Float(Dtype::Bf16) => f32::from_bits(code << 16),
-        Element::Float(Dtype::F16) => half(code),
+        Element::Float(Dtype::F16) => decode_f16(code),
     }
 }
 
 /// Decodes the bit pattern of an f16.
 #[cube]
-fn half(code: u32) -> f32 {
+fn decode_f16(code: u32) -> f32 {
     let magnitude = code & 0x7FFF;
     let finite = crate::scalar::minifloat::decode_magnitude(magnitude, 10u32, 15u32, 0.000_061_035_156).to_bits();
     let special = 0x7F80_0000u32 | ((magnitude & 0x3FF) << 13);
-    f32::from_bits(either(magnitude < 0x7C00, finite, special) | ((code & 0x8000) << 16))
+    f32::from_bits(select_bits(magnitude < 0x7C00, finite, special) | ((code & 0x8000) << 16))
 }
 
 /// Returns the decoded value at a row and column; zero if 2:4 sparsity does not store it.
 #[cube]
-fn number_at(
+fn value_at(
     codes: &Array<u32>,
     sparse_positions: &Array<u32>,
     row: usize,
@@ -279,33 +279,33 @@ fn number_at(
     let bits = comptime!(element.bits());
     let mut value = 0.0f32.runtime();
     if comptime!(sparse_2to4) {
-        let positions = unpack(sparse_positions, row * position_words_per_row, col / 4, 4u32);
+        let positions = unpack_value(sparse_positions, row * position_words_per_row, col / 4, 4u32);
         let (first, second, position) = (positions & 3, positions >> 2, (col % 4) as u32);
         if position == first || position == second {
             let index = col / 4 * 2 + (position != first) as usize;
-            value = decode(unpack(codes, row * words_per_row, index, bits), element);
+            value = decode(unpack_value(codes, row * words_per_row, index, bits), element);
         }
     } else {
-        value = decode(unpack(codes, row * words_per_row, col, bits), element);
+        value = decode(unpack_value(codes, row * words_per_row, col, bits), element);
     }
     value
 }
 
 /// Dequantization formula of a packed tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ZeroKind {
-    None,
-    InSteps(Element),
-    InUnits(Element),
-    RoundedToIntegers,
+pub enum DequantMode {
+    ScaleOnly,
+    ZeroBeforeScale(Element),
+    ZeroAfterScale(Element),
+    RoundedToInt8,
 }
 
-impl ZeroKind {
+impl DequantMode {
     /// Bits of a zero point; 0 without zero points.
     pub fn bits(self) -> u32 {
         match self {
-            Self::InSteps(element) | Self::InUnits(element) => element.bits(),
-            Self::None | Self::RoundedToIntegers => 0,
+            Self::ZeroBeforeScale(element) | Self::ZeroAfterScale(element) => element.bits(),
+            Self::ScaleOnly | Self::RoundedToInt8 => 0,
         }
     }
 }
@@ -313,7 +313,7 @@ impl ZeroKind {
 /// Dequantizes, or only decodes, one value per unit.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-pub fn read_numbers<F: Float>(
+pub fn dequantize<F: Float>(
     codes: &Array<u32>,
     scales: &Array<u32>,
     zeros: &Array<u32>,
@@ -330,29 +330,29 @@ pub fn read_numbers<F: Float>(
     #[comptime] sparse_2to4: bool,
     #[comptime] scale: Option<Element>,
     #[comptime] per_tensor: bool,
-    #[comptime] zero: ZeroKind,
+    #[comptime] zero: DequantMode,
     #[define(F)] _dtype: StorageType,
 ) {
     if ABSOLUTE_POS < rows * cols {
         let (row, col) = (first_row + ABSOLUTE_POS / cols, ABSOLUTE_POS % cols);
         let bits = comptime!(element.bits());
         let mut value =
-            number_at(codes, sparse_positions, row, col, words_per_row, position_words_per_row, element, sparse_2to4);
+            value_at(codes, sparse_positions, row, col, words_per_row, position_words_per_row, element, sparse_2to4);
         if comptime!(scale.is_some()) {
             let scale = comptime!(scale.expect("scale.is_some() was checked"));
             let groups = cols.div_ceil(group);
             let index = if comptime!(per_tensor) { 0usize.runtime() } else { row * groups + col / group };
-            let factor = decode(unpack(scales, 0, index, comptime!(scale.bits())), scale);
+            let factor = decode(unpack_value(scales, 0, index, comptime!(scale.bits())), scale);
             value = match comptime!(zero) {
-                ZeroKind::None => value * factor,
-                ZeroKind::RoundedToIntegers => qqq::byte(apart(value * factor, opaque_zero)) as f32,
-                ZeroKind::InSteps(element) => {
-                    (value - decode(unpack(zeros, 0, index, comptime!(element.bits())), element)) * factor
+                DequantMode::ScaleOnly => value * factor,
+                DequantMode::RoundedToInt8 => qqq::to_int8(prevent_fma(value * factor, opaque_zero)) as f32,
+                DequantMode::ZeroBeforeScale(element) => {
+                    (value - decode(unpack_value(zeros, 0, index, comptime!(element.bits())), element)) * factor
                 }
-                ZeroKind::InUnits(element) => {
+                DequantMode::ZeroAfterScale(element) => {
                     let middle = comptime!((1u32 << (bits - 1)) as f32);
-                    let zero_point = decode(unpack(zeros, 0, index, comptime!(element.bits())), element);
-                    apart((value - middle) * factor, opaque_zero) + zero_point
+                    let zero_point = decode(unpack_value(zeros, 0, index, comptime!(element.bits())), element);
+                    prevent_fma((value - middle) * factor, opaque_zero) + zero_point
                 }
             };
         }
@@ -371,7 +371,7 @@ pub fn read_elements<F: Float>(
     #[define(F)] _dtype: StorageType,
 ) {
     if ABSOLUTE_POS < count {
-        let code = unpack(words, 0, first + ABSOLUTE_POS, comptime!(element.bits()));
+        let code = unpack_value(words, 0, first + ABSOLUTE_POS, comptime!(element.bits()));
         output[ABSOLUTE_POS] = F::cast_from(decode(code, element));
     }
 }
@@ -380,13 +380,13 @@ pub fn read_elements<F: Float>(
 /// zero point before the first iteration and after each, and the error of each iteration.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-pub fn hqq_courses<F: Float>(
+pub fn hqq_iterations<F: Float>(
     input: &Tensor<F>,
     inverse_betas: &Array<f32>,
     inverse_scales: &mut Array<f32>,
     zeros: &mut Array<f32>,
     errors: &mut Array<f32>,
-    params: Terms,
+    params: QuantParams,
     rows: usize,
     cols: usize,
     group: usize,
@@ -397,17 +397,17 @@ pub fn hqq_courses<F: Float>(
     if ABSOLUTE_POS < rows * groups {
         let (row, start) = (ABSOLUTE_POS / groups, (ABSOLUTE_POS % groups) * group);
         let end = if start + group < cols { start + group } else { cols };
-        let range = extremes::<F>(input, row, start, end, 0usize, 1usize);
+        let range = group_min_max::<F>(input, row, start, end, 0usize, 1usize);
         let mut low = range.low;
         let mut high = range.high;
         if start + group > cols {
-            low = lesser(low, 0.0);
-            high = greater(high, 0.0);
+            low = min_f32(low, 0.0);
+            high = max_f32(high, 0.0);
         }
-        let inverse_scale = hqq::stretch(low, high, params.most);
-        let mut zero = hqq::first_zero(low, inverse_scale, params.most, params.blank);
+        let inverse_scale = hqq::inverse_scale(low, high, params.max);
+        let mut zero = hqq::initial_zero_point(low, inverse_scale, params.max, params.opaque_zero);
         let finite = range.finite == 1 && inverse_scale > 0.0;
-        inverse_scales[ABSOLUTE_POS] = f32::from_bits(either(finite, inverse_scale.to_bits(), 0x7FC0_0000u32));
+        inverse_scales[ABSOLUTE_POS] = f32::from_bits(select_bits(finite, inverse_scale.to_bits(), 0x7FC0_0000u32));
         zeros[ABSOLUTE_POS * comptime!(ITERATIONS + 1)] = zero;
         for iteration in 0..ITERATIONS {
             let mut zero_sums = Array::<f32>::new(lanes);
@@ -426,11 +426,11 @@ pub fn hqq_courses<F: Float>(
                     if col < cols {
                         x = f32::cast_from(input[row * input.stride(0) + col]);
                     }
-                    let code = hqq::code(x, inverse_scale, zero, params.most, params.blank);
+                    let code = hqq::code(x, inverse_scale, zero, params.max, params.opaque_zero);
                     let error = hqq::error(x, code, inverse_scale, zero);
                     error_sums[lane] += f32::from_bits(error.to_bits() & 0x7FFF_FFFF);
-                    let outlier = hqq::outlier(error, inverse_betas[iteration], params.blank);
-                    zero_sums[lane] += hqq::wished_zero(x, code, outlier, inverse_scale, params.blank);
+                    let outlier = hqq::outlier(error, inverse_betas[iteration], params.opaque_zero);
+                    zero_sums[lane] += hqq::target_zero_point(x, code, outlier, inverse_scale, params.opaque_zero);
                 }
                 at += lanes;
             }
@@ -451,12 +451,12 @@ pub fn hqq_courses<F: Float>(
 /// Quantizes groups with the zero points of iteration `selected`, one group per unit.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-pub fn hqq_codes<F: Float>(
+pub fn hqq_quantize<F: Float>(
     input: &Tensor<F>,
     inverse_scales: &Array<f32>,
     zeros: &Array<f32>,
     codes: &mut Array<u32>,
-    params: Terms,
+    params: QuantParams,
     rows: usize,
     cols: usize,
     group: usize,
@@ -482,8 +482,8 @@ pub fn hqq_codes<F: Float>(
                 if at + i < cols {
                     x = f32::cast_from(input[row * input.stride(0) + at + i]);
                 }
-                let code = hqq::code(x, inverse_scale, zero, params.most, params.blank) as u32;
-                values[i] = either(finite, code, 0u32);
+                let code = hqq::code(x, inverse_scale, zero, params.max, params.opaque_zero) as u32;
+                values[i] = select_bits(finite, code, 0u32);
             }
             pack_word(codes, row * words_per_row + at / per * words, &values, bits, per);
             at += per;
@@ -494,7 +494,7 @@ pub fn hqq_codes<F: Float>(
 /// Quantizes rows by QQQ, one row per unit.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-pub fn qqq_rows<F: Float, S: Steps>(
+pub fn qqq_quantize<F: Float, S: StepRounding>(
     input: &Tensor<F>,
     codes: &mut Array<u32>,
     scales: &mut Array<u32>,
@@ -511,13 +511,13 @@ pub fn qqq_rows<F: Float, S: Steps>(
     if ABSOLUTE_POS < rows {
         let row = ABSOLUTE_POS;
         let groups = cols.div_ceil(group);
-        let row_range = extremes::<F>(input, row, 0usize, cols, 0usize, 1usize);
+        let row_range = group_min_max::<F>(input, row, 0usize, cols, 0usize, 1usize);
         let mut row_amax = 0.0f32.runtime();
         for index in 0..groups {
             let start = index * group;
             let end = if start + group < cols { start + group } else { cols };
-            let range = extremes::<F>(input, row, start, end, 0usize, 1usize);
-            let amax = greater(greater(-range.low, range.high), 0.0);
+            let range = group_min_max::<F>(input, row, start, end, 0usize, 1usize);
+            let amax = max_f32(max_f32(-range.low, range.high), 0.0);
             let scale = if comptime!(single_group) { S::round(amax / 7.0) } else { qqq::group_scale::<S>(amax) };
             scales[row * groups + index] = scale.to_bits();
             let mut at = start;
@@ -529,34 +529,34 @@ pub fn qqq_rows<F: Float, S: Steps>(
                         let code =
                             qqq::code::<S>(f32::cast_from(input[row * input.stride(0) + at + i]), scale, min_value);
                         let value = S::round(code as f32 * scale);
-                        row_amax = greater(row_amax, f32::from_bits(value.to_bits() & 0x7FFF_FFFF));
+                        row_amax = max_f32(row_amax, f32::from_bits(value.to_bits() & 0x7FFF_FFFF));
                         word |= (code as u32 & 0xF) << comptime!(i as u32 * 4);
                     }
                 }
-                codes[row * words_per_row + at / 8] = either(row_range.finite == 1, word, 0u32);
+                codes[row * words_per_row + at / 8] = select_bits(row_range.finite == 1, word, 0u32);
                 at += 8usize;
             }
         }
-        let mut row_scale = S::round(apart(row_amax, opaque_zero) / 127.0);
+        let mut row_scale = S::round(prevent_fma(row_amax, opaque_zero) / 127.0);
         if comptime!(single_group) {
             row_scale = S::round(f32::from_bits(scales[row]) / 16.0);
         }
         for index in 0..groups {
             let at = row * groups + index;
-            let mut related = qqq::related::<S>(f32::from_bits(scales[at]), row_scale);
+            let mut related = qqq::relative_scale::<S>(f32::from_bits(scales[at]), row_scale);
             if comptime!(single_group) {
                 // A single group has a single scale: the 4-bit values are the upper halves of int8 values.
                 related = 16.0f32.runtime();
             }
-            scales[at] = either(row_range.finite == 1, related.to_bits(), 0x7FC0_0000u32);
+            scales[at] = select_bits(row_range.finite == 1, related.to_bits(), 0x7FC0_0000u32);
         }
-        outer[row] = either(row_range.finite == 1, row_scale.to_bits(), 0x7FC0_0000u32);
+        outer[row] = select_bits(row_range.finite == 1, row_scale.to_bits(), 0x7FC0_0000u32);
     }
 }
 
 /// Computes the NVFP4 tensor scale from amax.
 #[cube(launch_unchecked)]
-pub fn nvfp4_outer(amax: &Array<f32>, outer: &mut Array<u32>) {
+pub fn nvfp4_outer_scale(amax: &Array<f32>, outer: &mut Array<u32>) {
     if ABSOLUTE_POS == 0 {
         outer[0] = crate::scalar::rules::nvfp4_tensor_scale(amax[0]).to_bits();
     }

@@ -1,8 +1,6 @@
 //! Quantization on devices, bit for bit equal to the host implementation, and GEMMs on packed weights.
 
 #[cfg(feature = "cube")]
-mod access;
-#[cfg(feature = "cube")]
 pub(crate) mod cast;
 #[cfg(feature = "cube")]
 #[allow(
@@ -12,20 +10,22 @@ pub(crate) mod cast;
 )]
 mod cast_kernels;
 #[cfg(feature = "cube")]
+mod cube;
+#[cfg(feature = "cube")]
+mod dequant_gemm;
+#[cfg(feature = "cpu")]
+mod flex;
+#[cfg(feature = "cube")]
+mod fusion;
+#[cfg(feature = "cube")]
+mod int8_gemm;
+#[cfg(feature = "cube")]
 #[allow(
     missing_docs,
     clippy::collapsible_if,
     reason = "CubeCL adds undocumented items, and compile-time conditions need nesting"
 )]
-mod code_kernel;
-#[cfg(feature = "cube")]
-mod codes;
-#[cfg(feature = "cube")]
-mod cube;
-#[cfg(feature = "cpu")]
-mod flex;
-#[cfg(feature = "cube")]
-mod fusion;
+mod int8_mma_kernel;
 #[cfg(feature = "cube")]
 #[allow(
     missing_docs,
@@ -34,7 +34,9 @@ mod fusion;
 )]
 mod kernels;
 #[cfg(feature = "cube")]
-mod matrix;
+mod launch;
+#[cfg(feature = "cube")]
+mod mma_gemm;
 #[cfg(feature = "cube")]
 #[allow(
     missing_docs,
@@ -42,25 +44,23 @@ mod matrix;
     clippy::if_same_then_else,
     reason = "CubeCL adds undocumented items, and compile-time conditions need nesting"
 )]
-mod matrix_kernel;
-#[cfg(feature = "cube")]
-mod product;
+mod mma_gemm_kernel;
 #[cfg(feature = "cube")]
 #[allow(
     missing_docs,
     clippy::if_same_then_else,
     reason = "CubeCL adds undocumented items, and compile-time branches look alike"
 )]
-mod product_kernel;
+mod skinny_gemm_kernel;
 #[cfg(feature = "cube")]
 #[allow(missing_docs, reason = "CubeCL adds undocumented items")]
-mod staged_kernel;
+mod staged_gemm_kernel;
 #[cfg(feature = "cube")]
-mod tile_kernel;
+mod tiled_gemm_kernel;
 
 use crate::Dtype;
-use crate::format::Format;
-use crate::stored::{Reading, Stored};
+use crate::format::TensorFormat;
+use crate::packed_tensor::{PackedTensor, TensorPart};
 use burn::tensor::backend::Backend;
 use burn::tensor::ops::{FloatTensor, IntTensor};
 use burn::tensor::{DType, Int, Tensor, TensorData, TensorPrimitive};
@@ -68,34 +68,39 @@ use std::ops::Range;
 
 /// burn backend with quantization.
 pub trait QuantBackend: Backend {
-    /// Quantizes the rows of a float tensor. Scales and zero points are returned in f32, see [`Format::unpacked`]. A
+    /// Quantizes the rows of a float tensor. Scales and zero points are returned in f32, see [`TensorFormat::with_f32_scales`]. A
     /// group that holds an infinity or a NaN has scale NaN.
-    fn quantize_codes(tensor: FloatTensor<Self>, format: Format) -> Stored<IntTensor<Self>>;
+    fn quantize_tensor(tensor: FloatTensor<Self>, format: TensorFormat) -> PackedTensor<IntTensor<Self>>;
 
     /// Reads a part of a packed tensor for some rows, as floats.
-    fn read(stored: &Stored<IntTensor<Self>>, rows: Range<usize>, reading: Reading, dtype: Dtype) -> FloatTensor<Self>;
+    fn read_rows(
+        stored: &PackedTensor<IntTensor<Self>>,
+        rows: Range<usize>,
+        reading: TensorPart,
+        dtype: Dtype,
+    ) -> FloatTensor<Self>;
 
-    /// True if the device has a kernel for [`QuantBackend::product`] with this input dtype and number of rows.
-    fn has_product(_device: &Self::Device, _weight: &Format, _input: DType, _rows: usize) -> bool {
+    /// True if the device has a kernel for [`QuantBackend::dequant_gemm`] with this input dtype and number of rows.
+    fn has_dequant_gemm(_device: &Self::Device, _weight: &TensorFormat, _input: DType, _rows: usize) -> bool {
         false
     }
 
-    /// True if kernels for [`QuantBackend::product_of_codes`] exist.
-    fn has_code_product(_input: &Format, _weight: &Format) -> bool {
+    /// True if kernels for [`QuantBackend::int8_gemm`] exist.
+    fn has_int8_gemm(_input: &TensorFormat, _weight: &TensorFormat) -> bool {
         false
     }
 
     /// Dequantizing GEMM: returns `input · weightᵀ` in the dtype of the input, rounded once; `None` without a kernel.
-    /// See [`Format::has_product`].
-    fn product(_input: FloatTensor<Self>, _weight: &Stored<IntTensor<Self>>) -> Option<FloatTensor<Self>> {
+    /// See [`TensorFormat::has_dequant_gemm`].
+    fn dequant_gemm(_input: FloatTensor<Self>, _weight: &PackedTensor<IntTensor<Self>>) -> Option<FloatTensor<Self>> {
         None
     }
 
     /// Int8 GEMM: returns `input · weightᵀ`, rounded to `steps` before and after each scale, input scale first; `None`
-    /// without a kernel. See [`Format::has_code_product`].
-    fn product_of_codes(
-        _input: &Stored<IntTensor<Self>>,
-        _weight: &Stored<IntTensor<Self>>,
+    /// without a kernel. See [`TensorFormat::has_int8_gemm`].
+    fn int8_gemm(
+        _input: &PackedTensor<IntTensor<Self>>,
+        _weight: &PackedTensor<IntTensor<Self>>,
         _steps: Dtype,
         _dtype: Dtype,
     ) -> Option<FloatTensor<Self>> {
@@ -105,16 +110,16 @@ pub trait QuantBackend: Backend {
 
 /// Packed tensor on a device.
 #[derive(Debug, Clone)]
-pub struct DeviceTensor<B: Backend>(Stored<IntTensor<B>>);
+pub struct DeviceTensor<B: Backend>(PackedTensor<IntTensor<B>>);
 
 impl<B: QuantBackend> DeviceTensor<B> {
     /// Quantizes a tensor on its device.
-    pub fn quantize(tensor: Tensor<B, 2>, format: Format) -> Self {
-        Self(B::quantize_codes(tensor.into_primitive().tensor(), format))
+    pub fn quantize(tensor: Tensor<B, 2>, format: TensorFormat) -> Self {
+        Self(B::quantize_tensor(tensor.into_primitive().tensor(), format))
     }
 
     /// Uploads a packed tensor from the host.
-    pub fn upload(stored: Stored<Vec<u32>>, device: &B::Device) -> Self {
+    pub fn upload(stored: PackedTensor<Vec<u32>>, device: &B::Device) -> Self {
         let upload = |words: Vec<u32>| {
             let shape = [words.len()];
             Tensor::<B, 1, Int>::from_data(TensorData::new(words, shape), (device, DType::U32)).into_primitive()
@@ -122,31 +127,31 @@ impl<B: QuantBackend> DeviceTensor<B> {
         Self(stored.map(upload))
     }
 
-    /// See [`QuantBackend::product`].
-    pub fn product(&self, input: Tensor<B, 2>) -> Option<Tensor<B, 2>> {
-        let product = B::product(input.into_primitive().tensor(), &self.0)?;
+    /// See [`QuantBackend::dequant_gemm`].
+    pub fn dequant_gemm(&self, input: Tensor<B, 2>) -> Option<Tensor<B, 2>> {
+        let product = B::dequant_gemm(input.into_primitive().tensor(), &self.0)?;
         Some(Tensor::from_primitive(TensorPrimitive::Float(product)))
     }
 
-    /// See [`QuantBackend::product_of_codes`].
-    pub fn product_of_codes(&self, input: &Self, steps: Dtype, dtype: Dtype) -> Option<Tensor<B, 2>> {
-        let product = B::product_of_codes(&input.0, &self.0, steps, dtype)?;
+    /// See [`QuantBackend::int8_gemm`].
+    pub fn int8_gemm(&self, input: &Self, steps: Dtype, dtype: Dtype) -> Option<Tensor<B, 2>> {
+        let product = B::int8_gemm(&input.0, &self.0, steps, dtype)?;
         Some(Tensor::from_primitive(TensorPrimitive::Float(product)))
     }
 
     /// True if the tensor has scales.
     pub fn has_scales(&self) -> bool {
-        self.0.format.scales(self.0.rows, self.0.cols) > 0
+        self.0.format.scale_count(self.0.rows, self.0.cols) > 0
     }
 
     /// True if the tensor has second-level scales.
     pub fn has_outer_scales(&self) -> bool {
-        self.0.outer.is_some()
+        self.0.outer_scales.is_some()
     }
 
-    /// See [`Format::rounds_to_integers`].
+    /// See [`TensorFormat::rounds_to_int8`].
     pub fn rounds_to_integers(&self) -> bool {
-        self.0.format.rounds_to_integers()
+        self.0.format.rounds_to_int8()
     }
 
     /// Rows and columns.
@@ -155,12 +160,12 @@ impl<B: QuantBackend> DeviceTensor<B> {
     }
 
     /// Reads a part of the tensor for some rows, as floats.
-    pub fn read(&self, rows: Range<usize>, reading: Reading, dtype: Dtype) -> Tensor<B, 2> {
-        Tensor::from_primitive(TensorPrimitive::Float(B::read(&self.0, rows, reading, dtype)))
+    pub fn read_rows(&self, rows: Range<usize>, reading: TensorPart, dtype: Dtype) -> Tensor<B, 2> {
+        Tensor::from_primitive(TensorPrimitive::Float(B::read_rows(&self.0, rows, reading, dtype)))
     }
 
     /// Downloads the packed words to the host.
-    pub fn download(self) -> Stored<Vec<u32>> {
+    pub fn download(self) -> PackedTensor<Vec<u32>> {
         self.0.map(|words| {
             let words = Tensor::<B, 1, Int>::from_primitive(words).into_data();
             words.convert::<u32>().to_vec().expect("the words were just converted to u32")

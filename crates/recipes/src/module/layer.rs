@@ -31,38 +31,38 @@ use std::sync::Arc;
 /// or trained. All of these must precede quantization.
 #[derive(Debug, Clone)]
 #[doc(alias = "Float8Linear")]
-pub struct QuantLinear<B: Backend>(State<B>);
+pub struct QuantLinear<B: Backend>(QuantLinearState<B>);
 
 #[derive(Debug, Clone)]
-enum State<B: Backend> {
-    Float(nn::Linear<B>, Option<Arc<Float8<B>>>),
+enum QuantLinearState<B: Backend> {
+    Float(nn::Linear<B>, Option<Arc<Float8Matmul<B>>>),
     Quantized(QuantWeight<B>, Option<Param<Tensor<B, 1>>>),
 }
 
 /// Replacement of an unquantized layer.
-pub enum Change<B: Backend> {
+pub enum Replacement<B: Backend> {
     Quantized(QuantWeight<B>),
-    Float8(Arc<Float8<B>>),
+    Float8(Arc<Float8Matmul<B>>),
 }
 
 /// Matmuls in float8.
-pub struct Float8<B: Backend> {
+pub struct Float8Matmul<B: Backend> {
     training: Float8Training,
     /// Backend-specific function, so that the layer itself needs no bound on the backend.
-    product: fn(Tensor<B, 2>, Tensor<B, 2>, Float8Training) -> Tensor<B, 2>,
+    matmul: fn(Tensor<B, 2>, Tensor<B, 2>, Float8Training) -> Tensor<B, 2>,
 }
 
-impl<B: Float8Backend> Float8<B> {
+impl<B: Float8Backend> Float8Matmul<B> {
     pub fn new(training: Float8Training) -> Self {
-        let product = |input: Tensor<B, 2>, weight: Tensor<B, 2>, training| {
+        let matmul = |input: Tensor<B, 2>, weight: Tensor<B, 2>, training| {
             let [input, weight] = [input, weight].map(|tensor| tensor.into_primitive().tensor());
             Tensor::from_primitive(TensorPrimitive::Float(B::float8_linear(input, weight, training)))
         };
-        Self { training, product }
+        Self { training, matmul }
     }
 }
 
-impl<B: Backend> fmt::Debug for Float8<B> {
+impl<B: Backend> fmt::Debug for Float8Matmul<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Float8({})", self.training)
     }
@@ -78,13 +78,13 @@ pub struct QuantWeight<B: Backend> {
 }
 
 impl<B: Backend> QuantWeight<B> {
-    fn refuse(&self, what: &str) -> ! {
+    fn panic_unsupported(&self, what: &str) -> ! {
         panic!("a layer quantized with {} cannot be {what}; do that first and quantize afterwards", self.recipe)
     }
 
-    fn stay_on(&self, device: &B::Device) {
+    fn assert_device(&self, device: &B::Device) {
         if *device != self.device {
-            self.refuse("moved to another device");
+            self.panic_unsupported("moved to another device");
         }
     }
 }
@@ -97,7 +97,7 @@ impl<B: Backend> fmt::Debug for QuantWeight<B> {
 
 impl<B: Backend> From<nn::Linear<B>> for QuantLinear<B> {
     fn from(linear: nn::Linear<B>) -> Self {
-        Self(State::Float(linear, None))
+        Self(QuantLinearState::Float(linear, None))
     }
 }
 
@@ -106,27 +106,29 @@ impl<B: Backend> QuantLinear<B> {
     /// other dimensions.
     pub fn forward<const D: usize>(&self, input: Tensor<B, D>) -> Tensor<B, D> {
         match &self.0 {
-            State::Float(linear, None) => linear.forward(input),
-            State::Float(nn::Linear { weight, bias }, Some(float8)) => {
-                let product = |input| (float8.product)(input, weight.val(), float8.training);
-                by_rows(input, bias.as_ref(), product)
+            QuantLinearState::Float(linear, None) => linear.forward(input),
+            QuantLinearState::Float(nn::Linear { weight, bias }, Some(float8)) => {
+                let product = |input| (float8.matmul)(input, weight.val(), float8.training);
+                apply_to_rows(input, bias.as_ref(), product)
             }
-            State::Quantized(weight, bias) => by_rows(input, bias.as_ref(), |input| weight.layer.forward(input)),
+            QuantLinearState::Quantized(weight, bias) => {
+                apply_to_rows(input, bias.as_ref(), |input| weight.layer.forward(input))
+            }
         }
     }
 
     /// Returns the layer if it is not quantized.
     pub fn float(&self) -> Option<&nn::Linear<B>> {
         match &self.0 {
-            State::Float(linear, _) => Some(linear),
-            State::Quantized(..) => None,
+            QuantLinearState::Float(linear, _) => Some(linear),
+            QuantLinearState::Quantized(..) => None,
         }
     }
 
     /// Returns the float8 training configuration of a converted layer.
     pub fn float8(&self) -> Option<Float8Training> {
         match &self.0 {
-            State::Float(_, Some(float8)) => Some(float8.training),
+            QuantLinearState::Float(_, Some(float8)) => Some(float8.training),
             _ => None,
         }
     }
@@ -134,14 +136,14 @@ impl<B: Backend> QuantLinear<B> {
     /// Name of the recipe that quantized the layer, such as `int8wo`.
     pub fn recipe(&self) -> Option<Name> {
         match &self.0 {
-            State::Float(..) => None,
-            State::Quantized(weight, _) => Some(weight.recipe),
+            QuantLinearState::Float(..) => None,
+            QuantLinearState::Quantized(weight, _) => Some(weight.recipe),
         }
     }
 }
 
 /// Applies a layer of two-dimensional tensors to the last dimension and adds the bias.
-fn by_rows<B: Backend, const D: usize>(
+fn apply_to_rows<B: Backend, const D: usize>(
     input: Tensor<B, D>,
     bias: Option<&Param<Tensor<B, 1>>>,
     layer: impl FnOnce(Tensor<B, 2>) -> Tensor<B, 2>,
@@ -159,16 +161,16 @@ fn by_rows<B: Backend, const D: usize>(
 
 /// Names that the derived implementation of [`nn::Linear`] reports for itself and its weight. Importers of foreign
 /// checkpoints match on them, so [`QuantLinear`] must report identical names.
-pub const LINEAR: &str = "Struct:Linear";
-pub const WEIGHT: &str = "weight";
-const BIAS: &str = "bias";
+pub const LINEAR_MODULE: &str = "Struct:Linear";
+pub const WEIGHT_FIELD: &str = "weight";
+const BIAS_FIELD: &str = "bias";
 
-pub type Slot<B> = OnceCell<Change<B>>;
+pub type ReplacementSlot<B> = OnceCell<Replacement<B>>;
 
 thread_local! {
     /// Slot of the [`QuantLinear`] that is being mapped. burn passes a mapper only a tensor, so a mapper that replaces
     /// the enclosing layer fills this slot. A slot that stays empty changes nothing.
-    pub static LENT: Cell<Option<Rc<dyn Any>>> = const { Cell::new(None) };
+    pub static CURRENT_SLOT: Cell<Option<Rc<dyn Any>>> = const { Cell::new(None) };
 }
 
 impl<B: Backend> Module<B> for QuantLinear<B> {
@@ -176,8 +178,8 @@ impl<B: Backend> Module<B> for QuantLinear<B> {
 
     fn collect_devices(&self, mut devices: Devices<B>) -> Devices<B> {
         match &self.0 {
-            State::Float(linear, _) => linear.collect_devices(devices),
-            State::Quantized(weight, bias) => {
+            QuantLinearState::Float(linear, _) => linear.collect_devices(devices),
+            QuantLinearState::Quantized(weight, bias) => {
                 if !devices.contains(&weight.device) {
                     devices.push(weight.device.clone());
                 }
@@ -188,80 +190,82 @@ impl<B: Backend> Module<B> for QuantLinear<B> {
 
     fn fork(self, device: &B::Device) -> Self {
         Self(match self.0 {
-            State::Float(linear, float8) => State::Float(linear.fork(device), float8),
-            State::Quantized(weight, bias) => {
-                weight.stay_on(device);
-                State::Quantized(weight, bias.fork(device))
+            QuantLinearState::Float(linear, float8) => QuantLinearState::Float(linear.fork(device), float8),
+            QuantLinearState::Quantized(weight, bias) => {
+                weight.assert_device(device);
+                QuantLinearState::Quantized(weight, bias.fork(device))
             }
         })
     }
 
     fn to_device(self, device: &B::Device) -> Self {
         Self(match self.0 {
-            State::Float(linear, float8) => State::Float(linear.to_device(device), float8),
-            State::Quantized(weight, bias) => {
-                weight.stay_on(device);
-                State::Quantized(weight, bias.to_device(device))
+            QuantLinearState::Float(linear, float8) => QuantLinearState::Float(linear.to_device(device), float8),
+            QuantLinearState::Quantized(weight, bias) => {
+                weight.assert_device(device);
+                QuantLinearState::Quantized(weight, bias.to_device(device))
             }
         })
     }
 
     fn num_params(&self) -> usize {
         match &self.0 {
-            State::Float(linear, _) => Module::num_params(linear),
-            State::Quantized(weight, bias) => weight.n * weight.k + Module::<B>::num_params(bias),
+            QuantLinearState::Float(linear, _) => Module::num_params(linear),
+            QuantLinearState::Quantized(weight, bias) => weight.n * weight.k + Module::<B>::num_params(bias),
         }
     }
 
     fn visit<V: ModuleVisitor<B>>(&self, visitor: &mut V) {
         match &self.0 {
-            State::Float(linear, _) => linear.visit(visitor),
-            State::Quantized(_, bias) => {
-                visitor.enter_module(BIAS, LINEAR);
+            QuantLinearState::Float(linear, _) => linear.visit(visitor),
+            QuantLinearState::Quantized(_, bias) => {
+                visitor.enter_module(BIAS_FIELD, LINEAR_MODULE);
                 bias.visit(visitor);
-                visitor.exit_module(BIAS, LINEAR);
+                visitor.exit_module(BIAS_FIELD, LINEAR_MODULE);
             }
         }
     }
 
     fn map<M: ModuleMapper<B>>(self, mapper: &mut M) -> Self {
         Self(match self.0 {
-            State::Float(linear, float8) => {
-                let slot = Rc::new(Slot::<B>::new());
-                LENT.set(Some(slot.clone()));
+            QuantLinearState::Float(linear, float8) => {
+                let slot = Rc::new(ReplacementSlot::<B>::new());
+                CURRENT_SLOT.set(Some(slot.clone()));
                 let linear = linear.map(mapper);
-                LENT.take();
+                CURRENT_SLOT.take();
                 match slot.get() {
-                    Some(Change::Quantized(weight)) => State::Quantized(weight.clone(), linear.bias),
-                    Some(Change::Float8(float8)) => State::Float(linear, Some(float8.clone())),
-                    None => State::Float(linear, float8),
+                    Some(Replacement::Quantized(weight)) => QuantLinearState::Quantized(weight.clone(), linear.bias),
+                    Some(Replacement::Float8(float8)) => QuantLinearState::Float(linear, Some(float8.clone())),
+                    None => QuantLinearState::Float(linear, float8),
                 }
             }
-            State::Quantized(weight, bias) => {
-                LENT.set(Some(Rc::new(Slot::from(Change::Quantized(weight.clone())))));
-                mapper.enter_module(WEIGHT, LINEAR);
-                mapper.exit_module(WEIGHT, LINEAR);
-                LENT.take();
-                mapper.enter_module(BIAS, LINEAR);
+            QuantLinearState::Quantized(weight, bias) => {
+                CURRENT_SLOT.set(Some(Rc::new(ReplacementSlot::from(Replacement::Quantized(weight.clone())))));
+                mapper.enter_module(WEIGHT_FIELD, LINEAR_MODULE);
+                mapper.exit_module(WEIGHT_FIELD, LINEAR_MODULE);
+                CURRENT_SLOT.take();
+                mapper.enter_module(BIAS_FIELD, LINEAR_MODULE);
                 let bias = Module::map(bias, mapper);
-                mapper.exit_module(BIAS, LINEAR);
-                State::Quantized(weight, bias)
+                mapper.exit_module(BIAS_FIELD, LINEAR_MODULE);
+                QuantLinearState::Quantized(weight, bias)
             }
         })
     }
 
     fn load_record(self, record: Self::Record) -> Self {
         match self.0 {
-            State::Float(linear, float8) => Self(State::Float(linear.load_record(record), float8)),
-            State::Quantized(weight, _) => weight.refuse("loaded into"),
+            QuantLinearState::Float(linear, float8) => {
+                Self(QuantLinearState::Float(linear.load_record(record), float8))
+            }
+            QuantLinearState::Quantized(weight, _) => weight.panic_unsupported("loaded into"),
         }
     }
 
     fn into_record(self) -> Self::Record {
         match self.0 {
-            State::Float(linear, _) => linear.into_record(),
+            QuantLinearState::Float(linear, _) => linear.into_record(),
             // Panics here, before a recorder overwrites the previous file.
-            State::Quantized(weight, _) => weight.refuse("saved"),
+            QuantLinearState::Quantized(weight, _) => weight.panic_unsupported("saved"),
         }
     }
 }
@@ -271,15 +275,15 @@ impl<B: AutodiffBackend> AutodiffModule<B> for QuantLinear<B> {
 
     fn valid(&self) -> Self::InnerModule {
         match &self.0 {
-            State::Float(linear, _) => linear.valid().into(),
-            State::Quantized(weight, _) => weight.refuse("moved to the inner backend"),
+            QuantLinearState::Float(linear, _) => linear.valid().into(),
+            QuantLinearState::Quantized(weight, _) => weight.panic_unsupported("moved to the inner backend"),
         }
     }
 
     fn from_inner(module: Self::InnerModule) -> Self {
         match module.0 {
-            State::Float(linear, _) => nn::Linear::from_inner(linear).into(),
-            State::Quantized(weight, _) => weight.refuse("trained"),
+            QuantLinearState::Float(linear, _) => nn::Linear::from_inner(linear).into(),
+            QuantLinearState::Quantized(weight, _) => weight.panic_unsupported("trained"),
         }
     }
 }
@@ -291,8 +295,8 @@ impl<B: AutodiffBackend> HasAutodiffModule<B> for QuantLinear<B::InnerBackend> {
 impl<B: Backend> ModuleDisplayDefault for QuantLinear<B> {
     fn content(&self, content: Content) -> Option<Content> {
         let ([k, n], bias) = match &self.0 {
-            State::Float(linear, _) => (linear.weight.lazy_shape().dims(), linear.bias.is_some()),
-            State::Quantized(weight, bias) => ([weight.k, weight.n], bias.is_some()),
+            QuantLinearState::Float(linear, _) => (linear.weight.lazy_shape().dims(), linear.bias.is_some()),
+            QuantLinearState::Quantized(weight, bias) => ([weight.k, weight.n], bias.is_some()),
         };
         let content = content.add("d_input", &k).add("d_output", &n).add("bias", &bias);
         match (self.recipe(), self.float8()) {

@@ -1,7 +1,9 @@
 //! Traversal of a module that converts its linear layers.
 
-use super::layer::{Change, Float8, LENT, LINEAR, QuantWeight, Slot, WEIGHT};
-use super::report::{Layer, Outcome, Report};
+use super::layer::{
+    CURRENT_SLOT, Float8Matmul, LINEAR_MODULE, QuantWeight, Replacement, ReplacementSlot, WEIGHT_FIELD,
+};
+use super::report::{LayerOutcome, LayerReport, ModuleReport};
 use crate::device::QuantBackend;
 use crate::training::{Float8Backend, Float8Training};
 use crate::{Dtype, FloatType, Name, Quantizer, RecipeError, Weight};
@@ -26,8 +28,8 @@ pub fn quantize<B: QuantBackend, M: Module<B>>(
     module: M,
     by: &dyn Quantizer,
     filter: impl FnMut(&str, [usize; 2]) -> bool,
-) -> Result<(M, Report), RecipeError> {
-    exchange(module, by.name(), Quantizing(by), filter)
+) -> Result<(M, ModuleReport), RecipeError> {
+    replace_weights(module, by.name(), QuantizeReplacer(by), filter)
 }
 
 /// Converts the [`QuantLinear`](super::QuantLinear) layers that the filter accepts to float8 training, and reports on
@@ -40,49 +42,60 @@ pub fn convert_to_float8_training<B: Float8Backend, M: Module<B>>(
     module: M,
     training: impl Into<Float8Training>,
     filter: impl FnMut(&str, [usize; 2]) -> bool,
-) -> Result<(M, Report), RecipeError> {
+) -> Result<(M, ModuleReport), RecipeError> {
     let training = training.into();
-    exchange(module, training.to_string().into(), Converting(Float8::new(training).into()), filter)
+    replace_weights(module, training.to_string().into(), Float8Replacer(Float8Matmul::new(training).into()), filter)
 }
 
 /// Creates the replacement of a layer.
-trait Exchange<B: Backend> {
+trait WeightReplacer<B: Backend> {
     /// Returns the replacement for a weight, which burn stores as `[k, n]`; `None` leaves the layer unchanged.
-    fn of<const D: usize>(&self, weight: Tensor<B, D>) -> Result<Option<Change<B>>, RecipeError>;
+    fn replacement<const D: usize>(&self, weight: Tensor<B, D>) -> Result<Option<Replacement<B>>, RecipeError>;
 }
 
-fn exchange<B: Backend, M: Module<B>>(
+fn replace_weights<B: Backend, M: Module<B>>(
     module: M,
     name: Name,
-    by: impl Exchange<B>,
+    by: impl WeightReplacer<B>,
     filter: impl FnMut(&str, [usize; 2]) -> bool,
-) -> Result<(M, Report), RecipeError> {
+) -> Result<(M, ModuleReport), RecipeError> {
     // A mapper that panicked may have left a slot behind.
-    LENT.take();
-    let report = Report { recipe: name, layers: Vec::new() };
-    let mut walk = Walk { filter, by, place: Vec::new(), slot: None::<Rc<Slot<B>>>, report, result: Ok(()) };
+    CURRENT_SLOT.take();
+    let report = ModuleReport { recipe: name, layers: Vec::new() };
+    let mut walk = ModuleWalk {
+        filter,
+        replacer: by,
+        module_path: Vec::new(),
+        slot: None::<Rc<ReplacementSlot<B>>>,
+        report,
+        result: Ok(()),
+    };
     let module = module.map(&mut walk);
     walk.result?;
-    let is_converted =
-        |layer: &Layer| matches!(layer.outcome, Outcome::Quantized | Outcome::LeftByRecipe | Outcome::InFloat8);
+    let is_converted = |layer: &LayerReport| {
+        matches!(
+            layer.outcome,
+            LayerOutcome::Quantized | LayerOutcome::UnquantizedByRecipe | LayerOutcome::ConvertedToFloat8
+        )
+    };
     if walk.report.layers.iter().any(is_converted) {
         Ok((module, walk.report))
     } else if walk.report.layers.is_empty() {
         Err(RecipeError::Unsupported("the module has no linear layer; declare layers to convert as QuantLinear".into()))
     } else {
-        let describe = |layer: &Layer| format!("{} {}", layer.path, layer.outcome);
+        let describe = |layer: &LayerReport| format!("{} {}", layer.path, layer.outcome);
         let layers: Vec<_> = walk.report.layers.iter().map(describe).collect();
         Err(RecipeError::Unsupported(format!("no layer was converted: {}", layers.join(", "))))
     }
 }
 
 /// Replaces weights by quantized ones.
-struct Quantizing<'a>(&'a dyn Quantizer);
+struct QuantizeReplacer<'a>(&'a dyn Quantizer);
 
-impl<B: QuantBackend> Exchange<B> for Quantizing<'_> {
-    fn of<const D: usize>(&self, weight: Tensor<B, D>) -> Result<Option<Change<B>>, RecipeError> {
-        let config = self.0.treatment(dtype(weight.dtype())?)?;
-        if config.is_plain() {
+impl<B: QuantBackend> WeightReplacer<B> for QuantizeReplacer<'_> {
+    fn replacement<const D: usize>(&self, weight: Tensor<B, D>) -> Result<Option<Replacement<B>>, RecipeError> {
+        let config = self.0.quant_config(float_dtype(weight.dtype())?)?;
+        if config.is_unmodified() {
             return Ok(None);
         }
         let (device, weight) = (weight.device(), weight.transpose());
@@ -90,40 +103,41 @@ impl<B: QuantBackend> Exchange<B> for Quantizing<'_> {
         let values = weight.into_data().convert::<f32>().into_vec().expect("the values were just converted to f32");
         let layer = config.linear::<B>(&Weight::new(n, k, values, config.dtype), &device)?;
         let recipe = self.0.name();
-        Ok(Some(Change::Quantized(QuantWeight { layer: layer.into(), recipe, n, k, device })))
+        Ok(Some(Replacement::Quantized(QuantWeight { layer: layer.into(), recipe, n, k, device })))
     }
 }
 
 /// Replaces matmuls by float8 ones.
-struct Converting<B: Backend>(Arc<Float8<B>>);
+struct Float8Replacer<B: Backend>(Arc<Float8Matmul<B>>);
 
-impl<B: Backend> Exchange<B> for Converting<B> {
-    fn of<const D: usize>(&self, _: Tensor<B, D>) -> Result<Option<Change<B>>, RecipeError> {
-        Ok(Some(Change::Float8(self.0.clone())))
+impl<B: Backend> WeightReplacer<B> for Float8Replacer<B> {
+    fn replacement<const D: usize>(&self, _: Tensor<B, D>) -> Result<Option<Replacement<B>>, RecipeError> {
+        Ok(Some(Replacement::Float8(self.0.clone())))
     }
 }
 
 /// State of the traversal.
-struct Walk<B: Backend, F, E> {
+struct ModuleWalk<B: Backend, F, E> {
     filter: F,
-    by: E,
+    replacer: E,
     /// Names and kinds of the enclosing modules, outermost first.
-    place: Vec<(String, String)>,
+    module_path: Vec<(String, String)>,
     /// Slot for the replacement of the current layer.
-    slot: Option<Rc<Slot<B>>>,
-    report: Report,
+    slot: Option<Rc<ReplacementSlot<B>>>,
+    report: ModuleReport,
     result: Result<(), RecipeError>,
 }
 
-impl<B: Backend, F: FnMut(&str, [usize; 2]) -> bool, E> Walk<B, F, E> {
+impl<B: Backend, F: FnMut(&str, [usize; 2]) -> bool, E> ModuleWalk<B, F, E> {
     /// True at the weight of a linear layer.
-    fn at_weight(&self) -> bool {
-        self.place.last().is_some_and(|(name, kind)| name == WEIGHT && kind == LINEAR)
+    fn is_linear_weight(&self) -> bool {
+        self.module_path.last().is_some_and(|(name, kind)| name == WEIGHT_FIELD && kind == LINEAR_MODULE)
     }
 
     /// Path of the layer that owns the current weight.
     fn path(&self) -> String {
-        let names: Vec<_> = self.place[..self.place.len() - 1].iter().map(|(name, _)| name.as_str()).collect();
+        let names: Vec<_> =
+            self.module_path[..self.module_path.len() - 1].iter().map(|(name, _)| name.as_str()).collect();
         names.join(".")
     }
 
@@ -132,28 +146,28 @@ impl<B: Backend, F: FnMut(&str, [usize; 2]) -> bool, E> Walk<B, F, E> {
         (self.filter)(&path, size)
     }
 
-    fn note(&mut self, [n, k]: [usize; 2], bytes_before: u64, bytes_after: u64, outcome: Outcome) {
+    fn record(&mut self, [n, k]: [usize; 2], bytes_before: u64, bytes_after: u64, outcome: LayerOutcome) {
         let path = self.path();
-        self.report.layers.push(Layer { path, n, k, bytes_before, bytes_after, outcome });
+        self.report.layers.push(LayerReport { path, n, k, bytes_before, bytes_after, outcome });
     }
 
     fn fail(&mut self, error: RecipeError) {
         self.result = Err(RecipeError::Layer { path: self.path(), cause: Box::new(error) });
     }
 
-    fn find_quantized(&mut self, weight: &QuantWeight<B>) {
+    fn visit_quantized(&mut self, weight: &QuantWeight<B>) {
         let size = [weight.n, weight.k];
         if self.accepts(size) {
             let already = format!("the layer is already quantized with {}; exclude it with the filter", weight.recipe);
             self.fail(RecipeError::Unsupported(already));
         } else {
             let bytes = weight.layer.weight_bytes();
-            self.note(size, bytes, bytes, Outcome::QuantizedBefore(weight.recipe));
+            self.record(size, bytes, bytes, LayerOutcome::AlreadyQuantized(weight.recipe));
         }
     }
 }
 
-fn dtype(dtype: DType) -> Result<Dtype, RecipeError> {
+fn float_dtype(dtype: DType) -> Result<Dtype, RecipeError> {
     Dtype::ALL.into_iter().find(|known| known.burn() == dtype).ok_or_else(|| {
         RecipeError::Unsupported(format!(
             "the weight is in {dtype:?}; cast it to one of {:?}",
@@ -162,50 +176,50 @@ fn dtype(dtype: DType) -> Result<Dtype, RecipeError> {
     })
 }
 
-impl<B: Backend, F: FnMut(&str, [usize; 2]) -> bool, E: Exchange<B>> ModuleMapper<B> for Walk<B, F, E> {
+impl<B: Backend, F: FnMut(&str, [usize; 2]) -> bool, E: WeightReplacer<B>> ModuleMapper<B> for ModuleWalk<B, F, E> {
     fn enter_module(&mut self, name: &str, kind: &str) {
-        self.place.push((name.to_owned(), kind.to_owned()));
-        if self.result.is_err() || !self.at_weight() {
+        self.module_path.push((name.to_owned(), kind.to_owned()));
+        if self.result.is_err() || !self.is_linear_weight() {
             return;
         }
-        self.slot = LENT.take().and_then(|slot| slot.downcast::<Slot<B>>().ok());
+        self.slot = CURRENT_SLOT.take().and_then(|slot| slot.downcast::<ReplacementSlot<B>>().ok());
         let quantized = self.slot.take_if(|slot| slot.get().is_some());
-        if let Some(Change::Quantized(weight)) = quantized.as_ref().and_then(|slot| slot.get()) {
-            self.find_quantized(weight);
+        if let Some(Replacement::Quantized(weight)) = quantized.as_ref().and_then(|slot| slot.get()) {
+            self.visit_quantized(weight);
         }
     }
 
     fn exit_module(&mut self, _: &str, _: &str) {
-        self.place.pop();
+        self.module_path.pop();
     }
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
-        if self.result.is_err() || !self.at_weight() || D != 2 {
+        if self.result.is_err() || !self.is_linear_weight() || D != 2 {
             return param;
         }
         let [k, n] = param.lazy_shape().dims();
         let bytes = (n * k * param.dtype().size()) as u64;
         let Some(slot) = mem::take(&mut self.slot) else {
-            self.note([n, k], bytes, bytes, Outcome::NotExchangeable);
+            self.record([n, k], bytes, bytes, LayerOutcome::NotReplaceable);
             return param;
         };
         if !self.accepts([n, k]) {
-            self.note([n, k], bytes, bytes, Outcome::Excluded);
+            self.record([n, k], bytes, bytes, LayerOutcome::Excluded);
             return param;
         }
-        match self.by.of(param.val()) {
+        match self.replacer.replacement(param.val()) {
             Ok(Some(change)) => {
                 match &change {
-                    Change::Quantized(weight) => {
-                        self.note([n, k], bytes, weight.layer.weight_bytes(), Outcome::Quantized);
+                    Replacement::Quantized(weight) => {
+                        self.record([n, k], bytes, weight.layer.weight_bytes(), LayerOutcome::Quantized);
                     }
-                    Change::Float8(_) => self.note([n, k], bytes, bytes, Outcome::InFloat8),
+                    Replacement::Float8(_) => self.record([n, k], bytes, bytes, LayerOutcome::ConvertedToFloat8),
                 }
                 // The parameter is returned; a layer that becomes quantized drops it. The slot belongs to this layer
                 // and was empty.
                 let _ = slot.set(change);
             }
-            Ok(None) => self.note([n, k], bytes, bytes, Outcome::LeftByRecipe),
+            Ok(None) => self.record([n, k], bytes, bytes, LayerOutcome::UnquantizedByRecipe),
             Err(error) => self.fail(error),
         }
         param

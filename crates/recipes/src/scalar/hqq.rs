@@ -1,7 +1,7 @@
 //! Steps of half-quadratic quantization for a single value.
 
 use super::power::inverse_power;
-use super::rounding::{apart, bounded, either, lesser, to_integer};
+use super::rounding::{clamp_i32, min_f32, prevent_fma, round_to_i32, select_bits};
 #[cfg(feature = "cube")]
 use cubecl::prelude::*;
 
@@ -9,28 +9,28 @@ use cubecl::prelude::*;
 pub const ITERATIONS: usize = 20;
 
 /// Upper bound of the inverse scale.
-const STEEPEST: f32 = 20_000.0;
+const MAX_INVERSE_SCALE: f32 = 20_000.0;
 
 /// Inverse scale of a group: quantized steps per unit.
 #[cfg_attr(feature = "cube", cube)]
 #[inline(always)]
-pub fn stretch(low: f32, high: f32, max_value: i32) -> f32 {
-    lesser((1.0 / (high - low)) * max_value as f32, STEEPEST)
+pub fn inverse_scale(low: f32, high: f32, max_value: i32) -> f32 {
+    min_f32((1.0 / (high - low)) * max_value as f32, MAX_INVERSE_SCALE)
 }
 
 /// Zero point before the first iteration, in quantized steps; an integer for 4-bit values.
 #[cfg_attr(feature = "cube", cube)]
 #[inline(always)]
-pub fn first_zero(low: f32, inverse_scale: f32, max_value: i32, opaque_zero: u32) -> f32 {
-    let zero = apart(-low * inverse_scale, opaque_zero);
-    if max_value == 15 { to_integer(zero) as f32 } else { zero }
+pub fn initial_zero_point(low: f32, inverse_scale: f32, max_value: i32, opaque_zero: u32) -> f32 {
+    let zero = prevent_fma(-low * inverse_scale, opaque_zero);
+    if max_value == 15 { round_to_i32(zero) as f32 } else { zero }
 }
 
 /// Quantizes a value.
 #[cfg_attr(feature = "cube", cube)]
 #[inline(always)]
 pub fn code(x: f32, inverse_scale: f32, zero: f32, max_value: i32, opaque_zero: u32) -> i32 {
-    bounded(to_integer(apart(x * inverse_scale, opaque_zero) + zero), 0, max_value)
+    clamp_i32(round_to_i32(prevent_fma(x * inverse_scale, opaque_zero) + zero), 0, max_value)
 }
 
 /// Quantization error of a value.
@@ -45,14 +45,14 @@ pub fn error(x: f32, code: i32, inverse_scale: f32, zero: f32) -> f32 {
 #[inline(always)]
 pub fn outlier(error: f32, inverse_beta: f32, opaque_zero: u32) -> f32 {
     let magnitude = f32::from_bits(error.to_bits() & 0x7FFF_FFFF);
-    let excess = magnitude - apart(inverse_beta * inverse_power(magnitude, opaque_zero), opaque_zero);
+    let excess = magnitude - prevent_fma(inverse_beta * inverse_power(magnitude, opaque_zero), opaque_zero);
     let sign = error.to_bits() & 0x8000_0000u32;
-    f32::from_bits(either(excess > 0.0, excess.to_bits() | sign, 0u32))
+    f32::from_bits(select_bits(excess > 0.0, excess.to_bits() | sign, 0u32))
 }
 
 /// Zero point that would represent a value exactly, except for its outlier part.
 #[cfg_attr(feature = "cube", cube)]
 #[inline(always)]
-pub fn wished_zero(x: f32, code: i32, outlier: f32, inverse_scale: f32, opaque_zero: u32) -> f32 {
-    code as f32 - apart((x - outlier) * inverse_scale, opaque_zero)
+pub fn target_zero_point(x: f32, code: i32, outlier: f32, inverse_scale: f32, opaque_zero: u32) -> f32 {
+    code as f32 - prevent_fma((x - outlier) * inverse_scale, opaque_zero)
 }

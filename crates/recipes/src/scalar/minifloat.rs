@@ -1,6 +1,6 @@
 //! Conversion to and from floats of at most 8 bits: nearest value, ties to even, saturating.
 
-use super::rounding::either;
+use super::rounding::select_bits;
 #[cfg(feature = "cube")]
 use cubecl::prelude::*;
 
@@ -11,17 +11,17 @@ use cubecl::prelude::*;
 pub fn encode_magnitude(x: f32, mantissa: u32, bias: u32, max_magnitude: u32, rounder: f32) -> u32 {
     let magnitude = x.to_bits() & 0x7FFF_FFFF;
     let min_normal = (128 - bias) << 23;
-    let normal = either(magnitude < min_normal, min_normal, magnitude);
+    let normal = select_bits(magnitude < min_normal, min_normal, magnitude);
     let dropped = 23 - mantissa;
     let even = (normal >> dropped) & 1;
     let rounded = (normal + ((1u32 << (dropped - 1)) - 1) + even) >> dropped;
     let rounded = rounded - ((127 - bias) << mantissa);
-    let tiny = either(magnitude < min_normal, magnitude, min_normal);
+    let tiny = select_bits(magnitude < min_normal, magnitude, min_normal);
     // Bit pattern of `rounder`.
     let rounder_bits = (151 - bias - mantissa) << 23;
     let subnormal = (f32::from_bits(tiny) + rounder).to_bits() - rounder_bits;
-    let code = either(magnitude < min_normal, subnormal, rounded);
-    either(code < max_magnitude, code, max_magnitude)
+    let code = select_bits(magnitude < min_normal, subnormal, rounded);
+    select_bits(code < max_magnitude, code, max_magnitude)
 }
 
 /// Decodes a magnitude; `min_normal` is the smallest normal value.
@@ -33,7 +33,7 @@ pub fn decode_magnitude(code: u32, mantissa: u32, bias: u32, min_normal: f32) ->
     // Decodes subnormals with the exponent of the smallest normal value, then subtracts the implicit leading one
     // exactly.
     let subnormal = f32::from_bits(exponent | (code << (23 - mantissa))) - min_normal;
-    f32::from_bits(either(code < (1u32 << mantissa), subnormal.to_bits(), normal))
+    f32::from_bits(select_bits(code < (1u32 << mantissa), subnormal.to_bits(), normal))
 }
 
 /// Combines the sign of `x` with a magnitude of `bits - 1` bits.
@@ -76,7 +76,7 @@ impl Minifloat for E4m3 {
     fn decode(code: u32) -> f32 {
         let sign = (code & 0x80) << 24;
         let number = decode_magnitude(code & 0x7F, 3u32, 7u32, 0.015_625);
-        let bits = either((code & 0x7F) == 0x7F, 0x7FC0_0000u32, number.to_bits());
+        let bits = select_bits((code & 0x7F) == 0x7F, 0x7FC0_0000u32, number.to_bits());
         f32::from_bits(bits | sign)
     }
 }
@@ -93,8 +93,8 @@ impl Minifloat for E5m2 {
         let sign = (code & 0x80) << 24;
         let magnitude = code & 0x7F;
         let number = decode_magnitude(magnitude, 2u32, 15u32, 0.000_061_035_156).to_bits();
-        let bits = either(magnitude == 0x7C, 0x7F80_0000u32, number);
-        let bits = either(magnitude > 0x7C, 0x7FC0_0000u32, bits);
+        let bits = select_bits(magnitude == 0x7C, 0x7F80_0000u32, number);
+        let bits = select_bits(magnitude > 0x7C, 0x7FC0_0000u32, bits);
         f32::from_bits(bits | sign)
     }
 }
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn casts_equal_an_exhaustive_table_over_all_halves() {
+    fn casts_match_exhaustive_table() {
         check::<E4m3>(4, 3, 0x7E);
         check::<E5m2>(5, 2, 0x7B);
         check::<E3m2>(3, 2, 0x1F);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_that_are_no_numbers_decode_to_none() {
+    fn nan_codes_decode_to_nan() {
         assert!(E4m3::decode(0x7F).is_nan() && E4m3::decode(0xFF).is_nan());
         assert!(E5m2::decode(0x7D).is_nan() && E5m2::decode(0x7C) == f32::INFINITY);
     }

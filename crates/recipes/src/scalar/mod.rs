@@ -2,7 +2,7 @@
 //!
 //! For bit-exact results on all devices they use only integer operations, comparisons, and single additions,
 //! multiplications and divisions. GPU compilers may contract a multiplication and an addition into a fused
-//! multiply-add, which rounds once; [`rounding::apart()`] prevents that.
+//! multiply-add, which rounds once; [`rounding::prevent_fma()`] prevents that.
 
 pub mod hqq;
 pub mod minifloat;

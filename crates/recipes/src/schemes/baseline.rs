@@ -1,6 +1,6 @@
 //! `baseline`: the unmodified model.
 
-use crate::{Dtype, Family, RecipeError, Scheme, Sparsity, TrainingRecipe, Treatment};
+use crate::{Dtype, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity, TrainingRecipe};
 use std::fmt;
 
 /// No quantization.
@@ -14,10 +14,10 @@ impl fmt::Display for Baseline {
 }
 
 /// Registration of the recipe.
-pub static FAMILY: Family = Family {
+pub static FAMILY: RecipeFamily = RecipeFamily {
     spellings: &["baseline"],
     about: "the unmodified model in its own dtype",
-    typical: &["baseline"],
+    examples: &["baseline"],
     parse: |name| Some(Box::new(Baseline::parse(name)?)),
 };
 
@@ -29,12 +29,12 @@ impl Baseline {
 }
 
 impl Scheme for Baseline {
-    fn takes_semi_structured(&self) -> bool {
+    fn supports_semi_structured(&self) -> bool {
         true
     }
 
-    fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
-        Ok(Treatment::none(dtype))
+    fn quant_config(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
+        Ok(QuantConfig::unquantized(dtype))
     }
 
     fn training(&self) -> Result<Option<TrainingRecipe>, RecipeError> {

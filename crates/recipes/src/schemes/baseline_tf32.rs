@@ -1,6 +1,6 @@
 //! `baseline-tf32`: the unmodified model in f32, with matmuls on tensor cores.
 
-use crate::{Dtype, Family, RecipeError, Scheme, Shortcut, Sparsity, TrainingRecipe, Treatment};
+use crate::{Dtype, PrecisionHint, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity, TrainingRecipe};
 use std::fmt;
 
 /// No quantization; operands of matmuls may be rounded to TF32.
@@ -14,21 +14,21 @@ impl fmt::Display for BaselineTf32 {
 }
 
 /// Registration of the recipe.
-pub static FAMILY: Family = Family {
+pub static FAMILY: RecipeFamily = RecipeFamily {
     spellings: &["baseline-tf32"],
     about: "the unmodified model in f32, with operands of matmuls rounded to TF32 for tensor cores",
-    typical: &[],
+    examples: &[],
     parse: |name| (name == "baseline-tf32").then(|| Box::new(BaselineTf32) as Box<dyn Scheme>),
 };
 
 impl Scheme for BaselineTf32 {
-    fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
+    fn quant_config(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
         if dtype != Dtype::F32 {
             return Err(RecipeError::Unsupported(format!(
                 "TF32 rounds f32 operands, but the model is in {dtype}; use `baseline`"
             )));
         }
-        Ok(Treatment { shortcut: Some(Shortcut::Tf32), ..Treatment::none(dtype) })
+        Ok(QuantConfig { precision_hint: Some(PrecisionHint::Tf32), ..QuantConfig::unquantized(dtype) })
     }
 
     fn training(&self) -> Result<Option<TrainingRecipe>, RecipeError> {
@@ -41,9 +41,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_tf32_of_f32_alone() {
-        let config = BaselineTf32.treatment(Dtype::F32, None).unwrap();
-        assert_eq!(Treatment { shortcut: None, ..config }, Treatment::none(Dtype::F32));
-        assert!(BaselineTf32.treatment(Dtype::Bf16, None).unwrap_err().to_string().contains("`baseline`"));
+    fn tf32_requires_f32() {
+        let config = BaselineTf32.quant_config(Dtype::F32, None).unwrap();
+        assert_eq!(QuantConfig { precision_hint: None, ..config }, QuantConfig::unquantized(Dtype::F32));
+        assert!(BaselineTf32.quant_config(Dtype::Bf16, None).unwrap_err().to_string().contains("`baseline`"));
     }
 }

@@ -7,23 +7,25 @@
 //! quantized values is multiplied by the activation scale, then by the weight scale, in f32, and rounded once. `-fast`
 //! allows fast accumulation, the default of torch: sums may stay in the accumulators of tensor cores instead of f32.
 
-use crate::format::{Format, Grouping};
-use crate::{Dtype, Element, Family, Products, RecipeError, Scheme, Shortcut, Sparsity, TrainingRecipe, Treatment};
+use crate::format::{Grouping, TensorFormat};
+use crate::{
+    Dtype, Element, MatmulMode, PrecisionHint, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity, TrainingRecipe,
+};
 use std::fmt;
 
 /// Float8 dynamic quantization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Float8Dynamic {
     /// Granularity of scales.
-    pub scaling: Float8Scaling,
+    pub granularity: Float8Granularity,
     /// Allows sums to stay in the accumulators of tensor cores.
-    pub fast: bool,
+    pub fast_accumulation: bool,
 }
 
 /// Granularity of float8 scales.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Float8Scaling {
+pub enum Float8Granularity {
     /// Per tensor.
     Tensor,
     /// Per row.
@@ -31,69 +33,70 @@ pub enum Float8Scaling {
 }
 
 /// Suffix of recipe names that allow fast accumulation.
-const FAST: &str = "-fast";
+const FAST_SUFFIX: &str = "-fast";
 
 impl fmt::Display for Float8Dynamic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match (self.scaling, self.fast) {
-            (Float8Scaling::Tensor, false) => "float8dq-tensor",
-            (Float8Scaling::Tensor, true) => "float8dq-tensor-fast",
-            (Float8Scaling::Row, false) => "float8dq-row",
-            (Float8Scaling::Row, true) => "float8dq-row-fast",
+        f.pad(match (self.granularity, self.fast_accumulation) {
+            (Float8Granularity::Tensor, false) => "float8dq-tensor",
+            (Float8Granularity::Tensor, true) => "float8dq-tensor-fast",
+            (Float8Granularity::Row, false) => "float8dq-row",
+            (Float8Granularity::Row, true) => "float8dq-row-fast",
         })
     }
 }
 
 /// Registration of the recipes.
-pub static FAMILY: Family = Family {
+pub static FAMILY: RecipeFamily = RecipeFamily {
     spellings: &["float8dq[-tensor|-row][-fast]"],
     about: "8-bit float weights and activations, a scale per tensor (default) or per row; fast: sums in tensor-core accumulators",
-    typical: &["float8dq-tensor", "float8dq-row"],
+    examples: &["float8dq-tensor", "float8dq-row"],
     parse: |name| Some(Box::new(Float8Dynamic::parse(name)?)),
 };
 
 impl Float8Dynamic {
     /// Parses a name of the recipes.
     pub fn parse(name: &str) -> Option<Self> {
-        let (scaled, fast) = name.strip_suffix(FAST).map_or((name, false), |scaled| (scaled, true));
+        let (scaled, fast) = name.strip_suffix(FAST_SUFFIX).map_or((name, false), |scaled| (scaled, true));
         let scaling = match scaled {
-            "float8dq" | "float8dq-tensor" => Float8Scaling::Tensor,
-            "float8dq-row" => Float8Scaling::Row,
+            "float8dq" | "float8dq-tensor" => Float8Granularity::Tensor,
+            "float8dq-row" => Float8Granularity::Row,
             // Alias from torchao's accuracy tables.
-            "float8_rowwise" if !fast => Float8Scaling::Row,
+            "float8_rowwise" if !fast => Float8Granularity::Row,
             _ => return None,
         };
-        Some(Self { scaling, fast })
+        Some(Self { granularity: scaling, fast_accumulation: fast })
     }
 }
 
 impl Scheme for Float8Dynamic {
-    fn takes_semi_structured(&self) -> bool {
-        !self.fast
+    fn supports_semi_structured(&self) -> bool {
+        !self.fast_accumulation
     }
 
-    fn treatment(&self, dtype: Dtype, sparsity: Option<Sparsity>) -> Result<Treatment, RecipeError> {
-        if let (Some(sparsity), true) = (sparsity, self.fast) {
+    fn quant_config(&self, dtype: Dtype, sparsity: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
+        if let (Some(sparsity), true) = (sparsity, self.fast_accumulation) {
             return Err(RecipeError::Unsupported(format!(
-                "{self} with {sparsity}: fast accumulation needs a dense weight; remove {FAST} from the name"
+                "{self} with {sparsity}: fast accumulation needs a dense weight; remove {FAST_SUFFIX} from the name"
             )));
         }
-        let (input, grouping) = match (sparsity, self.scaling) {
+        let (input, grouping) = match (sparsity, self.granularity) {
             (Some(Sparsity::SemiStructured), _) => (Element::E5m2, Grouping::Row),
-            (_, Float8Scaling::Tensor) => (Element::E4m3, Grouping::Tensor),
-            (_, Float8Scaling::Row) => (Element::E4m3, Grouping::Row),
+            (_, Float8Granularity::Tensor) => (Element::E4m3, Grouping::Tensor),
+            (_, Float8Granularity::Row) => (Element::E4m3, Grouping::Row),
         };
-        let format = |element| Format::float8(element, grouping, dtype);
-        let config = Treatment::dynamic(dtype, format(Element::E4m3), format(input), Products::Codes(Dtype::F32));
-        Ok(Treatment { shortcut: self.fast.then_some(Shortcut::FastSums), ..config })
+        let format = |element| TensorFormat::float8(element, grouping, dtype);
+        let config =
+            QuantConfig::dynamic(dtype, format(Element::E4m3), format(input), MatmulMode::QuantizedValues(Dtype::F32));
+        Ok(QuantConfig { precision_hint: self.fast_accumulation.then_some(PrecisionHint::FastAccumulation), ..config })
     }
 
     fn training(&self) -> Result<Option<TrainingRecipe>, RecipeError> {
-        let promoted = match self.scaling {
-            Float8Scaling::Tensor => TrainingRecipe::TENSORWISE,
-            Float8Scaling::Row => TrainingRecipe::ROWWISE,
+        let promoted = match self.granularity {
+            Float8Granularity::Tensor => TrainingRecipe::TENSORWISE,
+            Float8Granularity::Row => TrainingRecipe::ROWWISE,
         };
-        Ok(if self.fast { promoted.fast() } else { Some(promoted) })
+        Ok(if self.fast_accumulation { promoted.with_fast_accumulation() } else { Some(promoted) })
     }
 }
 
@@ -102,30 +105,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sparsity_makes_it_go_by_rows_with_wider_activations() {
+    fn sparsity_selects_row_scales_and_e5m2_input() {
         let recipe = Float8Dynamic::parse("float8dq").unwrap();
-        let config = recipe.treatment(Dtype::Bf16, Some(Sparsity::SemiStructured)).unwrap();
+        let config = recipe.quant_config(Dtype::Bf16, Some(Sparsity::SemiStructured)).unwrap();
         let (weight, input) = (config.weight.unwrap(), config.input.unwrap());
         assert_eq!((weight.element, weight.grouping), (Element::E4m3, Grouping::Row));
         assert_eq!((input.element, input.grouping), (Element::E5m2, Grouping::Row));
     }
 
     #[test]
-    fn fast_sums_are_of_the_same_codes_and_a_name_of_their_own() {
+    fn fast_accumulation_keeps_formats() {
         for name in ["float8dq-tensor", "float8dq-row"] {
             let configs = |name: &str| {
                 let recipe = Float8Dynamic::parse(name).unwrap();
                 assert_eq!(recipe.to_string(), name);
-                (recipe.treatment(Dtype::Bf16, None).unwrap(), recipe.training().unwrap().unwrap())
+                (recipe.quant_config(Dtype::Bf16, None).unwrap(), recipe.training().unwrap().unwrap())
             };
             let ((promoted, trained), (fast, trained_fast)) = (configs(name), configs(&format!("{name}-fast")));
-            assert_eq!((promoted.shortcut, fast.shortcut), (None, Some(Shortcut::FastSums)));
-            assert_eq!(Treatment { shortcut: None, ..fast }, promoted);
-            assert_eq!(trained_fast, trained.fast().unwrap());
+            assert_eq!((promoted.precision_hint, fast.precision_hint), (None, Some(PrecisionHint::FastAccumulation)));
+            assert_eq!(QuantConfig { precision_hint: None, ..fast }, promoted);
+            assert_eq!(trained_fast, trained.with_fast_accumulation().unwrap());
         }
         let fast = Float8Dynamic::parse("float8dq-fast").unwrap();
         assert_eq!(fast.to_string(), "float8dq-tensor-fast");
-        assert!(fast.treatment(Dtype::Bf16, Some(Sparsity::SemiStructured)).is_err());
+        assert!(fast.quant_config(Dtype::Bf16, Some(Sparsity::SemiStructured)).is_err());
         assert_eq!(Float8Dynamic::parse("float8_rowwise-fast"), None);
     }
 }

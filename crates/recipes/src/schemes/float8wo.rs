@@ -4,8 +4,8 @@
 //! e4m3 value. There is no smallest scale: a row of zeros has scale zero and becomes zero, where torchao has a NaN. The
 //! layer multiplies dequantized values.
 
-use crate::format::{Format, Grouping};
-use crate::{Dtype, Element, Family, RecipeError, Scheme, Sparsity, Treatment};
+use crate::format::{Grouping, TensorFormat};
+use crate::{Dtype, Element, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity};
 use std::fmt;
 
 /// Float8 weight-only quantization.
@@ -19,10 +19,10 @@ impl fmt::Display for Float8WeightOnly {
 }
 
 /// Registration of the recipe.
-pub static FAMILY: Family = Family {
+pub static FAMILY: RecipeFamily = RecipeFamily {
     spellings: &["float8wo"],
     about: "8-bit float weights (e4m3), one scale per output channel; unquantized activations",
-    typical: &["float8wo"],
+    examples: &["float8wo"],
     parse: |name| Some(Box::new(Float8WeightOnly::parse(name)?)),
 };
 
@@ -34,8 +34,8 @@ impl Float8WeightOnly {
 }
 
 impl Scheme for Float8WeightOnly {
-    fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
-        Ok(Treatment::weight_only(dtype, Format::float8(Element::E4m3, Grouping::Row, dtype)))
+    fn quant_config(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
+        Ok(QuantConfig::weight_only(dtype, TensorFormat::float8(Element::E4m3, Grouping::Row, dtype)))
     }
 }
 
@@ -45,9 +45,9 @@ mod tests {
     use crate::Weight;
 
     #[test]
-    fn a_row_of_zeros_is_zero_and_the_largest_of_a_row_448() {
+    fn row_amax_becomes_448() {
         let weight = Weight::new(2, 4, vec![0.0, 0.0, 0.0, 0.0, 896.0, -3.0, 0.0, 0.001], Dtype::Bf16);
-        let quantized = Float8WeightOnly.treatment(Dtype::Bf16, None).unwrap().quantize(&weight).unwrap().unwrap();
+        let quantized = Float8WeightOnly.quant_config(Dtype::Bf16, None).unwrap().quantize(&weight).unwrap().unwrap();
         assert_eq!(quantized.scales, [0.0, 2.0]);
         assert_eq!(quantized.dequantize(), [0.0, 0.0, 0.0, 0.0, 896.0, -3.0, 0.0, 0.0]);
     }

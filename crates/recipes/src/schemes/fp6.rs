@@ -4,8 +4,8 @@
 //! nearest e3m2 value and saturate at 28. A row whose scale underflows in the dtype becomes zero, where torchao has a
 //! NaN. The layer multiplies dequantized values.
 
-use crate::format::{Format, Grouping, Method};
-use crate::{Dtype, Element, Family, RecipeError, Scheme, Sparsity, Treatment};
+use crate::format::{Grouping, QuantMethod, TensorFormat};
+use crate::{Dtype, Element, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity};
 use std::fmt;
 
 /// 6-bit float weights.
@@ -19,10 +19,10 @@ impl fmt::Display for Fp6 {
 }
 
 /// Registration of the recipe.
-pub static FAMILY: Family = Family {
+pub static FAMILY: RecipeFamily = RecipeFamily {
     spellings: &["fp6"],
     about: "6-bit float weights (e3m2), one scale per output channel; unquantized activations",
-    typical: &["fp6"],
+    examples: &["fp6"],
     parse: |name| Some(Box::new(Fp6::parse(name)?)),
 };
 
@@ -34,9 +34,10 @@ impl Fp6 {
 }
 
 impl Scheme for Fp6 {
-    fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
-        let format = Format { scale: Element::Float(dtype), ..Format::float8(Element::E3m2, Grouping::Row, dtype) };
-        Ok(Treatment::weight_only(dtype, format.with_method(Method::Floats { epsilon: 1e-12 })))
+    fn quant_config(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
+        let format =
+            TensorFormat { scale: Element::Float(dtype), ..TensorFormat::float8(Element::E3m2, Grouping::Row, dtype) };
+        Ok(QuantConfig::weight_only(dtype, format.with_method(QuantMethod::Floats { epsilon: 1e-12 })))
     }
 }
 
@@ -46,9 +47,9 @@ mod tests {
     use crate::Weight;
 
     #[test]
-    fn the_largest_of_a_row_becomes_28() {
+    fn row_amax_becomes_28() {
         let weight = Weight::new(2, 4, vec![56.0, -2.0, 0.0, 0.1, 0.0, 0.0, 0.0, 0.0], Dtype::F16);
-        let quantized = Fp6.treatment(Dtype::F16, None).unwrap().quantize(&weight).unwrap().unwrap();
+        let quantized = Fp6.quant_config(Dtype::F16, None).unwrap().quantize(&weight).unwrap().unwrap();
         assert_eq!(quantized.scales, [2.0, 0.0]);
         assert_eq!(quantized.dequantize(), [56.0, -2.0, 0.0, 0.125, 0.0, 0.0, 0.0, 0.0]);
     }

@@ -5,9 +5,9 @@
 //! parsed and ignored, as in torchao. Scales and zero points are in the dtype of the weight. The layer multiplies
 //! dequantized values; gemlite's own kernels may compute differently.
 
-use crate::format::{Format, Grouping, Method, Zero};
-use crate::names::number;
-use crate::{Dtype, Element, Family, RecipeError, Scheme, Sparsity, Treatment};
+use crate::format::{Grouping, QuantMethod, TensorFormat, ZeroPointFormat};
+use crate::name_pattern::parse_positive;
+use crate::{Dtype, Element, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity};
 use std::fmt;
 
 /// Gemlite weight-only quantization.
@@ -15,29 +15,29 @@ use std::fmt;
 #[non_exhaustive]
 pub enum Gemlite {
     /// 4-bit weights.
-    Four {
+    Int4 {
         /// Values that share a scale.
         group: u32,
     },
     /// 8-bit weights.
-    Eight,
+    Int8,
 }
 
 impl fmt::Display for Gemlite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Four { group } => f.pad(&format!("gemlitewo-4-{group}")),
-            Self::Eight => f.pad("gemlitewo-8"),
+            Self::Int4 { group } => f.pad(&format!("gemlitewo-4-{group}")),
+            Self::Int8 => f.pad("gemlitewo-8"),
         }
     }
 }
 
 /// Registration of the recipes.
-pub static FAMILY: Family = Family {
+pub static FAMILY: RecipeFamily = RecipeFamily {
     spellings: &["gemlitewo-{4|8}", "gemlitewo-{4|8}-{group}"],
     about: "4-bit weights by hqq in groups of 64 or {group}, or 8-bit weights with a scale for \
             each output channel",
-    typical: &["gemlitewo-4-64", "gemlitewo-8"],
+    examples: &["gemlitewo-4-64", "gemlitewo-8"],
     parse: |name| Some(Box::new(Gemlite::parse(name)?)),
 };
 
@@ -45,27 +45,32 @@ impl Gemlite {
     /// Parses a name of the recipes.
     pub fn parse(name: &str) -> Option<Self> {
         let rest = name.strip_prefix("gemlitewo-")?;
-        let (bits, group) = rest.split_once('-').map_or((rest, Some(64)), |(bits, group)| (bits, number(group)));
+        let (bits, group) =
+            rest.split_once('-').map_or((rest, Some(64)), |(bits, group)| (bits, parse_positive(group)));
         match bits {
-            "4" => Some(Self::Four { group: group? }),
-            "8" => group.map(|_| Self::Eight),
+            "4" => Some(Self::Int4 { group: group? }),
+            "8" => group.map(|_| Self::Int8),
             _ => None,
         }
     }
 }
 
 impl Scheme for Gemlite {
-    fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
+    fn quant_config(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
         let weight = match *self {
-            Self::Four { group } => {
-                Format::hqq(4, Grouping::Block(group), dtype, dtype, Zero::InSteps(Element::Float(dtype)))
-            }
-            Self::Eight => {
-                let method = Method::Symmetric { least: -128, most: 127, epsilon: 1e-5 };
-                Format::symmetric(8, Grouping::Row, dtype, dtype).with_method(method)
+            Self::Int4 { group } => TensorFormat::hqq(
+                4,
+                Grouping::Block(group),
+                dtype,
+                dtype,
+                ZeroPointFormat::BeforeScale(Element::Float(dtype)),
+            ),
+            Self::Int8 => {
+                let method = QuantMethod::Symmetric { min: -128, max: 127, epsilon: 1e-5 };
+                TensorFormat::symmetric(8, Grouping::Row, dtype, dtype).with_method(method)
             }
         };
-        Ok(Treatment::weight_only(dtype, weight))
+        Ok(QuantConfig::weight_only(dtype, weight))
     }
 }
 
@@ -74,9 +79,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_group_has_a_default_and_means_nothing_in_8_bits() {
+    fn group_defaults_to_64_and_is_ignored_by_int8() {
         assert_eq!(Gemlite::parse("gemlitewo-4"), Gemlite::parse("gemlitewo-4-64"));
-        assert_eq!(Gemlite::parse("gemlitewo-8-128"), Some(Gemlite::Eight));
+        assert_eq!(Gemlite::parse("gemlitewo-8-128"), Some(Gemlite::Int8));
         assert_eq!(Gemlite::parse("gemlitewo-8-0"), None);
     }
 }

@@ -5,12 +5,12 @@
 //! + zero. With `-hqq` the zero point is optimized for a sparse error, and scale and zero point are stored in bf16 for
 //! every dtype. The layer multiplies dequantized values. K is padded with zeros to whole groups.
 
-use crate::format::{Format, Grouping, Zero};
-use crate::{Dtype, Element, Family, RecipeError, Scheme, Sparsity, Treatment};
+use crate::format::{Grouping, TensorFormat, ZeroPointFormat};
+use crate::{Dtype, Element, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity};
 use std::fmt;
 
 /// Group sizes of tinygemm's kernel.
-const GROUPS: [u32; 4] = [32, 64, 128, 256];
+const GROUP_SIZES: [u32; 4] = [32, 64, 128, 256];
 
 /// Int4 weight-only quantization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,10 +26,10 @@ impl fmt::Display for Int4WeightOnly {
 }
 
 /// Registration of the recipes.
-pub static FAMILY: Family = Family {
+pub static FAMILY: RecipeFamily = RecipeFamily {
     spellings: &["int4wo-{32|64|128|256}[-hqq]"],
     about: "4-bit weights, a scale and a zero for each group along K; hqq optimizes the zeros",
-    typical: &["int4wo-32", "int4wo-128", "int4wo-256", "int4wo-32-hqq", "int4wo-128-hqq"],
+    examples: &["int4wo-32", "int4wo-128", "int4wo-256", "int4wo-32-hqq", "int4wo-128-hqq"],
     parse: |name| Some(Box::new(Int4WeightOnly::parse(name)?)),
 };
 
@@ -42,20 +42,20 @@ impl Int4WeightOnly {
         }
         let rest = name.strip_prefix("int4wo-")?;
         let (group, hqq) = rest.strip_suffix("-hqq").map_or((rest, false), |group| (group, true));
-        let group = GROUPS.into_iter().find(|known| known.to_string() == group)?;
+        let group = GROUP_SIZES.into_iter().find(|known| known.to_string() == group)?;
         Some(Self { group, hqq })
     }
 }
 
 impl Scheme for Int4WeightOnly {
-    fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
+    fn quant_config(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
         let weight = if self.hqq {
-            let zero = Zero::InUnits(Element::Float(Dtype::Bf16));
-            Format::hqq(4, Grouping::Block(self.group), dtype, Dtype::Bf16, zero)
+            let zero = ZeroPointFormat::AfterScale(Element::Float(Dtype::Bf16));
+            TensorFormat::hqq(4, Grouping::Block(self.group), dtype, Dtype::Bf16, zero)
         } else {
-            Format::tinygemm(Grouping::Block(self.group), dtype)
+            TensorFormat::tinygemm(Grouping::Block(self.group), dtype)
         };
-        Ok(Treatment::weight_only(dtype, weight))
+        Ok(QuantConfig::weight_only(dtype, weight))
     }
 }
 
@@ -65,9 +65,9 @@ mod tests {
     use crate::Weight;
 
     #[test]
-    fn sixteen_numbers_from_least_to_most_are_exact() {
+    fn sixteen_equidistant_values_are_exact() {
         let values: Vec<f32> = (0..32).map(|i| 3.0 + (i % 16) as f32).collect();
-        let config = Int4WeightOnly::parse("int4wo-32").unwrap().treatment(Dtype::F32, None).unwrap();
+        let config = Int4WeightOnly::parse("int4wo-32").unwrap().quant_config(Dtype::F32, None).unwrap();
         let weight = Weight::new(1, 32, values.clone(), Dtype::F32);
         let quantized = config.quantize(&weight).unwrap().unwrap();
         assert_eq!((quantized.scales[0], quantized.zeros[0]), (1.0, 11.0));

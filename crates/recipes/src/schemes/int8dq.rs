@@ -7,8 +7,8 @@
 //! here the order does not change.
 
 use super::int8wo::Int8WeightOnly;
-use crate::format::{Format, Grouping, Method};
-use crate::{Dtype, Family, Products, RecipeError, Scheme, Sparsity, Treatment};
+use crate::format::{Grouping, QuantMethod, TensorFormat};
+use crate::{Dtype, MatmulMode, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity};
 use std::fmt;
 
 /// Int8 dynamic quantization.
@@ -18,24 +18,24 @@ pub enum Int8Dynamic {
     /// Activations are always quantized.
     Always,
     /// Activations of a single token are not quantized, because decoding is bound by loading weights.
-    Prefill,
+    PrefillOnly,
 }
 
 impl fmt::Display for Int8Dynamic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Always => "int8dq",
-            Self::Prefill => "int8dq_prefill_wo_decode",
+            Self::PrefillOnly => "int8dq_prefill_wo_decode",
         })
     }
 }
 
 /// Registration of the recipes.
-pub static FAMILY: Family = Family {
+pub static FAMILY: RecipeFamily = RecipeFamily {
     spellings: &["int8dq", "int8dq_prefill_wo_decode"],
     about: "8-bit weights and activations, a scale per output channel and per token; \
             prefill_wo_decode does not quantize the activation of a single token",
-    typical: &["int8dq", "int8dq_prefill_wo_decode"],
+    examples: &["int8dq", "int8dq_prefill_wo_decode"],
     parse: |name| Some(Box::new(Int8Dynamic::parse(name)?)),
 };
 
@@ -45,23 +45,23 @@ impl Int8Dynamic {
         match name {
             // `int8_rowwise` is the alias from torchao's accuracy tables.
             "int8dq" | "int8_rowwise" => Some(Self::Always),
-            "int8dq_prefill_wo_decode" => Some(Self::Prefill),
+            "int8dq_prefill_wo_decode" => Some(Self::PrefillOnly),
             _ => None,
         }
     }
 }
 
 impl Scheme for Int8Dynamic {
-    fn takes_semi_structured(&self) -> bool {
+    fn supports_semi_structured(&self) -> bool {
         true
     }
 
-    fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
+    fn quant_config(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
         let scale = if dtype == Dtype::F16 { Dtype::F32 } else { dtype };
-        let method = Method::Symmetric { least: -127, most: 127, epsilon: 1e-5 };
-        let input = Format::symmetric(8, Grouping::Row, dtype, scale).with_method(method);
-        let weight = Int8WeightOnly::weight(dtype);
-        let dynamic = Treatment::dynamic(dtype, weight, input, Products::Codes(scale));
-        Ok(Treatment { spares_single_rows: *self == Self::Prefill, ..dynamic })
+        let method = QuantMethod::Symmetric { min: -127, max: 127, epsilon: 1e-5 };
+        let input = TensorFormat::symmetric(8, Grouping::Row, dtype, scale).with_method(method);
+        let weight = Int8WeightOnly::weight_format(dtype);
+        let dynamic = QuantConfig::dynamic(dtype, weight, input, MatmulMode::QuantizedValues(scale));
+        Ok(QuantConfig { skip_input_for_single_row: *self == Self::PrefillOnly, ..dynamic })
     }
 }

@@ -4,8 +4,8 @@
 //! to the dtype of the weight, as in torchao. The layer multiplies integers cast to the dtype of the activation and
 //! applies the scale to the rounded result.
 
-use crate::format::{Format, Grouping};
-use crate::{Dtype, Family, Products, RecipeError, Scheme, Sparsity, Treatment};
+use crate::format::{Grouping, TensorFormat};
+use crate::{Dtype, MatmulMode, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity};
 use std::fmt;
 
 /// Int8 weight-only quantization.
@@ -14,8 +14,8 @@ pub struct Int8WeightOnly;
 
 impl Int8WeightOnly {
     /// Format of the weight.
-    pub fn weight(dtype: Dtype) -> Format {
-        Format::symmetric(8, Grouping::Row, dtype, dtype)
+    pub fn weight_format(dtype: Dtype) -> TensorFormat {
+        TensorFormat::symmetric(8, Grouping::Row, dtype, dtype)
     }
 }
 
@@ -26,10 +26,10 @@ impl fmt::Display for Int8WeightOnly {
 }
 
 /// Registration of the recipe.
-pub static FAMILY: Family = Family {
+pub static FAMILY: RecipeFamily = RecipeFamily {
     spellings: &["int8wo"],
     about: "8-bit weights, one scale per output channel; unquantized activations",
-    typical: &["int8wo"],
+    examples: &["int8wo"],
     parse: |name| Some(Box::new(Int8WeightOnly::parse(name)?)),
 };
 
@@ -42,8 +42,8 @@ impl Int8WeightOnly {
 }
 
 impl Scheme for Int8WeightOnly {
-    fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
-        let products = Products::Codes(dtype);
-        Ok(Treatment { products, ..Treatment::weight_only(dtype, Self::weight(dtype)) })
+    fn quant_config(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
+        let products = MatmulMode::QuantizedValues(dtype);
+        Ok(QuantConfig { matmul: products, ..QuantConfig::weight_only(dtype, Self::weight_format(dtype)) })
     }
 }

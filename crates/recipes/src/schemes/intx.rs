@@ -5,9 +5,9 @@
 //! is exact. `false`: symmetric. Scales are in the dtype of the weight. The activation always has one zero point per
 //! token. torchao's benchmarks treat `false` as true, and run in f32 only.
 
-use crate::format::{Format, Grouping};
-use crate::names::number;
-use crate::{Dtype, Element, Family, Products, RecipeError, Scheme, Sparsity, Treatment};
+use crate::format::{Grouping, TensorFormat};
+use crate::name_pattern::parse_positive;
+use crate::{Dtype, Element, MatmulMode, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity};
 use std::fmt;
 
 const PREFIX: &str = "int8_dynamic_activation_intx_weight-";
@@ -27,11 +27,11 @@ impl fmt::Display for IntxDynamic {
 }
 
 /// Registration of the recipes.
-pub static FAMILY: Family = Family {
+pub static FAMILY: RecipeFamily = RecipeFamily {
     spellings: &["int8_dynamic_activation_intx_weight-{1|2|3|4|5|6|7|8}-{group}-{true|false}"],
     about: "weights of 1 to 8 bits in groups along K, asymmetric or not, and asymmetric 8-bit \
             activations per token",
-    typical: &["int8_dynamic_activation_intx_weight-4-32-true", "int8_dynamic_activation_intx_weight-4-32-false"],
+    examples: &["int8_dynamic_activation_intx_weight-4-32-true", "int8_dynamic_activation_intx_weight-4-32-false"],
     parse: |name| Some(Box::new(IntxDynamic::parse(name)?)),
 };
 
@@ -40,35 +40,35 @@ impl IntxDynamic {
     pub fn parse(name: &str) -> Option<Self> {
         let (bits, rest) = name.strip_prefix(PREFIX)?.split_once('-')?;
         let (group, asymmetric) = rest.split_once('-')?;
-        let bits = number(bits).filter(|bits| *bits <= 8)? as u8;
-        Some(Self { bits, group: number(group)?, asymmetric: asymmetric.parse().ok()? })
+        let bits = parse_positive(bits).filter(|bits| *bits <= 8)? as u8;
+        Some(Self { bits, group: parse_positive(group)?, asymmetric: asymmetric.parse().ok()? })
     }
 }
 
 impl Scheme for IntxDynamic {
-    fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
+    fn quant_config(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
         let grouping = Grouping::Block(self.group);
         let weight = if self.asymmetric {
-            Format::asymmetric(Element::Signed(self.bits), grouping, dtype)
+            TensorFormat::asymmetric(Element::Signed(self.bits), grouping, dtype)
         } else {
-            Format::symmetric(self.bits, grouping, dtype, dtype)
+            TensorFormat::symmetric(self.bits, grouping, dtype, dtype)
         };
-        let input = Format::asymmetric(Element::Signed(8), Grouping::Row, dtype);
-        Ok(Treatment::dynamic(dtype, weight, input, Products::Numbers))
+        let input = TensorFormat::asymmetric(Element::Signed(8), Grouping::Row, dtype);
+        Ok(QuantConfig::dynamic(dtype, weight, input, MatmulMode::Values))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Codes;
+    use crate::ElementCodec;
     use crate::Weight;
 
     #[test]
-    fn one_signed_weights_take_the_whole_range_only_with_a_zero_point() {
+    fn positive_weights_use_full_range_with_zero_point() {
         let codes = |name: &str| {
             let weight = Weight::new(1, 32, (0..32).map(|i| i as f32).collect(), Dtype::F32);
-            let config = IntxDynamic::parse(name).unwrap().treatment(Dtype::F32, None).unwrap();
+            let config = IntxDynamic::parse(name).unwrap().quant_config(Dtype::F32, None).unwrap();
             let quantized = config.quantize(&weight).unwrap().unwrap();
             let numbers: Vec<f32> =
                 quantized.codes().iter().map(|&c| quantized.format.element.decode(c.into())).collect();

@@ -3,8 +3,8 @@
 //! Symmetric: the scale is amax / 7.5, at least 1e-6, each step rounded to the dtype of the weight. torchao stores
 //! values 0..=15 with 8 for zero; here they are -8..=7. The layer multiplies dequantized values.
 
-use crate::format::{Format, Grouping, Method};
-use crate::{Dtype, Family, RecipeError, Scheme, Sparsity, Treatment};
+use crate::format::{Grouping, QuantMethod, TensorFormat};
+use crate::{Dtype, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity};
 use std::fmt;
 
 /// Sparse Marlin.
@@ -18,10 +18,10 @@ impl fmt::Display for Marlin {
 }
 
 /// Registration of the recipe.
-pub static FAMILY: Family = Family {
+pub static FAMILY: RecipeFamily = RecipeFamily {
     spellings: &["marlin"],
     about: "4-bit weights in groups of 128 along K; runs with semi-structured sparsity only",
-    typical: &["marlin"],
+    examples: &["marlin"],
     parse: |name| Some(Box::new(Marlin::parse(name)?)),
 };
 
@@ -33,11 +33,11 @@ impl Marlin {
 }
 
 impl Scheme for Marlin {
-    fn takes_semi_structured(&self) -> bool {
+    fn supports_semi_structured(&self) -> bool {
         true
     }
 
-    fn treatment(&self, dtype: Dtype, sparsity: Option<Sparsity>) -> Result<Treatment, RecipeError> {
+    fn quant_config(&self, dtype: Dtype, sparsity: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
         if sparsity != Some(Sparsity::SemiStructured) {
             return Err(RecipeError::Unsupported(
                 "recipe marlin is for weights of which two of every four are zero; \
@@ -45,9 +45,9 @@ impl Scheme for Marlin {
                     .into(),
             ));
         }
-        let method = Method::Symmetric { least: -8, most: 7, epsilon: 1e-6 };
-        let weight = Format::symmetric(4, Grouping::Block(128), dtype, dtype).with_method(method);
-        Ok(Treatment::weight_only(dtype, weight))
+        let method = QuantMethod::Symmetric { min: -8, max: 7, epsilon: 1e-6 };
+        let weight = TensorFormat::symmetric(4, Grouping::Block(128), dtype, dtype).with_method(method);
+        Ok(QuantConfig::weight_only(dtype, weight))
     }
 }
 
@@ -56,9 +56,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn alone_it_says_what_would_make_it_run() {
-        let error = Marlin.treatment(Dtype::F16, None).unwrap_err().to_string();
+    fn dense_marlin_error_names_semi_sparse() {
+        let error = Marlin.quant_config(Dtype::F16, None).unwrap_err().to_string();
         assert!(error.contains("semi-sparse"), "{error}");
-        assert!(Marlin.treatment(Dtype::F16, Some(Sparsity::SemiStructured)).is_ok());
+        assert!(Marlin.quant_config(Dtype::F16, Some(Sparsity::SemiStructured)).is_ok());
     }
 }

@@ -6,8 +6,8 @@
 //! activation is symmetric over -127..=127 with a scale of at least 1e-5, stored in f32. The integer matmul is
 //! multiplied by the token scale, then by the row scale, in f32, and rounded once.
 
-use crate::format::{Format, Grouping, Method};
-use crate::{Dtype, Family, Products, RecipeError, Scheme, Sparsity, Treatment};
+use crate::format::{Grouping, QuantMethod, TensorFormat};
+use crate::{Dtype, MatmulMode, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity};
 use std::fmt;
 
 /// QQQ on Marlin.
@@ -21,10 +21,10 @@ impl fmt::Display for MarlinQqq {
 }
 
 /// Registration of the recipe.
-pub static FAMILY: Family = Family {
+pub static FAMILY: RecipeFamily = RecipeFamily {
     spellings: &["marlin-qqq"],
     about: "4-bit weights in groups of 128 along K and 8-bit activations, multiplied as 8-bit integers",
-    typical: &["marlin-qqq"],
+    examples: &["marlin-qqq"],
     parse: |name| Some(Box::new(MarlinQqq::parse(name)?)),
 };
 
@@ -36,11 +36,11 @@ impl MarlinQqq {
 }
 
 impl Scheme for MarlinQqq {
-    fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
-        let method = Method::Symmetric { least: -127, most: 127, epsilon: 1e-5 };
-        let input = Format::symmetric(8, Grouping::Row, dtype, Dtype::F32).with_method(method);
-        let weight = Format::qqq(Grouping::Block(128), dtype);
-        Ok(Treatment::dynamic(dtype, weight, input, Products::Codes(Dtype::F32)))
+    fn quant_config(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
+        let method = QuantMethod::Symmetric { min: -127, max: 127, epsilon: 1e-5 };
+        let input = TensorFormat::symmetric(8, Grouping::Row, dtype, Dtype::F32).with_method(method);
+        let weight = TensorFormat::qqq(Grouping::Block(128), dtype);
+        Ok(QuantConfig::dynamic(dtype, weight, input, MatmulMode::QuantizedValues(Dtype::F32)))
     }
 }
 
@@ -50,12 +50,12 @@ mod tests {
     use crate::Weight;
 
     #[test]
-    fn what_is_multiplied_are_8_bit_integers_of_the_rows_scale() {
+    fn values_are_int8_multiples_of_row_scale() {
         for k in [128, 256] {
             let values: Vec<f32> = (0..k).map(|i| ((i * 37) % 101) as f32 - 50.0).collect();
             let weight = Weight::new(1, k, values, Dtype::F32);
-            let quantized = MarlinQqq.treatment(Dtype::F32, None).unwrap().quantize(&weight).unwrap().unwrap();
-            let steps: Vec<f32> = quantized.dequantize().iter().map(|x| x / quantized.outer[0]).collect();
+            let quantized = MarlinQqq.quant_config(Dtype::F32, None).unwrap().quantize(&weight).unwrap().unwrap();
+            let steps: Vec<f32> = quantized.dequantize().iter().map(|x| x / quantized.outer_scales[0]).collect();
             assert!(steps.iter().all(|x| (x - x.round()).abs() < 1e-4 && x.abs() < 127.5), "{k}");
         }
     }

@@ -18,10 +18,10 @@ pub mod mxfp;
 pub mod nvfp4;
 pub mod uintx;
 
-use crate::Family;
+use crate::RecipeFamily;
 
 /// Built-in families, in the order in which their parsers are tried.
-pub(crate) const OURS: &[&Family] = &[
+pub(crate) const BUILT_IN: &[&RecipeFamily] = &[
     &baseline::FAMILY,
     &baseline_tf32::FAMILY,
     &int8wo::FAMILY,

@@ -5,8 +5,8 @@
 //! [`MxScaling::Floor`], and computes the rounded-up exponent by a logarithm in f32, which misses ratios a few ULP
 //! above a power of two. The layer multiplies dequantized values, which are exact in f32, and rounds once.
 
-use crate::format::{Format, MxScaling};
-use crate::{Dtype, Element, Family, Products, RecipeError, Scheme, Sparsity, TrainingRecipe, Treatment};
+use crate::format::{MxScaling, TensorFormat};
+use crate::{Dtype, Element, MatmulMode, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity, TrainingRecipe};
 use std::fmt;
 
 /// OCP microscaling.
@@ -29,11 +29,11 @@ impl fmt::Display for Mx {
 }
 
 /// Registration of the recipes.
-pub static FAMILY: Family = Family {
+pub static FAMILY: RecipeFamily = RecipeFamily {
     spellings: &["mxfp8", "mxfp4"],
     about: "8-bit (e4m3) or 4-bit (e2m1) float weights and activations, a power of two for each \
             block of 32",
-    typical: &["mxfp8", "mxfp4"],
+    examples: &["mxfp8", "mxfp4"],
     parse: |name| Some(Box::new(Mx::parse(name)?)),
 };
 
@@ -49,13 +49,13 @@ impl Mx {
 }
 
 impl Scheme for Mx {
-    fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
+    fn quant_config(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
         let element = match self {
             Self::Fp8 => Element::E4m3,
             Self::Fp4 => Element::E2m1,
         };
-        let format = Format::mx(element, MxScaling::Ceil);
-        Ok(Treatment::dynamic(dtype, format, format, Products::Numbers))
+        let format = TensorFormat::mx(element, MxScaling::Ceil);
+        Ok(QuantConfig::dynamic(dtype, format, format, MatmulMode::Values))
     }
 
     fn training(&self) -> Result<Option<TrainingRecipe>, RecipeError> {
@@ -72,11 +72,11 @@ mod tests {
     use crate::Weight;
 
     #[test]
-    fn nothing_saturates() {
+    fn largest_value_does_not_saturate() {
         let mut values = vec![0.0; 32];
         values[7] = 449.0;
         let weight = Weight::new(1, 32, values, Dtype::F32);
-        let quantized = Mx::Fp8.treatment(Dtype::F32, None).unwrap().quantize(&weight).unwrap().unwrap();
+        let quantized = Mx::Fp8.quant_config(Dtype::F32, None).unwrap().quantize(&weight).unwrap().unwrap();
         assert_eq!((quantized.scales[0], quantized.dequantize()[7]), (2.0, 448.0));
     }
 }

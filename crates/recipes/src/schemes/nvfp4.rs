@@ -5,8 +5,8 @@
 //! value of e4m3. Values are divided by the product of both scales. The layer multiplies quantized values with block
 //! scales applied, rounds to the dtype, and then multiplies by the product of the tensor scales.
 
-use crate::format::Format;
-use crate::{Dtype, Family, Products, RecipeError, Scheme, Sparsity, Treatment};
+use crate::format::TensorFormat;
+use crate::{Dtype, MatmulMode, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity};
 use std::fmt;
 
 /// 4-bit floats of NVIDIA.
@@ -20,11 +20,11 @@ impl fmt::Display for Nvfp4 {
 }
 
 /// Registration of the recipe.
-pub static FAMILY: Family = Family {
+pub static FAMILY: RecipeFamily = RecipeFamily {
     spellings: &["nvfp4"],
     about: "4-bit float weights and activations (e2m1), an e4m3 scale for each block of 16, an f32 \
             scale for each tensor",
-    typical: &["nvfp4"],
+    examples: &["nvfp4"],
     parse: |name| Some(Box::new(Nvfp4::parse(name)?)),
 };
 
@@ -36,8 +36,8 @@ impl Nvfp4 {
 }
 
 impl Scheme for Nvfp4 {
-    fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
-        Ok(Treatment::dynamic(dtype, Format::nvfp4(), Format::nvfp4(), Products::Numbers))
+    fn quant_config(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
+        Ok(QuantConfig::dynamic(dtype, TensorFormat::nvfp4(), TensorFormat::nvfp4(), MatmulMode::Values))
     }
 }
 
@@ -47,11 +47,11 @@ mod tests {
     use crate::Weight;
 
     #[test]
-    fn the_largest_number_has_the_largest_code_under_the_largest_scale() {
+    fn tensor_amax_gets_largest_scale_and_value() {
         let values = (0..32).map(|i| if i == 20 { -5376.0 } else { i as f32 }).collect();
         let weight = Weight::new(1, 32, values, Dtype::Bf16);
-        let quantized = Nvfp4.treatment(Dtype::Bf16, None).unwrap().quantize(&weight).unwrap().unwrap();
-        assert_eq!((quantized.outer[0], quantized.scales[1]), (2.0, 448.0));
+        let quantized = Nvfp4.quant_config(Dtype::Bf16, None).unwrap().quantize(&weight).unwrap().unwrap();
+        assert_eq!((quantized.outer_scales[0], quantized.scales[1]), (2.0, 448.0));
         assert_eq!(quantized.dequantize()[20], -5376.0);
     }
 }

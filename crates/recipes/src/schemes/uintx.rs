@@ -6,9 +6,9 @@
 //! 4-bit values start from an integer zero point. The layer multiplies dequantized values. torchao has no 8-bit variant
 //! without `-hqq`; here it follows the general rule.
 
-use crate::format::{Format, Grouping, Zero};
-use crate::names::number;
-use crate::{Dtype, Element, Family, RecipeError, Scheme, Sparsity, Treatment};
+use crate::format::{Grouping, TensorFormat, ZeroPointFormat};
+use crate::name_pattern::parse_positive;
+use crate::{Dtype, Element, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity};
 use std::fmt;
 
 /// Weight-only quantization to 1 to 8 bits.
@@ -26,10 +26,10 @@ impl fmt::Display for Uintx {
 }
 
 /// Registration of the recipes.
-pub static FAMILY: Family = Family {
+pub static FAMILY: RecipeFamily = RecipeFamily {
     spellings: &["uintx-{1|2|3|4|5|6|7|8}-{group}[-hqq]"],
     about: "weights of 1 to 8 bits, a scale and a zero for each group along K; hqq optimizes the zeros",
-    typical: &["uintx-2-64", "uintx-3-64", "uintx-4-64", "uintx-6-64", "uintx-4-64-hqq", "uintx-8-64-hqq"],
+    examples: &["uintx-2-64", "uintx-3-64", "uintx-4-64", "uintx-6-64", "uintx-4-64-hqq", "uintx-8-64-hqq"],
     parse: |name| Some(Box::new(Uintx::parse(name)?)),
 };
 
@@ -39,20 +39,20 @@ impl Uintx {
         let rest = name.strip_prefix("uintx-")?;
         let (rest, hqq) = rest.strip_suffix("-hqq").map_or((rest, false), |rest| (rest, true));
         let (bits, group) = rest.split_once('-')?;
-        let bits = number(bits).filter(|bits| *bits <= 8)? as u8;
-        Some(Self { bits, group: number(group)?, hqq })
+        let bits = parse_positive(bits).filter(|bits| *bits <= 8)? as u8;
+        Some(Self { bits, group: parse_positive(group)?, hqq })
     }
 }
 
 impl Scheme for Uintx {
-    fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
+    fn quant_config(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
         let grouping = Grouping::Block(self.group);
         let weight = if self.hqq {
-            Format::hqq(self.bits, grouping, dtype, dtype, Zero::InUnits(Element::Float(dtype)))
+            TensorFormat::hqq(self.bits, grouping, dtype, dtype, ZeroPointFormat::AfterScale(Element::Float(dtype)))
         } else {
-            Format::asymmetric(Element::Unsigned(self.bits), grouping, dtype)
+            TensorFormat::asymmetric(Element::Unsigned(self.bits), grouping, dtype)
         };
-        Ok(Treatment::weight_only(dtype, weight))
+        Ok(QuantConfig::weight_only(dtype, weight))
     }
 }
 
@@ -62,20 +62,20 @@ mod tests {
     use crate::Weight;
 
     #[test]
-    fn zero_stays_zero_in_every_width() {
+    fn zero_is_exact_for_every_width() {
         for bits in 1..=8 {
             let recipe = Uintx::parse(&format!("uintx-{bits}-32")).unwrap();
             let mut values = vec![5.0; 32];
             (values[3], values[9]) = (0.0, -2.0);
             let weight = Weight::new(1, 32, values, Dtype::Bf16);
-            let quantized = recipe.treatment(Dtype::Bf16, None).unwrap().quantize(&weight).unwrap().unwrap();
+            let quantized = recipe.quant_config(Dtype::Bf16, None).unwrap().quantize(&weight).unwrap().unwrap();
             assert_eq!(quantized.dequantize()[3], 0.0, "{recipe}");
         }
     }
 
     #[test]
-    fn a_group_that_fills_no_words_is_refused() {
-        let check = |name: &str, k| Uintx::parse(name).unwrap().treatment(Dtype::F32, None).unwrap().check(32, k);
+    fn unaligned_groups_are_rejected() {
+        let check = |name: &str, k| Uintx::parse(name).unwrap().quant_config(Dtype::F32, None).unwrap().check(32, k);
         assert_eq!(check("uintx-3-32", 64), Ok(()));
         let error = check("uintx-3-40", 80).unwrap_err().to_string();
         assert!(error.contains("a multiple of 32"), "{error}");

@@ -2,7 +2,7 @@
 
 use super::backend::Float8Backend;
 use super::float8::Float8Training;
-use super::products;
+use super::gemms;
 use crate::device::QuantBackend;
 use burn::tensor::ops::FloatTensor;
 use burn::tensor::{Tensor, TensorPrimitive};
@@ -19,11 +19,11 @@ impl<B: QuantBackend + Float8Backend, C: CheckpointStrategy> Float8Backend for A
         training: Float8Training,
     ) -> FloatTensor<Self> {
         let nodes = [input.node.clone(), weight.node.clone()];
-        let prepared = Product(training).prepare::<C>(nodes).compute_bound().stateful();
+        let prepared = Float8LinearBackward(training).prepare::<C>(nodes).compute_bound().stateful();
         let tracked = (input.is_tracked(), weight.is_tracked());
         match prepared {
             OpsKind::Tracked(mut prepared) => {
-                let kept = Kept {
+                let kept = SavedOperands {
                     input: tracked.1.then(|| prepared.checkpoint(&input)),
                     weight: tracked.0.then(|| prepared.checkpoint(&weight)),
                 };
@@ -38,20 +38,20 @@ impl<B: QuantBackend + Float8Backend, C: CheckpointStrategy> Float8Backend for A
 
 /// Backward pass of the layer.
 #[derive(Debug)]
-struct Product(Float8Training);
+struct Float8LinearBackward(Float8Training);
 
 /// Operands saved for the backward pass; each is needed for the gradient of the other.
 #[derive(Debug, Clone)]
-struct Kept {
+struct SavedOperands {
     input: Option<NodeId>,
     weight: Option<NodeId>,
 }
 
-impl<B: QuantBackend + Float8Backend> Backward<B, 2> for Product {
-    type State = Kept;
+impl<B: QuantBackend + Float8Backend> Backward<B, 2> for Float8LinearBackward {
+    type State = SavedOperands;
 
-    fn backward(self, ops: Ops<Kept, 2>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
-        let Kept { input, weight } = ops.state;
+    fn backward(self, ops: Ops<SavedOperands, 2>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
+        let SavedOperands { input, weight } = ops.state;
         let mut kept = |node| tensor::<B>(checkpointer.retrieve_node_output(node));
         let (input, weight) = (input.map(&mut kept), weight.map(&mut kept));
         let saved = "operands are saved for tracked gradients";
@@ -59,8 +59,8 @@ impl<B: QuantBackend + Float8Backend> Backward<B, 2> for Product {
             ops.parents,
             ops.node,
             grads,
-            |grad| primitive(products::grad_input(tensor::<B>(grad), weight.expect(saved), self.0)),
-            |grad| primitive(products::grad_weight(tensor::<B>(grad), input.expect(saved), self.0)),
+            |grad| primitive(gemms::grad_input(tensor::<B>(grad), weight.expect(saved), self.0)),
+            |grad| primitive(gemms::grad_weight(tensor::<B>(grad), input.expect(saved), self.0)),
         );
     }
 }

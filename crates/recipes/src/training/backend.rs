@@ -1,6 +1,6 @@
 //! Backends that support float8 training.
 
-use super::float8::{Float8Training, Operands};
+use super::float8::{Float8Training, OperandFormats};
 use burn::tensor::backend::Backend;
 use burn::tensor::ops::FloatTensor;
 
@@ -14,11 +14,11 @@ pub trait Float8Backend: Backend {
     ) -> FloatTensor<Self>;
 
     /// Returns `left · rightᵀ` in the dtype of `left`, rounded once, with operands cast by [fused
-    /// kernels](super::Casting::AtOnce); `None` if the backend has none for these formats.
-    fn float8_product(
+    /// kernels](super::CastStrategy::Fused); `None` if the backend has none for these formats.
+    fn float8_matmul(
         _left: FloatTensor<Self>,
         _right: FloatTensor<Self>,
-        _operands: Operands,
+        _operands: OperandFormats,
     ) -> Option<FloatTensor<Self>> {
         None
     }

@@ -8,14 +8,14 @@
 #[cfg(feature = "training")]
 mod autodiff;
 mod backend;
+mod backend_impls;
 #[cfg(feature = "cube")]
-mod cast_product;
-mod devices;
+mod cast_gemm;
 mod float8;
-mod products;
+mod gemms;
 mod recipe;
 
 pub use backend::Float8Backend;
-pub use float8::{Casting, Float8Training, Operand, Operands};
-pub use products::{grad_input, grad_weight, output};
+pub use float8::{CastStrategy, Float8Training, OperandFormats, TrainingOperand};
+pub use gemms::{grad_input, grad_weight, output};
 pub use recipe::TrainingRecipe;

@@ -13,17 +13,17 @@ impl Stopwatch for BusyTime {
     }
 
     fn overhead(&self) -> Overhead {
-        Overhead::Outside
+        Overhead::Excluded
     }
 
     fn window(&mut self, work: &mut dyn Work, launches: u32) -> Result<Reading, Failure> {
-        work.settle()?;
+        work.synchronize()?;
         let before = self.0.load(Ordering::Acquire);
         for _ in 0..launches {
             work.launch()?;
         }
-        work.settle()?;
-        Ok(Reading::Now(self.0.load(Ordering::Acquire) - before))
+        work.synchronize()?;
+        Ok(Reading::Ready(self.0.load(Ordering::Acquire) - before))
     }
 }
 // ANCHOR_END: stopwatch

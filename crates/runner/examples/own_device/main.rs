@@ -15,6 +15,6 @@ use thread_sensors::ThreadSensors;
 
 // ANCHOR: register
 fn main() -> ExitCode {
-    Calorimeter::new().platform(&threads::Threads).way("stream_add", "native", threads::THREAD, sum::open).main()
+    Calorimeter::new().platform(&threads::Threads).workload("stream_add", "native", threads::THREAD, sum::open).main()
 }
 // ANCHOR_END: register

@@ -1,7 +1,7 @@
 //! Addition of two arrays on a thread.
 
 use crate::threads::busy;
-use calorimeter_zoo::{Opening, Output, Workload, ZooError};
+use calorimeter_zoo::{OpenRequest, Output, Workload, ZooError};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
@@ -15,7 +15,7 @@ struct Sum {
 }
 
 /// Starts a thread that owns the arrays and waits for launches.
-pub fn open(opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
+pub fn open(opening: OpenRequest<'_>) -> Result<Box<dyn Workload>, ZooError> {
     let busy = busy(opening.setup.device);
     let (_, inputs) = opening.operator()?;
     // Launches rotate through the requested number of buffer sets.
@@ -42,7 +42,7 @@ impl Workload for Sum {
         Ok(())
     }
 
-    fn settle(&mut self) -> Result<(), ZooError> {
+    fn synchronize(&mut self) -> Result<(), ZooError> {
         for _ in 0..std::mem::take(&mut self.launched) {
             self.last = self.sums.recv().map_err(|error| ZooError::Device(error.to_string()))?;
         }
@@ -51,7 +51,7 @@ impl Workload for Sum {
 
     fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
         self.launch()?;
-        self.settle()?;
+        self.synchronize()?;
         Ok(vec![Output { rows: 1, cols: self.last.len(), values: self.last.clone() }])
     }
 

@@ -20,7 +20,7 @@ impl Source for ThreadSensors {
     }
 
     // The threads belong to this process, so there are no other users.
-    fn others(&mut self, _: &[u32]) -> Result<Vec<String>, String> {
+    fn other_users(&mut self, _: &[u32]) -> Result<Vec<String>, String> {
         Ok(Vec::new())
     }
 

@@ -4,11 +4,11 @@ use crate::BusyTime;
 use crate::ThreadSensors;
 use calorimeter_case::Name;
 use calorimeter_runner::devices::DiscoveredDevice;
-use calorimeter_runner::platforms::{Choice, Platform};
+use calorimeter_runner::platforms::{Platform, StopwatchChoice};
 use calorimeter_runner::worker::DeviceFacts;
 use calorimeter_timing::telemetry::Source;
 use calorimeter_timing::{Failure, Work};
-use calorimeter_zoo::{Device, DeviceKind, Machines, Setup};
+use calorimeter_zoo::{Device, DeviceKind, NativeDevices, Setup};
 use std::sync::atomic::AtomicU64;
 
 // ANCHOR: platform
@@ -29,12 +29,12 @@ impl Platform for Threads {
         let found = |index| DiscoveredDevice {
             software: true,
             driver: "std::thread".into(),
-            ..DiscoveredDevice::named(THREAD.device(index), format!("thread {index}"))
+            ..DiscoveredDevice::with_name(THREAD.device(index), format!("thread {index}"))
         };
         [0, 1].map(found).into()
     }
 
-    fn stopwatch(&self, setup: Setup, _: &mut Machines, _: &mut dyn Work) -> Result<Choice, Failure> {
+    fn stopwatch(&self, setup: Setup, _: &mut NativeDevices, _: &mut dyn Work) -> Result<StopwatchChoice, Failure> {
         Ok((Box::new(BusyTime(busy(setup.device))), None))
     }
 

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-#[path = "../../tests/claims/readers.rs"]
+#[path = "../../tests/program/readers.rs"]
 pub mod readers;
 
 /// Runs a reader on a file with this content.

@@ -1,8 +1,8 @@
 //! Fusion patterns: fused implementations compared with separate kernels, by size.
 
-use super::numbers::Numbers;
+use super::compute_precision::ComputePrecision;
+use super::fusion_verdict::FusionVerdict;
 use super::patterns::Pattern;
-use super::verdict::Verdict;
 use calorimeter_case::Axes;
 use calorimeter_case::{Implementation, Regime};
 use calorimeter_sinks::{Record, Status};
@@ -44,7 +44,7 @@ pub struct FusionProfile {
     pub precision: String,
     pub speedup_lo: Option<f64>,
     pub speedup_hi: Option<f64>,
-    pub verdict: Verdict,
+    pub verdict: FusionVerdict,
     /// Fraction of the modeled speed-up that was reached.
     pub predicted_saving_reached: Option<f64>,
     pub unfused_launches: Option<f64>,
@@ -64,7 +64,7 @@ const MODELED: [&str; 5] =
     ["unfused_bytes", "fused_bytes", "unfused_memory_bytes", "fused_memory_bytes", "memory_reduction"];
 
 /// Builds all fusion profiles, by operator, implementation, dtype, size and regime.
-pub fn fusions(records: &[Record]) -> BTreeMap<String, FusionProfile> {
+pub fn fusion_profiles(records: &[Record]) -> BTreeMap<String, FusionProfile> {
     let patterns = || records.iter().filter(|record| record.case.fusion.is_some());
     let mut found = BTreeMap::new();
     for fused in patterns().filter(|record| record.case.implementation != UNFUSED) {
@@ -78,7 +78,7 @@ pub fn fusions(records: &[Record]) -> BTreeMap<String, FusionProfile> {
         // As in case ids, the default regime is omitted.
         let regime = if case.regime == Regime::default() { String::new() } else { format!("/{}", case.regime) };
         let key = format!("{}/{}/{}/{}{regime}", case.workload, case.implementation, case.element, case.shape);
-        found.insert(key, fusion(unfused, fused));
+        found.insert(key, fusion_profile(unfused, fused));
     }
     found
 }
@@ -86,9 +86,9 @@ pub fn fusions(records: &[Record]) -> BTreeMap<String, FusionProfile> {
 /// Implementation that runs each step as a separate kernel.
 const UNFUSED: Implementation = Implementation::Eager;
 
-fn fusion(unfused: Option<&Record>, fused: &Record) -> FusionProfile {
+fn fusion_profile(unfused: Option<&Record>, fused: &Record) -> FusionProfile {
     let model = fused.case.fusion.as_ref();
-    let ratio = unfused.and_then(|unfused| compare(unfused, fused));
+    let ratio = unfused.and_then(|unfused| interleaved_speedup(unfused, fused));
     let unfused_launches = unfused.and_then(|unfused| unfused.execution.kernel_launches);
     let factor = ratio.as_ref().map(|ratio| ratio.middle);
     let traffic = model.filter(|model| model.fused_bytes > 0).map(|m| m.unfused_bytes as f64 / m.fused_bytes as f64);
@@ -98,7 +98,7 @@ fn fusion(unfused: Option<&Record>, fused: &Record) -> FusionProfile {
     let counted = |record: &Record| record.traffic.map(|traffic| traffic.bytes());
     let improvement = |(unfused, fused): (f64, f64)| (unfused > 0.0).then(|| (fused - unfused) / unfused);
     FusionProfile {
-        fusion_pattern: Pattern::of(fused.case.workload.as_str())
+        fusion_pattern: Pattern::for_operator(fused.case.workload.as_str())
             .map_or(fused.case.workload.as_str(), |it| it.name)
             .into(),
         operators: model.map(|model| model.operators.clone()).unwrap_or_default(),
@@ -121,7 +121,7 @@ fn fusion(unfused: Option<&Record>, fused: &Record) -> FusionProfile {
         modeled: MODELED.map(str::to_owned).into(),
         operator: fused.case.workload.to_string(),
         implementation: fused.case.implementation.to_string(),
-        precision: Numbers::from(fused).to_string(),
+        precision: ComputePrecision::from(fused).to_string(),
         speedup_lo: ratio.as_ref().and_then(|ratio| Some(ratio.interval?.0)),
         speedup_hi: ratio.as_ref().and_then(|ratio| Some(ratio.interval?.1)),
         verdict,
@@ -142,12 +142,14 @@ fn fusion(unfused: Option<&Record>, fused: &Record) -> FusionProfile {
 }
 
 /// Returns the verdict and a reason or remark.
-fn judge(unfused: Option<&Record>, fused: &Record, ratio: Option<&Ratio>) -> (Verdict, Option<String>) {
-    let inconclusive = |why: String| (Verdict::Inconclusive, Some(why));
+fn judge(unfused: Option<&Record>, fused: &Record, ratio: Option<&SpeedupInterval>) -> (FusionVerdict, Option<String>) {
+    let inconclusive = |why: String| (FusionVerdict::Inconclusive, Some(why));
     match (fused.outcome.status, unfused) {
-        (Status::Unsupported | Status::Skipped, _) => return (Verdict::Unsupported, fused.outcome.reason.clone()),
+        (Status::Unsupported | Status::Skipped, _) => {
+            return (FusionVerdict::Unsupported, fused.outcome.reason.clone());
+        }
         (Status::Ok, _) => {}
-        _ => return (Verdict::Failed, fused.outcome.reason.clone()),
+        _ => return (FusionVerdict::Failed, fused.outcome.reason.clone()),
     }
     let Some(unfused) = unfused else {
         return inconclusive(format!("the unfused implementation `{UNFUSED}` was not requested"));
@@ -156,7 +158,7 @@ fn judge(unfused: Option<&Record>, fused: &Record, ratio: Option<&Ratio>) -> (Ve
         let why = unfused.outcome.reason.clone().unwrap_or_else(|| unfused.outcome.status.to_string());
         return inconclusive(format!("no unfused time: {why}"));
     }
-    let (own, theirs) = (Numbers::from(fused), Numbers::from(unfused));
+    let (own, theirs) = (ComputePrecision::from(fused), ComputePrecision::from(unfused));
     if own != theirs {
         return inconclusive(format!("different precisions: {own} fused, {theirs} unfused"));
     }
@@ -166,32 +168,32 @@ fn judge(unfused: Option<&Record>, fused: &Record, ratio: Option<&Ratio>) -> (Ve
         return inconclusive(format!("different stopwatches: {own} fused, {theirs} unfused"));
     }
     let launches = unfused.execution.kernel_launches.zip(fused.execution.kernel_launches);
-    let verdict = Verdict::of(ratio.and_then(|ratio| ratio.interval), launches);
+    let verdict = FusionVerdict::from_interval(ratio.and_then(|ratio| ratio.interval), launches);
     let uncounted = "the stopwatch does not count kernels, so it is unknown whether fusion reduced them";
     (verdict, launches.is_none().then(|| uncounted.into()))
 }
 
-struct Ratio {
+struct SpeedupInterval {
     middle: f64,
     interval: Option<(f64, f64)>,
 }
 
 /// Speed-up from the interleaved measurement of the two cases, if there is one.
-fn compare(unfused: &Record, fused: &Record) -> Option<Ratio> {
+fn interleaved_speedup(unfused: &Record, fused: &Record) -> Option<SpeedupInterval> {
     let speedup = fused.speedup.as_ref().filter(|speedup| speedup.vs == unfused.case.id)?;
-    Some(Ratio { middle: speedup.ratio, interval: speedup.lo.zip(speedup.hi) })
+    Some(SpeedupInterval { middle: speedup.ratio, interval: speedup.lo.zip(speedup.hi) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibration::parts::Part;
+    use crate::calibration::part::CalibrationPart;
     use crate::calibration::peaks::tests::record;
     use calorimeter_case::FusionModel;
     use calorimeter_case::record::Speedup;
 
     fn arm(operator: &str, implementation: &str, bytes: u64, launches: Option<f64>) -> Record {
-        let mut arm = record(Part::Fusion, operator, 2_000, bytes);
+        let mut arm = record(CalibrationPart::Fusion, operator, 2_000, bytes);
         arm.case.id = format!("{operator}/{implementation}/{bytes}").into();
         arm.case.implementation = implementation.parse().unwrap();
         let operators = vec!["matmul".into(), "add".into()];
@@ -207,56 +209,56 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_has_an_entry_for_each_size_and_implementation() {
+    fn profiles_per_size_and_implementation() {
         let (small, large) = (arm("linear_bias", "eager", 64, None), arm("linear_bias", "eager", 128, None));
         let fused = against(arm("linear_bias", "fused", 64, None), &small, (1.9, 2.0, 2.1));
         let mut native = Record::new(arm("linear_bias", "native", 128, None).case, Status::Unsupported);
         native.outcome.reason = Some("no kernel".into());
-        let found = fusions(&[small, large, fused, native]);
+        let found = fusion_profiles(&[small, large, fused, native]);
         let keys: Vec<&str> = found.keys().map(String::as_str).collect();
         assert_eq!(keys, ["linear_bias/fused/f32/n64", "linear_bias/native/f32/n128"]);
         let (fused, native) = (&found[keys[0]], &found[keys[1]]);
-        assert_eq!((fused.verdict, fused.speedup_lo, fused.num_operators), (Verdict::Strong, Some(1.9), 2));
+        assert_eq!((fused.verdict, fused.speedup_lo, fused.num_operators), (FusionVerdict::Strong, Some(1.9), 2));
         // Traffic is reduced to a third, and the time to half.
         assert_eq!(fused.predicted_saving_reached, Some(0.5));
         assert!((fused.memory_reduction.unwrap() - 2.0 / 3.0).abs() < 1e-12);
-        assert_eq!((native.verdict, native.reason.as_deref()), (Verdict::Unsupported, Some("no kernel")));
+        assert_eq!((native.verdict, native.reason.as_deref()), (FusionVerdict::Unsupported, Some("no kernel")));
     }
 
     #[test]
-    fn times_of_two_clocks_and_a_pattern_without_its_unfused_side_have_no_verdict() {
+    fn different_stopwatches_or_missing_unfused_are_inconclusive() {
         let mut unfused = arm("linear_bias", "eager", 64, None);
         let mut fused = against(arm("linear_bias", "fused", 64, None), &unfused, (1.9, 2.0, 2.1));
         unfused.execution.stopwatch = Some("timestamps".into());
         fused.execution.stopwatch = Some("slope".into());
-        let first = |records: &[Record]| fusions(records).into_values().next().unwrap();
+        let first = |records: &[Record]| fusion_profiles(records).into_values().next().unwrap();
         let found = first(&[unfused, fused.clone()]);
-        assert_eq!(found.verdict, Verdict::Inconclusive);
+        assert_eq!(found.verdict, FusionVerdict::Inconclusive);
         assert_eq!(found.reason.as_deref(), Some("different stopwatches: slope fused, timestamps unfused"));
         let single = first(&[fused]);
-        assert_eq!((single.verdict, single.unfused_latency_ms), (Verdict::Inconclusive, None));
+        assert_eq!((single.verdict, single.unfused_latency_ms), (FusionVerdict::Inconclusive, None));
         assert_eq!((single.flops, single.unfused_bytes, single.fused_bytes), (Some(2_000), Some(300), Some(100)));
     }
 
     #[test]
-    fn another_regime_is_another_entry() {
+    fn regimes_have_separate_profiles() {
         let (cold, mut hot) = (arm("linear_bias", "eager", 64, None), arm("linear_bias", "eager", 64, None));
         let (fused, mut fused_hot) = (arm("linear_bias", "fused", 64, None), arm("linear_bias", "fused", 64, None));
         for record in [&mut hot, &mut fused_hot] {
             record.case.id = format!("{}/device-hot", record.case.id).into();
             record.case.regime = Regime::DeviceHot;
         }
-        let found = fusions(&[cold, hot, fused, fused_hot]);
+        let found = fusion_profiles(&[cold, hot, fused, fused_hot]);
         let keys: Vec<&str> = found.keys().map(String::as_str).collect();
         assert_eq!(keys, ["linear_bias/fused/f32/n64", "linear_bias/fused/f32/n64/device-hot"]);
     }
 
     #[test]
-    fn fewer_kernels_must_have_run() {
+    fn equal_launch_counts_are_not_fused() {
         let unfused = arm("linear_bias", "eager", 64, Some(2.0));
         let fused = |launches| against(arm("linear_bias", "fused", 64, Some(launches)), &unfused, (1.9, 2.0, 2.1));
-        for (launches, verdict) in [(2.0, Verdict::NotFused), (1.0, Verdict::Strong)] {
-            let found = fusions(&[unfused.clone(), fused(launches)]);
+        for (launches, verdict) in [(2.0, FusionVerdict::NotFused), (1.0, FusionVerdict::Strong)] {
+            let found = fusion_profiles(&[unfused.clone(), fused(launches)]);
             assert_eq!(found["linear_bias/fused/f32/n64"].verdict, verdict);
         }
     }

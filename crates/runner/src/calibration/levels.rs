@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Plateau: range of working sets with about equal bandwidth.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Level {
+pub struct MemoryLevel {
     /// Smallest working set in bytes.
     pub from_bytes: u64,
     /// Largest working set in bytes.
@@ -18,18 +18,18 @@ pub struct Level {
 }
 
 /// A level ends where the bandwidth drops by this factor between consecutive sizes.
-const FALL: f64 = 1.2;
+const LEVEL_DROP: f64 = 1.2;
 
 /// Splits points of working set and bandwidth, sorted by size, into plateaus. A rise does not end a level, because
 /// small copies are launch-bound.
-pub fn levels(points: &[(u64, f64)], cache_bytes: Option<u64>) -> Vec<Level> {
-    let smooth = smooth(points);
+pub fn memory_levels(points: &[(u64, f64)], cache_bytes: Option<u64>) -> Vec<MemoryLevel> {
+    let smooth = smoothed_rates(points);
     let mut levels = Vec::new();
     let mut start = 0;
     for index in 0..points.len() {
         let last = index + 1 == points.len();
-        if last || smooth[index] >= FALL * smooth[index + 1] {
-            levels.push(level(&points[start..=index], cache_bytes));
+        if last || smooth[index] >= LEVEL_DROP * smooth[index + 1] {
+            levels.push(memory_level(&points[start..=index], cache_bytes));
             start = index + 1;
         }
     }
@@ -37,7 +37,7 @@ pub fn levels(points: &[(u64, f64)], cache_bytes: Option<u64>) -> Vec<Level> {
 }
 
 /// Median filter of width 3, which removes single outliers and preserves steps.
-fn smooth(points: &[(u64, f64)]) -> Vec<f64> {
+fn smoothed_rates(points: &[(u64, f64)]) -> Vec<f64> {
     let rate = |index: usize| points[index].1;
     (0..points.len())
         .map(|index| match index {
@@ -48,16 +48,16 @@ fn smooth(points: &[(u64, f64)]) -> Vec<f64> {
         .collect()
 }
 
-fn level(points: &[(u64, f64)], cache_bytes: Option<u64>) -> Level {
+fn memory_level(points: &[(u64, f64)], cache_bytes: Option<u64>) -> MemoryLevel {
     let best = points.iter().map(|point| point.1).fold(0.0, f64::max);
-    let near: Vec<f64> = points.iter().map(|point| point.1).filter(|&rate| rate * FALL >= best).collect();
+    let near: Vec<f64> = points.iter().map(|point| point.1).filter(|&rate| rate * LEVEL_DROP >= best).collect();
     let (from_bytes, to_bytes) = (points[0].0, points[points.len() - 1].0);
     let kind = match cache_bytes {
         Some(cache) if from_bytes >= 4 * cache => "memory",
         Some(cache) if to_bytes <= cache => "cache",
         _ => "cache or memory",
     };
-    Level { from_bytes, to_bytes, gbps: median(near), points: points.len() as u32, kind: kind.into() }
+    MemoryLevel { from_bytes, to_bytes, gbps: median(near), points: points.len() as u32, kind: kind.into() }
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -71,11 +71,11 @@ mod tests {
 
     fn found(rates: &[f64]) -> Vec<(u32, f64)> {
         let points: Vec<(u64, f64)> = rates.iter().enumerate().map(|(i, &rate)| (1 << (15 + i), rate)).collect();
-        levels(&points, None).iter().map(|level| (level.points, level.gbps)).collect()
+        memory_levels(&points, None).iter().map(|level| (level.points, level.gbps)).collect()
     }
 
     #[test]
-    fn steps_are_found_and_slow_slopes_are_not() {
+    fn steps_separate_levels_and_slopes_do_not() {
         for (rates, expected) in [
             (&[][..], &[][..]),
             (&[100.0], &[(1, 100.0)]),
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_below_the_threshold_leaves_four_levels_four() {
+    fn small_noise_adds_no_levels() {
         let noise = [1.05, 0.95, 1.0, 0.97, 1.04];
         let rates: Vec<f64> =
             [800.0, 300.0, 90.0, 15.0].iter().flat_map(|rate| noise.map(|noise| rate * noise)).collect();
@@ -101,9 +101,9 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_far_beyond_the_cache_is_memory() {
+    fn memory_levels_start_well_beyond_the_cache() {
         let points: Vec<(u64, f64)> = [(1, 100.0), (2, 100.0), (10, 50.0), (12, 50.0), (40, 10.0), (80, 10.0)].into();
-        let kinds = |cache| levels(&points, cache).into_iter().map(|level| level.kind).collect::<Vec<_>>();
+        let kinds = |cache| memory_levels(&points, cache).into_iter().map(|level| level.kind).collect::<Vec<_>>();
         assert_eq!(kinds(Some(10)), ["cache", "cache or memory", "memory"]);
         assert_eq!(kinds(None), ["cache or memory"; 3]);
     }

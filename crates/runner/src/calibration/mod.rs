@@ -1,12 +1,13 @@
 //! Calibration: a plan of operations that measures the peaks of a device, and a profile computed from its records.
 
-mod figures;
+mod compute_precision;
 mod fusion;
+mod fusion_verdict;
+mod journal;
 mod levels;
-mod measured;
-mod numbers;
+mod operation_profiles;
 mod operations;
-mod parts;
+mod part;
 mod patterns;
 mod peaks;
 mod plan;
@@ -15,15 +16,14 @@ mod profile;
 mod purpose;
 mod registry;
 mod show;
-mod verdict;
 
-pub use figures::OperationProfile;
-pub use fusion::fusions;
-pub use measured::measured;
-pub use operations::{Operations, every_operation};
+pub use fusion::fusion_profiles;
+pub use journal::read_journal;
+pub use operation_profiles::OperationProfile;
+pub use operations::{Operations, all_operations};
 pub use patterns::Patterns;
-pub use peaks::Stated;
-pub use plan::{Machine, Wish, entries};
-pub use profile::{Labels, Profile};
-pub use registry::{is_profile, keep, latest};
+pub use peaks::StatedPeaks;
+pub use plan::{CalibrationOptions, CalibrationTarget, entries};
+pub use profile::{CalibrationProfile, ProfileLabels};
+pub use registry::{add, is_profile, latest};
 pub use show::show;

@@ -1,11 +1,11 @@
 //! Operations that can be calibrated: words of `--operations`, and their operators.
 
-use super::parts::Part;
+use super::part::CalibrationPart;
 use std::str::FromStr;
 
 /// Calibrated operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
+pub enum CalibrationOperation {
     StreamCopy,
     StreamScale,
     StreamAdd,
@@ -20,11 +20,11 @@ pub enum Operation {
     Transfer,
 }
 
-use Operation::*;
+use CalibrationOperation::*;
 
-const STREAM: &[Operation] = &[StreamCopy, StreamScale, StreamAdd, StreamTriad];
+const STREAM: &[CalibrationOperation] = &[StreamCopy, StreamScale, StreamAdd, StreamTriad];
 
-const WORDS: &[(&str, &[Operation])] = &[
+const OPERATION_WORDS: &[(&str, &[CalibrationOperation])] = &[
     ("matmul", &[Matmul]),
     ("memory", STREAM),
     ("stream", STREAM),
@@ -45,24 +45,24 @@ const WORDS: &[(&str, &[Operation])] = &[
     ("transfer", &[Transfer]),
 ];
 
-impl Operation {
+impl CalibrationOperation {
     /// All operations, in measuring order.
     pub const ALL: [Self; 12] =
         [StreamCopy, StreamScale, StreamAdd, StreamTriad, Cache, Latency, Dot, Axpy, Gemv, Gemm, Matmul, Transfer];
 
     /// Returns the operation of `part` that uses `operator`.
-    pub fn named(part: Part, operator: &str) -> Option<Self> {
+    pub fn by_operator(part: CalibrationPart, operator: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.part() == part && one.operators().contains(&operator))
     }
 
     /// Part of the plan to which it belongs.
-    pub fn part(self) -> Part {
+    pub fn part(self) -> CalibrationPart {
         match self {
-            StreamCopy | StreamScale | StreamAdd | StreamTriad => Part::Stream,
-            Cache => Part::Cache,
-            Latency => Part::Latency,
-            Dot | Axpy | Gemv | Gemm | Matmul => Part::Blas,
-            Transfer => Part::Transfer,
+            StreamCopy | StreamScale | StreamAdd | StreamTriad => CalibrationPart::Stream,
+            Cache => CalibrationPart::Cache,
+            Latency => CalibrationPart::Latency,
+            Dot | Axpy | Gemv | Gemm | Matmul => CalibrationPart::Blas,
+            Transfer => CalibrationPart::Transfer,
         }
     }
 
@@ -90,21 +90,22 @@ impl Operation {
 }
 
 /// Default operations.
-pub fn every_operation() -> Vec<Operation> {
-    Operation::ALL.into()
+pub fn all_operations() -> Vec<CalibrationOperation> {
+    CalibrationOperation::ALL.into()
 }
 
 /// Reason for missing transfers in a profile.
-pub const NO_TRANSFER: &str = "copies between host and device are measured on CUDA only, with --operations transfer";
+pub const TRANSFER_NOT_MEASURED: &str =
+    "copies between host and device are measured on CUDA only, with --operations transfer";
 
 /// Operations denoted by one word of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Operations(pub &'static [Operation]);
+pub struct Operations(pub &'static [CalibrationOperation]);
 
 impl Operations {
     /// All accepted words.
     pub fn words() -> impl Iterator<Item = &'static str> {
-        WORDS.iter().map(|(word, _)| *word)
+        OPERATION_WORDS.iter().map(|(word, _)| *word)
     }
 }
 
@@ -112,7 +113,7 @@ impl FromStr for Operations {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, String> {
-        look_up(WORDS, word).map(Self).ok_or_else(|| unknown("operation", word, WORDS))
+        look_up(OPERATION_WORDS, word).map(Self).ok_or_else(|| unknown_word_error("operation", word, OPERATION_WORDS))
     }
 }
 
@@ -122,7 +123,7 @@ pub fn look_up<T: Copy>(words: &[(&str, T)], word: &str) -> Option<T> {
 }
 
 /// Error message for an unknown word.
-pub fn unknown<T>(kind: &str, word: &str, words: &[(&str, T)]) -> String {
+pub fn unknown_word_error<T>(kind: &str, word: &str, words: &[(&str, T)]) -> String {
     let known: Vec<&str> = words.iter().map(|(known, _)| *known).collect();
     format!("unknown {kind} {word:?}; known: {}", known.join(", "))
 }
@@ -132,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_the_original_are_known_and_others_are_refused_with_the_list() {
+    fn operation_words_parse_and_unknown_ones_are_refused() {
         for (word, count) in [("memory", 4), ("blas", 4), ("blas1", 2), ("gemm", 1), ("transfer", 1)] {
             assert_eq!(word.parse::<Operations>().unwrap().0.len(), count, "{word}");
         }

@@ -1,7 +1,7 @@
 //! Peaks of a calibration, from its operations and from the probes of every run.
 
-use super::numbers::Numbers;
-use super::parts::Part;
+use super::compute_precision::ComputePrecision;
+use super::part::CalibrationPart;
 use super::purpose::CalibrationRecord;
 use calorimeter_case::{DeviceKind, Dtype};
 use calorimeter_sinks::{Record, Status};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// statement.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Peak {
+pub struct CalibratedPeak {
     /// `GB/s` or `GFLOP/s`.
     pub unit: String,
     /// Maximum of `by_operations` and `by_probes`.
@@ -34,7 +34,7 @@ pub const MEMORY: &str = "memory";
 
 /// Peaks stated on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Stated {
+pub struct StatedPeaks {
     /// f32 matmul in GFLOP/s.
     pub gflops: Option<f64>,
     /// Memory bandwidth in GB/s.
@@ -42,13 +42,17 @@ pub struct Stated {
 }
 
 /// Computes the peaks from records.
-pub fn peaks(records: &[CalibrationRecord<'_>], cache_bytes: Option<u64>, stated: Stated) -> BTreeMap<String, Peak> {
-    let mut peaks: BTreeMap<String, Peak> = BTreeMap::new();
+pub fn peaks(
+    records: &[CalibrationRecord<'_>],
+    cache_bytes: Option<u64>,
+    stated: StatedPeaks,
+) -> BTreeMap<String, CalibratedPeak> {
+    let mut peaks: BTreeMap<String, CalibratedPeak> = BTreeMap::new();
     let mut add = |kind: &str, rate: Option<f64>, by: Option<String>| {
         let Some(rate) = rate else { return };
-        let peak = peaks.entry(kind.to_owned()).or_insert_with(|| Peak {
+        let peak = peaks.entry(kind.to_owned()).or_insert_with(|| CalibratedPeak {
             unit: if kind == MEMORY { "GB/s" } else { "GFLOP/s" }.into(),
-            ..Peak::default()
+            ..CalibratedPeak::default()
         });
         let side = if by.is_some() { &mut peak.by_operations } else { &mut peak.by_probes };
         *side = Some(side.map_or(rate, |known| known.max(rate)));
@@ -57,12 +61,16 @@ pub fn peaks(records: &[CalibrationRecord<'_>], cache_bytes: Option<u64>, stated
         }
     };
     for &CalibrationRecord { purpose, record } in records.iter().filter(|one| one.record.outcome.status == Status::Ok) {
-        let from_memory = from_memory(record, cache_bytes);
-        if purpose.part() == Some(Part::Stream) && from_memory {
-            add(MEMORY, record.rates.gbps, Some(key(record)));
+        let from_memory = reads_from_memory(record, cache_bytes);
+        if purpose.part() == Some(CalibrationPart::Stream) && from_memory {
+            add(MEMORY, record.rates.gbps, Some(profile_key(record)));
         }
-        if purpose.part() == Some(Part::Blas) {
-            add(&Numbers::from(record).to_string(), record.rates.tflops.map(|rate| 1e3 * rate), Some(key(record)));
+        if purpose.part() == Some(CalibrationPart::Blas) {
+            add(
+                &ComputePrecision::from(record).to_string(),
+                record.rates.tflops.map(|rate| 1e3 * rate),
+                Some(profile_key(record)),
+            );
         }
         let Some(roof) = &record.rates.roofline else { continue };
         if from_memory {
@@ -75,7 +83,7 @@ pub fn peaks(records: &[CalibrationRecord<'_>], cache_bytes: Option<u64>, stated
             add(&record.case.element.to_string(), highest.map(|rate| 1e3 * rate), None);
         }
     }
-    for (kind, stated) in [(MEMORY.to_owned(), stated.gbps), (Numbers::F32.to_string(), stated.gflops)] {
+    for (kind, stated) in [(MEMORY.to_owned(), stated.gbps), (ComputePrecision::F32.to_string(), stated.gflops)] {
         if let (Some(peak), Some(stated)) = (peaks.get_mut(&kind), stated) {
             peak.stated = Some(stated);
             peak.finding = Some(finding(peak.measured, stated));
@@ -92,14 +100,14 @@ fn finding(measured: f64, stated: f64) -> String {
 }
 
 /// Key of a record in a profile; independent of measured values.
-pub fn key(record: &Record) -> String {
+pub fn profile_key(record: &Record) -> String {
     let case = &record.case;
     format!("{}/{}/{}/{}/{}", case.workload, case.implementation, case.element, case.shape, case.regime)
 }
 
 /// True if operands came from memory: the rotated buffer sets exceed the last-level cache, or the case moves at least
 /// four times its size.
-pub fn from_memory(record: &Record, cache_bytes: Option<u64>) -> bool {
+pub fn reads_from_memory(record: &Record, cache_bytes: Option<u64>) -> bool {
     let cold = record.case.regime.rotates();
     match (record.execution.rotation, cache_bytes) {
         (Some(rotation), _) => {
@@ -121,7 +129,7 @@ pub mod tests {
     use calorimeter_sinks::Case;
 
     /// Returns an `ok` record of a part, with a time of 1000 ns.
-    pub fn record(part: Part, workload: &str, flops: u64, bytes: u64) -> Record {
+    pub fn record(part: CalibrationPart, workload: &str, flops: u64, bytes: u64) -> Record {
         let case = Case {
             id: format!("{part}/{workload}/{flops}/{bytes}").into(),
             name: part.to_string(),
@@ -142,9 +150,12 @@ pub mod tests {
     }
 
     #[test]
-    fn a_measured_peak_above_the_stated_one_is_reported_and_never_clamped() {
-        let records = [record(Part::Stream, "stream_add", 1, 90_000), record(Part::Blas, "matmul", 2_000_000, 10)];
-        let found = peaks(&with_purpose(&records), None, Stated { gflops: Some(1000.0), gbps: Some(100.0) });
+    fn measured_peaks_above_stated_ones_are_not_clamped() {
+        let records = [
+            record(CalibrationPart::Stream, "stream_add", 1, 90_000),
+            record(CalibrationPart::Blas, "matmul", 2_000_000, 10),
+        ];
+        let found = peaks(&with_purpose(&records), None, StatedPeaks { gflops: Some(1000.0), gbps: Some(100.0) });
         let (memory, products) = (&found[MEMORY], &found["f32"]);
         assert_eq!((memory.measured, memory.finding.as_deref()), (90.0, Some("90.0 % of the stated peak")));
         assert_eq!(products.measured, 2000.0);
@@ -153,24 +164,24 @@ pub mod tests {
     }
 
     #[test]
-    fn what_a_cache_held_is_no_peak_of_memory() {
-        let mut cached = record(Part::Stream, "stream_copy", 0, 1000);
+    fn cached_operands_give_no_memory_peak() {
+        let mut cached = record(CalibrationPart::Stream, "stream_copy", 0, 1000);
         cached.execution.rotation = Some(Rotation { sets: 2, bytes: 1000, cache_bytes: Some(2001) });
-        assert!(peaks(&with_purpose(&[cached.clone()]), Some(2001), Stated::default()).is_empty());
+        assert!(peaks(&with_purpose(&[cached.clone()]), Some(2001), StatedPeaks::default()).is_empty());
         cached.execution.rotation = None;
-        assert!(!from_memory(&cached, Some(2001)) && from_memory(&cached, Some(250)));
+        assert!(!reads_from_memory(&cached, Some(2001)) && reads_from_memory(&cached, Some(250)));
     }
 
     #[test]
-    fn a_probe_that_is_faster_is_the_peak_and_tf32_is_a_kind_of_its_own() {
-        let mut product = record(Part::Blas, "matmul", 2_000_000, 10);
+    fn faster_probes_win_and_tf32_is_separate() {
+        let mut product = record(CalibrationPart::Blas, "matmul", 2_000_000, 10);
         product.rates.roofline =
             Some(Box::new(Roofline { peak_tflops: Some(2.5), burst_tflops: Some(3.0), ..Roofline::default() }));
-        let found = peaks(&with_purpose(&[product.clone()]), None, Stated::default());
+        let found = peaks(&with_purpose(&[product.clone()]), None, StatedPeaks::default());
         assert_eq!((found["f32"].measured, found["f32"].by.as_str()), (3000.0, "probe"));
         product.case.device = Device::Cuda(0);
         product.execution.tf32 = true;
-        let found = peaks(&with_purpose(&[product]), None, Stated::default());
+        let found = peaks(&with_purpose(&[product]), None, StatedPeaks::default());
         assert_eq!((found["tf32"].by_operations, found.get("f32")), (Some(2000.0), None));
     }
 }

@@ -1,10 +1,10 @@
 //! Calibration plan: a pure function of target and options.
 
-use super::operations::Operation;
-use super::parts::Part;
+use super::operations::CalibrationOperation;
+use super::part::CalibrationPart;
 use super::patterns::Pattern;
-use crate::entries::{Entry, Origin, Size, Span, Timing, Wanted};
-use crate::platforms::{self, Trials};
+use crate::entries::{DeviceSelection, Entry, HumanDuration, Origin, Size, Timing};
+use crate::platforms::{self, DeviceDefaults};
 use calorimeter_case::Implementation::{self, Eager, Native};
 use calorimeter_case::Regime::{self, DeviceCold, DeviceHot, HostE2e, HostEnqueue};
 use calorimeter_recipes::{Dtype, Element};
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// Properties of the machine that determine sizes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Machine {
+pub struct CalibrationTarget {
     pub device: Device,
     /// True for a GPU emulated in software.
     pub software: bool,
@@ -25,24 +25,24 @@ pub struct Machine {
     pub free_bytes: Option<u64>,
 }
 
-impl Machine {
-    fn trials(&self) -> Trials {
-        platforms::of(self.device).trials(self.software)
+impl CalibrationTarget {
+    fn trials(&self) -> DeviceDefaults {
+        platforms::for_device(self.device).defaults(self.software)
     }
 }
 
 /// Options of a calibration.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Wish {
+pub struct CalibrationOptions {
     pub quick: bool,
-    pub operations: Vec<Operation>,
+    pub operations: Vec<CalibrationOperation>,
     pub patterns: Vec<Pattern>,
     /// Requested dtypes.
     pub dtypes: Option<Vec<Dtype>>,
 }
 
-impl Wish {
-    fn dtypes(&self, trials: &Trials) -> Vec<Dtype> {
+impl CalibrationOptions {
+    fn dtypes(&self, trials: &DeviceDefaults) -> Vec<Dtype> {
         let default = if self.quick { trials.quick_dtypes } else { trials.dtypes };
         let mut dtypes = Vec::new();
         for &dtype in self.dtypes.as_deref().unwrap_or(default) {
@@ -55,7 +55,7 @@ impl Wish {
 
     /// True if fusion patterns are measured in the dtype at `index` of `types`; a quick plan without explicit dtypes
     /// measures only the last one.
-    fn compares_in(&self, index: usize, types: usize) -> bool {
+    fn includes_fusion(&self, index: usize, types: usize) -> bool {
         !self.quick || self.dtypes.is_some() || index + 1 == types
     }
 }
@@ -64,19 +64,19 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
 /// Returns the entries in measuring order; empty if none of the requested operations is available.
-pub fn entries(machine: &Machine, wish: &Wish) -> Vec<Entry> {
-    let mut plan = Calibration { machine, wish, entries: Vec::new() };
+pub fn entries(machine: &CalibrationTarget, wish: &CalibrationOptions) -> Vec<Entry> {
+    let mut plan = CalibrationPlan { target: machine, options: wish, entries: Vec::new() };
     let dtypes = wish.dtypes(&machine.trials());
     for (index, &dtype) in dtypes.iter().enumerate() {
         plan.stream(dtype);
         if index == 0 {
             // Cache levels and launch latency do not depend on the dtype.
-            plan.ladder(dtype);
+            plan.cache_ladder(dtype);
             plan.latency(dtype);
             plan.transfers(dtype);
         }
         plan.blas(dtype);
-        if wish.compares_in(index, dtypes.len()) {
+        if wish.includes_fusion(index, dtypes.len()) {
             plan.fusion(dtype);
         }
     }
@@ -84,14 +84,14 @@ pub fn entries(machine: &Machine, wish: &Wish) -> Vec<Entry> {
 }
 
 /// Timing of every case.
-fn timing(quick: bool, trials: &Trials) -> Timing {
-    let milliseconds = |count| Some(Span(Duration::from_millis(count)));
+fn timing(quick: bool, trials: &DeviceDefaults) -> Timing {
+    let milliseconds = |count| Some(HumanDuration(Duration::from_millis(count)));
     if !quick {
         return Timing { max_time: milliseconds(3000), ..Timing::default() };
     }
     Timing {
         min_time: milliseconds(50),
-        max_time: Some(Span(trials.quick_time)),
+        max_time: Some(HumanDuration(trials.quick_case_time)),
         warm_up: milliseconds(50),
         max_warm_up: milliseconds(500),
         ..Timing::default()
@@ -99,64 +99,65 @@ fn timing(quick: bool, trials: &Trials) -> Timing {
 }
 
 /// Array size that exceeds the cache by far, within the limits of memory and time.
-pub fn array_bytes(machine: &Machine, quick: bool) -> u64 {
+pub fn array_bytes(machine: &CalibrationTarget, quick: bool) -> u64 {
     let target_bytes = (4 * machine.cache_bytes).next_power_of_two().max(256 * MIB);
     let trials = machine.trials();
-    let max_buffer = if quick { trials.quick_array } else { trials.largest_buffer };
+    let max_buffer = if quick { trials.quick_array_bytes } else { trials.max_buffer_bytes };
     // Two buffer sets of three arrays, host copies of them, and intermediate results.
     let memory_limit = machine.free_bytes.map_or(u64::MAX, |free| 1 << (free / 24).max(MIB).ilog2());
     target_bytes.min(max_buffer).min(memory_limit)
 }
 
-struct Calibration<'a> {
-    machine: &'a Machine,
-    wish: &'a Wish,
+struct CalibrationPlan<'a> {
+    target: &'a CalibrationTarget,
+    options: &'a CalibrationOptions,
     entries: Vec<Entry>,
 }
 
-impl Calibration<'_> {
+impl CalibrationPlan<'_> {
     fn stream(&mut self, dtype: Dtype) {
-        use Operation::{StreamAdd, StreamCopy, StreamScale, StreamTriad};
-        let elements = array_bytes(self.machine, self.wish.quick) / dtype.bytes();
+        use CalibrationOperation::{StreamAdd, StreamCopy, StreamScale, StreamTriad};
+        let elements = array_bytes(self.target, self.options.quick) / dtype.bytes();
         for operation in [StreamCopy, StreamScale, StreamAdd, StreamTriad] {
-            self.entry(operation, dtype, &[DeviceCold], &along("elements", [elements]));
+            self.entry(operation, dtype, &[DeviceCold], &sizes_along("elements", [elements]));
         }
     }
 
     /// Copies from below the smallest cache to beyond the largest.
-    fn ladder(&mut self, dtype: Dtype) {
-        let (largest, step) = (array_bytes(self.machine, self.wish.quick), if self.wish.quick { 4 } else { 2 });
+    fn cache_ladder(&mut self, dtype: Dtype) {
+        let (largest, step) = (array_bytes(self.target, self.options.quick), if self.options.quick { 4 } else { 2 });
         let sizes = std::iter::successors(Some(16 * KIB), |bytes| Some(bytes * step));
         let mut sizes: Vec<u64> = sizes.take_while(|&bytes| bytes < largest).chain([largest]).collect();
         sizes.dedup();
-        let sizes = along("elements", sizes.iter().map(|bytes| bytes / dtype.bytes()));
-        self.entry(Operation::Cache, dtype, &[DeviceHot], &sizes);
+        let sizes = sizes_along("elements", sizes.iter().map(|bytes| bytes / dtype.bytes()));
+        self.entry(CalibrationOperation::Cache, dtype, &[DeviceHot], &sizes);
     }
 
     fn latency(&mut self, dtype: Dtype) {
         let regimes = [DeviceHot, HostE2e, HostEnqueue];
-        self.entry(Operation::Latency, dtype, &regimes, &along("elements", [1]));
+        self.entry(CalibrationOperation::Latency, dtype, &regimes, &sizes_along("elements", [1]));
     }
 
     fn transfers(&mut self, dtype: Dtype) {
-        let sizes: &[u64] = if self.wish.quick { &[1, 16, 64] } else { &[1, 4, 16, 64, 256, 1024] };
-        let sizes = along("data_size_mib", sizes.iter().copied());
-        self.entry(Operation::Transfer, dtype, &[DeviceCold], &sizes);
+        let sizes: &[u64] = if self.options.quick { &[1, 16, 64] } else { &[1, 4, 16, 64, 256, 1024] };
+        let sizes = sizes_along("data_size_mib", sizes.iter().copied());
+        self.entry(CalibrationOperation::Transfer, dtype, &[DeviceCold], &sizes);
     }
 
     fn blas(&mut self, dtype: Dtype) {
-        let quick = self.wish.quick;
-        let vectors: &[u64] = if quick { &[1_000, 100_000, 1_000_000] } else { &VECTORS };
-        for operation in [Operation::Dot, Operation::Axpy] {
-            self.entry(operation, dtype, &[DeviceCold], &along("n", vectors.iter().copied()));
+        let quick = self.options.quick;
+        let vectors: &[u64] = if quick { &[1_000, 100_000, 1_000_000] } else { &VECTOR_LENGTHS };
+        for operation in [CalibrationOperation::Dot, CalibrationOperation::Axpy] {
+            self.entry(operation, dtype, &[DeviceCold], &sizes_along("n", vectors.iter().copied()));
         }
         let squares: &[u64] = if quick { &[64, 256, 1024] } else { &[32, 64, 128, 256, 512, 1024, 2048] };
         let sizes: Vec<Axes> = squares.iter().map(|&n| Axes::from([("m", n), ("k", n)])).collect();
-        self.entry(Operation::Gemv, dtype, &[DeviceCold], &sizes);
+        self.entry(CalibrationOperation::Gemv, dtype, &[DeviceCold], &sizes);
         // `gemm` and `matmul` are the same operator at different sizes.
-        let [gemm, matmul] = [Operation::Gemm, Operation::Matmul].map(|one| self.wish.operations.contains(&one));
-        let product = if gemm { Operation::Gemm } else { Operation::Matmul };
-        let (gemm, matmul) = (if gemm { squares } else { &[] }, if matmul { self.products() } else { &[] });
+        let [gemm, matmul] = [CalibrationOperation::Gemm, CalibrationOperation::Matmul]
+            .map(|one| self.options.operations.contains(&one));
+        let product = if gemm { CalibrationOperation::Gemm } else { CalibrationOperation::Matmul };
+        let (gemm, matmul) = (if gemm { squares } else { &[] }, if matmul { self.matmul_sizes() } else { &[] });
         let mut sizes = [gemm, matmul].concat();
         sizes.sort_unstable();
         sizes.dedup();
@@ -164,34 +165,34 @@ impl Calibration<'_> {
         self.entry(product, dtype, &[DeviceCold], &sizes);
     }
 
-    fn products(&self) -> &'static [u64] {
-        let trials = self.machine.trials();
-        if self.wish.quick { trials.quick_products } else { trials.products }
+    fn matmul_sizes(&self) -> &'static [u64] {
+        let trials = self.target.trials();
+        if self.options.quick { trials.quick_matmul_sizes } else { trials.matmul_sizes }
     }
 
     /// Plans each pattern in every implementation that the device might support, so that unsupported ones are recorded.
     fn fusion(&mut self, dtype: Dtype) {
-        let implementations = self.machine.trials().fusion;
-        for pattern in &self.wish.patterns {
+        let implementations = self.target.trials().fusion_implementations;
+        for pattern in &self.options.patterns {
             let Some(operator) = operator(pattern.operator) else { continue };
-            let sizes: Vec<Axes> = match self.wish.quick {
+            let sizes: Vec<Axes> = match self.options.quick {
                 true => Preset::Quick.sizes(operator).pop().into_iter().collect(),
-                false => Preset::Guide.sizes(operator).into_iter().take(MOST_SIZES).collect(),
+                false => Preset::Guide.sizes(operator).into_iter().take(MAX_FUSION_SIZES).collect(),
             };
-            self.push(Part::Fusion, operator, dtype, &[DeviceCold], implementations.to_vec(), &sizes);
+            self.push(CalibrationPart::Fusion, operator, dtype, &[DeviceCold], implementations.to_vec(), &sizes);
         }
     }
 
     /// Plans an operation, if requested, in every available implementation; a quick plan uses only `native`, or `eager`
     /// without it.
-    fn entry(&mut self, operation: Operation, dtype: Dtype, regimes: &[Regime], sizes: &[Axes]) {
-        if !self.wish.operations.contains(&operation) {
+    fn entry(&mut self, operation: CalibrationOperation, dtype: Dtype, regimes: &[Regime], sizes: &[Axes]) {
+        if !self.options.operations.contains(&operation) {
             return;
         }
         for name in operation.operators() {
             let (Some(operator), Some(first)) = (operator(name), sizes.first()) else { continue };
-            let mut implementations = implementations(operator, first, dtype, self.machine.device);
-            if self.wish.quick {
+            let mut implementations = implementations(operator, first, dtype, self.target.device);
+            if self.options.quick {
                 let first = if implementations.contains(&Native) { Native } else { Eager };
                 implementations.retain(|&one| one == first);
             }
@@ -203,7 +204,7 @@ impl Calibration<'_> {
 
     fn push(
         &mut self,
-        part: Part,
+        part: CalibrationPart,
         operator: Operator,
         dtype: Dtype,
         regimes: &[Regime],
@@ -215,24 +216,24 @@ impl Calibration<'_> {
         self.entries.push(Entry {
             name: Some(part.to_string()),
             element: Element::Float(dtype),
-            device: Some(Wanted::This(self.machine.device)),
+            device: Some(DeviceSelection::Single(self.target.device)),
             implementations: Some(implementations),
             regimes: Some(regimes.to_vec()),
-            timing: timing(self.wish.quick, &self.machine.trials()),
+            timing: timing(self.options.quick, &self.target.trials()),
             ..Entry::new(origin, Subject::Operator(operator), sizes)
         });
     }
 }
 
 /// Maximum number of sizes per fusion pattern.
-const MOST_SIZES: usize = 3;
+const MAX_FUSION_SIZES: usize = 3;
 
 /// Sizes along one axis.
-fn along(axis: &'static str, values: impl IntoIterator<Item = u64>) -> Vec<Axes> {
+fn sizes_along(axis: &'static str, values: impl IntoIterator<Item = u64>) -> Vec<Axes> {
     values.into_iter().map(|value| Axes::from([(axis, value)])).collect()
 }
 
-const VECTORS: [u64; 5] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
+const VECTOR_LENGTHS: [u64; 5] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 
 /// Looks up an operator of this version by name.
 pub fn operator(name: &str) -> Option<Operator> {
@@ -242,7 +243,7 @@ pub fn operator(name: &str) -> Option<Operator> {
 /// Implementations of an operator, determined without opening the device.
 fn implementations(operator: Operator, size: &Axes, dtype: Dtype, device: Device) -> Vec<Implementation> {
     // The mock device supports everything; use the implementations of the CPU instead.
-    let device = if platforms::of(device).is_scripted() { Device::Cpu } else { device };
+    let device = if platforms::for_device(device).is_scripted() { Device::Cpu } else { device };
     let task = Task::new(Subject::Operator(operator), size, Element::Float(dtype), None, 0);
     task.map(|task| task.implementations(device)).unwrap_or_default()
 }
@@ -257,21 +258,21 @@ mod tests {
     use calorimeter_sinks::Case;
 
     const GIB: u64 = 1 << 30;
-    const CPU: Machine =
-        Machine { device: Device::Cpu, software: false, cache_bytes: 480 * MIB, free_bytes: Some(20 * GIB) };
-    const GPU: Machine = Machine { device: Device::Cuda(0), cache_bytes: 50 * MIB, ..CPU };
+    const CPU: CalibrationTarget =
+        CalibrationTarget { device: Device::Cpu, software: false, cache_bytes: 480 * MIB, free_bytes: Some(20 * GIB) };
+    const GPU: CalibrationTarget = CalibrationTarget { device: Device::Cuda(0), cache_bytes: 50 * MIB, ..CPU };
 
-    fn wish(quick: bool) -> Wish {
+    fn options(quick: bool) -> CalibrationOptions {
         let patterns = PATTERNS.to_vec();
-        Wish { quick, operations: Operation::ALL.into(), patterns, dtypes: None }
+        CalibrationOptions { quick, operations: CalibrationOperation::ALL.into(), patterns, dtypes: None }
     }
 
-    fn cases(machine: &Machine, wish: &Wish) -> Vec<Case> {
-        let entries = resolve(entries(machine, wish), &Overrides::default(), &Devices::invented([])).unwrap();
+    fn cases(machine: &CalibrationTarget, wish: &CalibrationOptions) -> Vec<Case> {
+        let entries = resolve(entries(machine, wish), &Overrides::default(), &Devices::simulated([])).unwrap();
         Plan::new(entries, None).cases().map(|(case, _)| case).collect()
     }
 
-    fn sizes(cases: &[Case], part: Part, workload: &str, axis: &str) -> Vec<u64> {
+    fn sizes(cases: &[Case], part: CalibrationPart, workload: &str, axis: &str) -> Vec<u64> {
         let of = cases.iter().filter(|case| case.name == part.word() && case.workload == workload);
         let mut sizes: Vec<u64> = of.filter_map(|case| case.shape.get(axis)).collect();
         sizes.sort_unstable();
@@ -280,15 +281,15 @@ mod tests {
     }
 
     #[test]
-    fn every_plan_resolves_and_no_case_is_planned_twice() {
+    fn plans_resolve_without_duplicate_cases() {
         for (machine, quick) in [(&CPU, true), (&CPU, false), (&GPU, true), (&GPU, false)] {
-            let cases = cases(machine, &wish(quick));
+            let cases = cases(machine, &options(quick));
             assert!(cases.iter().all(|case| !case.id.contains('#')), "{cases:?}");
         }
     }
 
     #[test]
-    fn arrays_leave_the_cache_where_memory_allows() {
+    fn arrays_exceed_the_cache_if_memory_allows() {
         for (cache, free, quick, bytes) in [
             (50 * MIB, Some(100 * GIB), false, 256 * MIB),
             (96 * MIB, Some(100 * GIB), true, 512 * MIB),
@@ -296,42 +297,48 @@ mod tests {
             (50 * MIB, Some(4 * GIB), false, 128 * MIB),
             (50 * MIB, None, false, 256 * MIB),
         ] {
-            let machine = Machine { cache_bytes: cache, free_bytes: free, ..GPU };
+            let machine = CalibrationTarget { cache_bytes: cache, free_bytes: free, ..GPU };
             assert_eq!(array_bytes(&machine, quick), bytes, "{machine:?}");
         }
         assert_eq!([true, false].map(|quick| array_bytes(&CPU, quick)), [256 * MIB, 512 * MIB]);
     }
 
     #[test]
-    fn the_ladder_climbs_from_the_smallest_cache_to_the_arrays_of_stream() {
+    fn ladder_spans_cache_to_stream_array_sizes() {
         for (quick, steps, last) in [(true, 8, 64 * MIB), (false, 16, 128 * MIB)] {
-            let elements = sizes(&cases(&CPU, &wish(quick)), Part::Cache, "stream_copy", "elements");
+            let elements = sizes(&cases(&CPU, &options(quick)), CalibrationPart::Cache, "stream_copy", "elements");
             assert_eq!((elements.len(), elements[0], *elements.last().unwrap()), (steps, 4 * KIB, last));
         }
     }
 
     #[test]
-    fn a_full_plan_has_larger_products_than_a_quick_one_and_a_gpu_than_a_cpu() {
-        let largest = |machine, quick| sizes(&cases(machine, &wish(quick)), Part::Blas, "matmul", "m").last().copied();
+    fn matmul_sizes_depend_on_plan_and_device() {
+        let largest = |machine, quick| {
+            sizes(&cases(machine, &options(quick)), CalibrationPart::Blas, "matmul", "m").last().copied()
+        };
         assert_eq!([largest(&CPU, true), largest(&CPU, false)], [Some(1024), Some(2048)]);
         assert_eq!([largest(&GPU, true), largest(&GPU, false)], [Some(2048), Some(8192)]);
     }
 
     #[test]
-    fn only_what_was_asked_for_is_planned() {
-        let only = |operations: &[Operation]| Wish { operations: operations.into(), patterns: vec![], ..wish(true) };
-        let cases = cases(&CPU, &only(&[Operation::StreamAdd]));
+    fn unrequested_operations_are_not_planned() {
+        let only = |operations: &[CalibrationOperation]| CalibrationOptions {
+            operations: operations.into(),
+            patterns: vec![],
+            ..options(true)
+        };
+        let cases = cases(&CPU, &only(&[CalibrationOperation::StreamAdd]));
         let planned: Vec<_> =
             cases.iter().map(|case| (case.workload.as_str(), case.implementation.name().as_str())).collect();
         assert_eq!(planned, [("stream_add", "native")]);
-        assert_eq!(entries(&CPU, &only(&[Operation::Transfer])), []);
+        assert_eq!(entries(&CPU, &only(&[CalibrationOperation::Transfer])), []);
     }
 
     #[test]
-    fn a_quick_look_compares_patterns_once_and_has_windows_of_less_than_a_minute() {
-        let planned = |dtypes| cases(&GPU, &Wish { dtypes, ..wish(true) });
+    fn quick_plans_compare_patterns_once_within_a_minute() {
+        let planned = |dtypes| cases(&GPU, &CalibrationOptions { dtypes, ..options(true) });
         let compared = |cases: &[Case]| {
-            let of = cases.iter().filter(|case| case.name == Part::Fusion.word());
+            let of = cases.iter().filter(|case| case.name == CalibrationPart::Fusion.word());
             let of = of.filter(|case| case.implementation == Eager);
             of.map(|case| (case.workload, case.element)).collect::<Vec<_>>()
         };
@@ -345,14 +352,14 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_is_calibrated_in_every_float_type() {
-        let cases = cases(&GPU, &wish(false));
+    fn gpus_are_calibrated_in_every_float_dtype() {
+        let cases = cases(&GPU, &options(false));
         for dtype in Dtype::ALL {
             assert!(
-                cases.iter().any(|case| case.element == dtype.into() && case.name == Part::Stream.word()),
+                cases.iter().any(|case| case.element == dtype.into() && case.name == CalibrationPart::Stream.word()),
                 "{dtype}"
             );
         }
-        assert!(cases.iter().any(|case| case.name == Part::Fusion.word() && case.implementation == Native));
+        assert!(cases.iter().any(|case| case.name == CalibrationPart::Fusion.word() && case.implementation == Native));
     }
 }

@@ -1,7 +1,7 @@
 //! Supported precisions of a device, their speed, and the reasons for unsupported ones.
 
-use super::numbers::Numbers;
-use super::peaks::Peak;
+use super::compute_precision::ComputePrecision;
+use super::peaks::CalibratedPeak;
 use super::purpose::CalibrationRecord;
 use calorimeter_case::{Axes, Dtype, Element};
 use calorimeter_sinks::{Record, Status};
@@ -35,24 +35,27 @@ const QUANTIZED: &str =
     "calibration measures 16-bit and 32-bit floats only; `calorimeter run` measures quantized matmuls";
 
 /// Precisions in listing order, with the default reason for their absence.
-const PRECISIONS: [(&str, Option<Numbers>, Option<&str>); 9] = [
+const PRECISIONS: [(&str, Option<ComputePrecision>, Option<&str>); 9] = [
     ("f64", None, Some("no operator of this version supports it")),
-    ("f32", Some(Numbers::F32), None),
-    ("tf32", Some(Numbers::Tf32), Some("f32 matmuls did not use it")),
-    ("f16", Some(Numbers::of(Dtype::F16)), None),
-    ("bf16", Some(Numbers::of(Dtype::Bf16)), None),
+    ("f32", Some(ComputePrecision::F32), None),
+    ("tf32", Some(ComputePrecision::Tf32), Some("f32 matmuls did not use it")),
+    ("f16", Some(ComputePrecision::float(Dtype::F16)), None),
+    ("bf16", Some(ComputePrecision::float(Dtype::Bf16)), None),
     ("f8", None, Some(QUANTIZED)),
-    ("i32", Some(Numbers::Of(Element::Signed(32))), Some("no operator of this version supports it")),
-    ("i8", Some(Numbers::Of(Element::Signed(8))), Some(QUANTIZED)),
-    ("i4", Some(Numbers::Of(Element::Signed(4))), Some(QUANTIZED)),
+    ("i32", Some(ComputePrecision::Element(Element::Signed(32))), Some("no operator of this version supports it")),
+    ("i8", Some(ComputePrecision::Element(Element::Signed(8))), Some(QUANTIZED)),
+    ("i4", Some(ComputePrecision::Element(Element::Signed(4))), Some(QUANTIZED)),
 ];
 
 /// Computes the matrix from records.
-pub fn precisions(records: &[CalibrationRecord<'_>], peaks: &BTreeMap<String, Peak>) -> PrecisionMatrix {
+pub fn precisions(records: &[CalibrationRecord<'_>], peaks: &BTreeMap<String, CalibratedPeak>) -> PrecisionMatrix {
     let mut matrix = PrecisionMatrix::default();
     for (name, numbers, why) in PRECISIONS {
-        let matching: Vec<&Record> =
-            records.iter().map(|one| one.record).filter(|record| Some(Numbers::from(*record)) == numbers).collect();
+        let matching: Vec<&Record> = records
+            .iter()
+            .map(|one| one.record)
+            .filter(|record| Some(ComputePrecision::from(*record)) == numbers)
+            .collect();
         if matching.iter().any(|record| record.outcome.status == Status::Ok) {
             matrix.supported_precisions.push(name.into());
         } else {
@@ -64,53 +67,56 @@ pub fn precisions(records: &[CalibrationRecord<'_>], peaks: &BTreeMap<String, Pe
             matrix.peak_gflops_by_precision.insert(name.into(), peak.measured);
             matrix.theoretical_peaks.extend(peak.stated.map(|stated| (name.to_owned(), stated)));
         }
-        if let Some(numbers) = numbers.filter(|numbers| *numbers != Numbers::F32) {
+        if let Some(numbers) = numbers.filter(|numbers| *numbers != ComputePrecision::F32) {
             matrix.speedup_vs_fp32.extend(speedup(records, numbers).map(|speedup| (name.to_owned(), speedup)));
         }
     }
     matrix
 }
 
-fn speedup(records: &[CalibrationRecord<'_>], numbers: Numbers) -> Option<PrecisionSpeedup> {
-    let fastest = |wanted: Numbers, shape: &Axes| {
-        let of = products(records).filter(|record| Numbers::from(*record) == wanted && record.case.shape == *shape);
+fn speedup(records: &[CalibrationRecord<'_>], numbers: ComputePrecision) -> Option<PrecisionSpeedup> {
+    let fastest = |wanted: ComputePrecision, shape: &Axes| {
+        let of = timed_matmuls(records)
+            .filter(|record| ComputePrecision::from(*record) == wanted && record.case.shape == *shape);
         of.filter_map(|record| record.rates.tflops).reduce(f64::max)
     };
-    let mut by_size: Vec<&Record> = products(records).filter(|record| Numbers::from(*record) == numbers).collect();
+    let mut by_size: Vec<&Record> =
+        timed_matmuls(records).filter(|record| ComputePrecision::from(*record) == numbers).collect();
     by_size.sort_by_key(|record| record.case.flops);
     by_size.iter().rev().find_map(|record| {
         let shape = &record.case.shape;
-        let ratio = fastest(numbers, shape)? / fastest(Numbers::F32, shape)?;
+        let ratio = fastest(numbers, shape)? / fastest(ComputePrecision::F32, shape)?;
         Some(PrecisionSpeedup { ratio, shape: shape.to_string() })
     })
 }
 
 /// Matmul records with a time.
-fn products<'a>(records: &[CalibrationRecord<'a>]) -> impl Iterator<Item = &'a Record> {
-    let of_matrices = records.iter().filter(|one| one.purpose.is_product()).map(|one| one.record);
+fn timed_matmuls<'a>(records: &[CalibrationRecord<'a>]) -> impl Iterator<Item = &'a Record> {
+    let of_matrices = records.iter().filter(|one| one.purpose.is_matmul()).map(|one| one.record);
     of_matrices.filter(|record| record.outcome.status == Status::Ok)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibration::parts::Part;
-    use crate::calibration::peaks::{Stated, peaks, tests::record};
+    use crate::calibration::part::CalibrationPart;
+    use crate::calibration::peaks::{StatedPeaks, peaks, tests::record};
     use crate::calibration::purpose::with_purpose;
 
     #[test]
-    fn types_are_compared_at_the_largest_size_that_both_have_and_others_have_a_reason() {
+    fn dtypes_are_compared_at_the_largest_common_size() {
         let in_bf16 = |flops, bytes| {
-            let mut record = record(Part::Blas, "matmul", flops, bytes);
+            let mut record = record(CalibrationPart::Blas, "matmul", flops, bytes);
             record.case.element = Dtype::Bf16.into();
             record
         };
         let mut half = in_bf16(1, 1);
         (half.case.element, half.outcome.status, half.outcome.reason) =
             (Dtype::F16.into(), Status::Unsupported, Some("no units".into()));
-        let records = [record(Part::Blas, "matmul", 1_000, 64), in_bf16(2_000, 64), in_bf16(9_000, 128), half];
+        let records =
+            [record(CalibrationPart::Blas, "matmul", 1_000, 64), in_bf16(2_000, 64), in_bf16(9_000, 128), half];
         let records = with_purpose(&records);
-        let matrix = precisions(&records, &peaks(&records, None, Stated::default()));
+        let matrix = precisions(&records, &peaks(&records, None, StatedPeaks::default()));
         assert_eq!(matrix.supported_precisions, ["f32", "bf16"]);
         assert_eq!(matrix.unsupported_precisions["f16"], "no units");
         assert!(matrix.unsupported_precisions["f64"].contains("no operator"));

@@ -1,11 +1,11 @@
 //! Calibration profile of a device, computed from a journal and the options of the command line.
 
-use super::figures::{CurvePoint, OperationProfile, curves, operations};
-use super::fusion::{FusionProfile, fusions};
-use super::levels::{Level, levels};
-use super::operations::{NO_TRANSFER, Operation};
-use super::parts::Part;
-use super::peaks::{Peak, Stated, peaks};
+use super::fusion::{FusionProfile, fusion_profiles};
+use super::levels::{MemoryLevel, memory_levels};
+use super::operation_profiles::{EfficiencyPoint, OperationProfile, curves, operation_profiles};
+use super::operations::{CalibrationOperation, TRANSFER_NOT_MEASURED};
+use super::part::CalibrationPart;
+use super::peaks::{CalibratedPeak, StatedPeaks, peaks};
 use super::precisions::{PrecisionMatrix, precisions};
 use super::purpose::{CalibrationRecord, Purpose, with_purpose};
 use crate::cache;
@@ -17,10 +17,10 @@ use std::collections::BTreeMap;
 
 /// Labels given on the command line.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Labels {
+pub struct ProfileLabels {
     /// Name of the hardware; by default the name of the device.
     pub hardware: Option<String>,
-    pub stated: Stated,
+    pub stated: StatedPeaks,
 }
 
 /// Name and version of the schema.
@@ -29,19 +29,19 @@ pub const VERSION: u32 = 1;
 
 /// Calibration profile of a device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Profile {
+pub struct CalibrationProfile {
     pub schema: String,
     pub version: u32,
-    pub environment: Environment,
+    pub environment: CalibrationEnvironment,
     /// Peaks by key: `memory` or a precision.
-    pub peaks: BTreeMap<String, Peak>,
+    pub peaks: BTreeMap<String, CalibratedPeak>,
     /// Absent without STREAM.
     pub memory_arrays: Option<MemoryArrays>,
-    pub cache_levels: Vec<Level>,
+    pub cache_levels: Vec<MemoryLevel>,
     pub operation_profiles: BTreeMap<String, OperationProfile>,
     /// Parts that were not measured, with the reason.
     pub not_measured: BTreeMap<String, String>,
-    pub efficiency_curves: BTreeMap<String, Vec<CurvePoint>>,
+    pub efficiency_curves: BTreeMap<String, Vec<EfficiencyPoint>>,
     pub fusion_profiles: BTreeMap<String, FusionProfile>,
     pub precision_matrix: PrecisionMatrix,
     pub notes: Vec<String>,
@@ -50,7 +50,7 @@ pub struct Profile {
 /// Environment of a calibration.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Environment {
+pub struct CalibrationEnvironment {
     pub hardware_name: String,
     pub hardware_id: String,
     /// Name, identity, driver, cache, clocks and power of the device.
@@ -82,14 +82,14 @@ pub struct MemoryArrays {
     pub note: Option<String>,
 }
 
-impl Profile {
+impl CalibrationProfile {
     /// Computes the profile from a journal.
-    pub fn of(journal: &JournalContents, labels: &Labels) -> Self {
+    pub fn from_journal(journal: &JournalContents, labels: &ProfileLabels) -> Self {
         let environment = environment(journal, labels);
         let records = &with_purpose(&journal.records);
         let cache_bytes = environment.device["cache_bytes"].as_u64();
         let peaks = peaks(records, cache_bytes, labels.stated);
-        let operation_profiles = operations(records, cache_bytes, &peaks);
+        let operation_profiles = operation_profiles(records, cache_bytes, &peaks);
         let memory_arrays = memory_arrays(records, cache_bytes);
         let mut notes: Vec<String> = memory_arrays.iter().filter_map(|arrays| arrays.note.clone()).collect();
         notes.extend(journal.summary.iter().flat_map(|summary| summary.notes.clone()));
@@ -102,18 +102,18 @@ impl Profile {
             precision_matrix: precisions(records, &peaks),
             peaks,
             memory_arrays,
-            cache_levels: ladder(records, cache_bytes),
+            cache_levels: cache_levels(records, cache_bytes),
             not_measured: not_measured(records),
             efficiency_curves: curves(records, &operation_profiles),
             operation_profiles,
-            fusion_profiles: fusions(&journal.records),
+            fusion_profiles: fusion_profiles(&journal.records),
             notes,
             environment,
         }
     }
 }
 
-fn environment(journal: &JournalContents, labels: &Labels) -> Environment {
+fn environment(journal: &JournalContents, labels: &ProfileLabels) -> CalibrationEnvironment {
     let header = &journal.header;
     let mut host = header.environment.clone();
     let device =
@@ -121,7 +121,7 @@ fn environment(journal: &JournalContents, labels: &Labels) -> Environment {
     let device = device.unwrap_or_default();
     let name = labels.hardware.clone().or_else(|| Some(device["name"].as_str()?.to_owned()));
     let name = name.unwrap_or_else(|| "unknown".into());
-    Environment {
+    CalibrationEnvironment {
         hardware_id: hardware_id(&name),
         hardware_name: name,
         calorimeter: host["calorimeter"].as_str().unwrap_or_default().into(),
@@ -138,9 +138,9 @@ fn environment(journal: &JournalContents, labels: &Labels) -> Environment {
 }
 
 fn memory_arrays(records: &[CalibrationRecord<'_>], cache_bytes: Option<u64>) -> Option<MemoryArrays> {
-    let first = records.iter().find(|one| one.purpose.part() == Some(Part::Stream))?;
+    let first = records.iter().find(|one| one.purpose.part() == Some(CalibrationPart::Stream))?;
     let arrays = match first.purpose {
-        Purpose::Operation(Operation::StreamCopy | Operation::StreamScale) => 2,
+        Purpose::Operation(CalibrationOperation::StreamCopy | CalibrationOperation::StreamScale) => 2,
         _ => 3,
     };
     let copy = first.record;
@@ -163,22 +163,22 @@ fn memory_arrays(records: &[CalibrationRecord<'_>], cache_bytes: Option<u64>) ->
 }
 
 /// Levels of the memory hierarchy, from the fastest implementation at each size.
-fn ladder(records: &[CalibrationRecord<'_>], cache_bytes: Option<u64>) -> Vec<Level> {
+fn cache_levels(records: &[CalibrationRecord<'_>], cache_bytes: Option<u64>) -> Vec<MemoryLevel> {
     let mut best: BTreeMap<u64, f64> = BTreeMap::new();
-    let copies = records.iter().filter(|one| one.purpose.part() == Some(Part::Cache)).map(|one| one.record);
+    let copies = records.iter().filter(|one| one.purpose.part() == Some(CalibrationPart::Cache)).map(|one| one.record);
     for record in copies.filter(|record| record.outcome.status == Status::Ok) {
         if let (Some(bytes), Some(gbps)) = (record.case.bytes, record.rates.gbps) {
             let known = best.entry(bytes).or_insert(gbps);
             *known = known.max(gbps);
         }
     }
-    levels(&best.into_iter().collect::<Vec<_>>(), cache_bytes)
+    memory_levels(&best.into_iter().collect::<Vec<_>>(), cache_bytes)
 }
 
 /// Parts that were not measured on this device, with the reason.
 fn not_measured(records: &[CalibrationRecord<'_>]) -> BTreeMap<String, String> {
-    let measured = records.iter().any(|one| one.purpose.part() == Some(Part::Transfer));
-    let missing = (!measured).then(|| (Part::Transfer.to_string(), NO_TRANSFER.to_owned()));
+    let measured = records.iter().any(|one| one.purpose.part() == Some(CalibrationPart::Transfer));
+    let missing = (!measured).then(|| (CalibrationPart::Transfer.to_string(), TRANSFER_NOT_MEASURED.to_owned()));
     missing.into_iter().collect()
 }
 
@@ -211,33 +211,39 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_names_where_it_was_made_and_is_read_back() {
-        let profile = Profile::of(&journal(vec![record(Part::Stream, "stream_add", 1, 9_000)]), &Labels::default());
+    fn profiles_round_trip_with_their_environment() {
+        let profile = CalibrationProfile::from_journal(
+            &journal(vec![record(CalibrationPart::Stream, "stream_add", 1, 9_000)]),
+            &ProfileLabels::default(),
+        );
         let environment = &profile.environment;
         assert_eq!((environment.hardware_name.as_str(), environment.hardware_id.as_str()), ("Some GPU", "Some_GPU"));
         assert_eq!((environment.seed, environment.interrupted), (Some(42), true));
         let text = serde_json::to_string(&profile).unwrap();
-        assert_eq!(serde_json::from_str::<Profile>(&text).unwrap(), profile);
+        assert_eq!(serde_json::from_str::<CalibrationProfile>(&text).unwrap(), profile);
     }
 
     #[test]
-    fn small_arrays_are_owned_up_to() {
+    fn arrays_smaller_than_four_caches_are_noted() {
         for (bytes, over, is_noted) in [(9_000, 3.0, true), (12_000, 4.0, false)] {
-            let profile = Profile::of(&journal(vec![record(Part::Stream, "stream_add", 1, bytes)]), &Labels::default());
+            let profile = CalibrationProfile::from_journal(
+                &journal(vec![record(CalibrationPart::Stream, "stream_add", 1, bytes)]),
+                &ProfileLabels::default(),
+            );
             let arrays = profile.memory_arrays.unwrap();
             assert_eq!((arrays.arrays_over_cache, arrays.note.is_some()), (Some(over), is_noted));
         }
     }
 
     #[test]
-    fn what_cannot_be_measured_has_a_reason_and_no_figure() {
-        let profile = Profile::of(&journal(vec![]), &Labels::default());
-        assert_eq!(profile.not_measured["transfer"], NO_TRANSFER);
+    fn unmeasured_operations_have_a_reason() {
+        let profile = CalibrationProfile::from_journal(&journal(vec![]), &ProfileLabels::default());
+        assert_eq!(profile.not_measured["transfer"], TRANSFER_NOT_MEASURED);
         assert!(profile.peaks.is_empty() && profile.cache_levels.is_empty());
     }
 
     #[test]
-    fn a_name_is_a_folder_and_never_leads_out_of_the_registry() {
+    fn hardware_ids_cannot_escape_the_registry() {
         for (name, id) in [("i7-12700K", "i7-12700K"), (" NVIDIA H200 ", "NVIDIA_H200"), ("../../etc", "_.._etc")] {
             assert_eq!(hardware_id(name), id);
         }

@@ -1,14 +1,14 @@
 //! Purpose of each case of a calibration.
 
-use super::operations::Operation;
-use super::parts::Part;
+use super::operations::CalibrationOperation;
+use super::part::CalibrationPart;
 use calorimeter_case::Record;
 
 /// Purpose of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Measures an operation.
-    Operation(Operation),
+    Operation(CalibrationOperation),
     /// Measures the effect of fusion.
     Fusion,
     /// Not planned by a calibration; the journal belongs to another kind of run.
@@ -17,26 +17,26 @@ pub enum Purpose {
 
 impl Purpose {
     /// Parses the purpose from the two words that journals and profiles store: part (name of the entry) and operator.
-    pub fn read(part: &str, operator: &str) -> Self {
-        match Part::named(part) {
-            Some(Part::Fusion) => Self::Fusion,
-            Some(part) => Operation::named(part, operator).map_or(Self::Other, Self::Operation),
+    pub fn from_words(part: &str, operator: &str) -> Self {
+        match CalibrationPart::from_word(part) {
+            Some(CalibrationPart::Fusion) => Self::Fusion,
+            Some(part) => CalibrationOperation::by_operator(part, operator).map_or(Self::Other, Self::Operation),
             None => Self::Other,
         }
     }
 
     /// Part of the plan to which it belongs.
-    pub fn part(self) -> Option<Part> {
+    pub fn part(self) -> Option<CalibrationPart> {
         match self {
             Self::Operation(operation) => Some(operation.part()),
-            Self::Fusion => Some(Part::Fusion),
+            Self::Fusion => Some(CalibrationPart::Fusion),
             Self::Other => None,
         }
     }
 
     /// True for matmuls.
-    pub fn is_product(self) -> bool {
-        matches!(self, Self::Operation(Operation::Gemm | Operation::Matmul))
+    pub fn is_matmul(self) -> bool {
+        matches!(self, Self::Operation(CalibrationOperation::Gemm | CalibrationOperation::Matmul))
     }
 }
 
@@ -49,7 +49,7 @@ pub struct CalibrationRecord<'a> {
 
 impl<'a> From<&'a Record> for CalibrationRecord<'a> {
     fn from(record: &'a Record) -> Self {
-        Self { purpose: Purpose::read(&record.case.name, record.case.workload.as_str()), record }
+        Self { purpose: Purpose::from_words(&record.case.name, record.case.workload.as_str()), record }
     }
 }
 
@@ -63,24 +63,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_operation_is_read_back_from_its_part_and_operator() {
-        for operation in Operation::ALL {
+    fn operations_round_trip_through_part_and_operator() {
+        for operation in CalibrationOperation::ALL {
             for operator in operation.operators() {
-                let purpose = Purpose::read(operation.part().word(), operator);
+                let purpose = Purpose::from_words(operation.part().word(), operator);
                 assert_eq!(purpose.part(), Some(operation.part()), "{operation:?}");
                 // `gemm` and `matmul` are the same operator at different sizes.
                 let same = purpose == Purpose::Operation(operation);
-                assert!(same || (purpose.is_product() && Purpose::Operation(operation).is_product()), "{operation:?}");
+                assert!(same || (purpose.is_matmul() && Purpose::Operation(operation).is_matmul()), "{operation:?}");
             }
         }
     }
 
     #[test]
-    fn what_no_calibration_asks_for_has_no_part() {
-        assert_eq!(Purpose::read("fusion", "linear_bias"), Purpose::Fusion);
+    fn unknown_parts_have_no_purpose() {
+        assert_eq!(Purpose::from_words("fusion", "linear_bias"), Purpose::Fusion);
         for (part, operator) in [("", "matmul"), ("stream", "dot"), ("Stream", "stream_copy"), ("mine", "stream_copy")]
         {
-            assert_eq!(Purpose::read(part, operator).part(), None, "{part} {operator}");
+            assert_eq!(Purpose::from_words(part, operator).part(), None, "{part} {operator}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Append-only registry of profiles: one folder per hardware, one file per calibration.
 
-use super::profile::{Profile, SCHEMA, VERSION, hardware_id};
+use super::profile::{CalibrationProfile, SCHEMA, VERSION, hardware_id};
 use calorimeter_case::read_text;
 use calorimeter_sinks::{SinkError, atomic};
 use chrono::Utc;
@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Maximum size of a profile; typical ones have a few hundred KiB.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_PROFILE_BYTES: u64 = 16 << 20;
 
 /// Adds a profile under the current time. Never replaces a file.
-pub fn keep(registry: &Path, profile: &Profile) -> Result<PathBuf, SinkError> {
-    let bytes = written(profile);
+pub fn add(registry: &Path, profile: &CalibrationProfile) -> Result<PathBuf, SinkError> {
+    let bytes = to_json(profile);
     loop {
         let time = Utc::now().format("%Y%m%dT%H%M%S%.3fZ");
         let path = registry.join(&profile.environment.hardware_id).join(format!("{time}.json"));
@@ -41,11 +41,11 @@ pub fn is_profile(path: &Path) -> bool {
     path.is_file() && path.extension().is_some_and(|ending| ending == "json")
 }
 
-impl Profile {
+impl CalibrationProfile {
     /// Reads a profile of this or an older version.
     pub fn read(path: &Path) -> Result<Self, String> {
         let file = path.display();
-        let text = read_text(path, MOST_BYTES).map_err(|error| format!("cannot read {file}: {error}"))?;
+        let text = read_text(path, MAX_PROFILE_BYTES).map_err(|error| format!("cannot read {file}: {error}"))?;
         let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| format!("{file}: {error}"))?;
         if value["schema"] != SCHEMA {
             let schema = &value["schema"];
@@ -65,11 +65,11 @@ impl Profile {
 
     /// Writes the profile to a file.
     pub fn write(&self, path: &Path) -> Result<(), SinkError> {
-        atomic::write_named(path, &written(self))
+        atomic::write_named(path, &to_json(self))
     }
 }
 
-fn written(profile: &Profile) -> Vec<u8> {
+fn to_json(profile: &CalibrationProfile) -> Vec<u8> {
     // Keys are strings and all floats are finite, so serialization cannot fail.
     let mut bytes = serde_json::to_vec_pretty(profile).unwrap_or_default();
     bytes.push(b'\n');

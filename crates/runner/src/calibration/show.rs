@@ -1,19 +1,19 @@
 //! Calibration profile as text.
 
-use super::figures::OperationProfile;
 use super::fusion::FusionProfile;
-use super::levels::Level;
-use super::parts::Part;
-use super::peaks::Peak;
-use super::profile::Profile;
+use super::fusion_verdict::FusionVerdict;
+use super::levels::MemoryLevel;
+use super::operation_profiles::OperationProfile;
+use super::part::CalibrationPart;
+use super::peaks::CalibratedPeak;
+use super::profile::CalibrationProfile;
 use super::purpose::Purpose;
-use super::verdict::Verdict;
 use calorimeter_sinks::terminal::nanoseconds;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Formats the tables of a profile.
-pub fn show(profile: &Profile) -> String {
+pub fn show(profile: &CalibrationProfile) -> String {
     let environment = &profile.environment;
     let device = ["device", "name", "driver"].map(|key| environment.device[key].as_str().unwrap_or_default());
     let device = device.into_iter().filter(|word| !word.is_empty() && *word != environment.hardware_name);
@@ -24,10 +24,10 @@ pub fn show(profile: &Profile) -> String {
         ("Peaks", peaks(profile)),
         ("Memory hierarchy, by working set of a copy", levels(profile)),
         ("Launches", launches(profile)),
-        ("Fastest size of each operation", best(profile)),
+        ("Fastest size of each operation", best_sizes(profile)),
         ("Fusion", fusions(profile)),
         ("Precisions", precisions(profile)),
-        ("Not measured", missing(profile)),
+        ("Not measured", not_measured(profile)),
         ("Notes", profile.notes.iter().map(|note| format!("  {note}\n")).collect()),
     ];
     for (title, section) in sections.iter().filter(|(_, section)| !section.is_empty()) {
@@ -37,8 +37,8 @@ pub fn show(profile: &Profile) -> String {
     text
 }
 
-fn peaks(profile: &Profile) -> String {
-    let line = |(kind, peak): (&String, &Peak)| {
+fn peaks(profile: &CalibrationProfile) -> String {
+    let line = |(kind, peak): (&String, &CalibratedPeak)| {
         let stated = peak.stated.map_or_else(String::new, |stated| format!("  stated {}", figure(stated)));
         let finding = peak.finding.as_ref().map_or_else(String::new, |finding| format!(": {finding}"));
         format!("  {kind:<8} {:>10} {:<8} {}{stated}{finding}\n", figure(peak.measured), peak.unit, peak.by)
@@ -46,27 +46,34 @@ fn peaks(profile: &Profile) -> String {
     profile.peaks.iter().map(line).collect()
 }
 
-fn levels(profile: &Profile) -> String {
-    let line = |level: &Level| {
+fn levels(profile: &CalibrationProfile) -> String {
+    let line = |level: &MemoryLevel| {
         let (from, to) = (size(level.from_bytes), size(level.to_bytes));
         format!("  {from:>8} to {to:>8} {:>10} GB/s  {}\n", figure(level.gbps), level.kind)
     };
     profile.cache_levels.iter().map(line).collect()
 }
 
-fn launches(profile: &Profile) -> String {
+fn launches(profile: &CalibrationProfile) -> String {
     let line = |operation: &OperationProfile| {
-        let time = operation.median_latency_ms.map_or_else(|| why(operation), |millis| nanoseconds(1e6 * millis));
+        let time =
+            operation.median_latency_ms.map_or_else(|| failure_text(operation), |millis| nanoseconds(1e6 * millis));
         format!("  {:<12} {:<14} {time}\n", operation.implementation, operation.regime)
     };
-    profile.operation_profiles.values().filter(|one| purpose(one).part() == Some(Part::Latency)).map(line).collect()
+    profile
+        .operation_profiles
+        .values()
+        .filter(|one| purpose(one).part() == Some(CalibrationPart::Latency))
+        .map(line)
+        .collect()
 }
 
 /// Fastest size of each operation: by FLOP/s for matmuls, otherwise by bandwidth.
-fn best(profile: &Profile) -> String {
+fn best_sizes(profile: &CalibrationProfile) -> String {
     let mut best: BTreeMap<[&str; 3], &OperationProfile> = BTreeMap::new();
-    let is_compared =
-        |one: &&OperationProfile| ![Some(Part::Latency), Some(Part::Cache)].contains(&purpose(one).part());
+    let is_compared = |one: &&OperationProfile| {
+        ![Some(CalibrationPart::Latency), Some(CalibrationPart::Cache)].contains(&purpose(one).part())
+    };
     for operation in profile.operation_profiles.values().filter(is_compared) {
         let key = [&operation.operation_type, &operation.precision, &operation.implementation].map(String::as_str);
         let known = best.entry(key).or_insert(operation);
@@ -77,7 +84,7 @@ fn best(profile: &Profile) -> String {
     let line = |operation: &&OperationProfile| {
         let OperationProfile { operation_type, precision, implementation, input_shape, .. } = operation;
         let head = format!("  {operation_type:<13} {precision:<5} {implementation:<7} {:<22}", input_shape.to_string());
-        let Some(millis) = operation.median_latency_ms else { return format!("{head} {}\n", why(operation)) };
+        let Some(millis) = operation.median_latency_ms else { return format!("{head} {}\n", failure_text(operation)) };
         let optional = |value: Option<f64>| value.map_or_else(|| "-".into(), figure);
         let share = operation.efficiency.zip(operation.bound.as_ref());
         let share = share.map_or_else(String::new, |(share, bound)| format!("  {:.0} % of {bound}", 100.0 * share));
@@ -94,22 +101,22 @@ fn best(profile: &Profile) -> String {
 
 /// Purpose of an operation, which may come from a file.
 fn purpose(operation: &OperationProfile) -> Purpose {
-    Purpose::read(&operation.part, &operation.operation_type)
+    Purpose::from_words(&operation.part, &operation.operation_type)
 }
 
 fn rate(operation: &OperationProfile) -> f64 {
-    let compute = operation.measured_gflops.filter(|_| purpose(operation).is_product());
+    let compute = operation.measured_gflops.filter(|_| purpose(operation).is_matmul());
     compute.or(operation.achieved_bandwidth_gbps).unwrap_or(0.0)
 }
 
-fn why(operation: &OperationProfile) -> String {
+fn failure_text(operation: &OperationProfile) -> String {
     format!("{}: {}", operation.status, operation.reason.as_deref().unwrap_or("no reason recorded"))
 }
 
 /// Formats one line per compared pattern, and the unavailable ones grouped by reason.
-fn fusions(profile: &Profile) -> String {
+fn fusions(profile: &CalibrationProfile) -> String {
     let mut text = String::new();
-    let mut absent: BTreeMap<(Verdict, &str), Vec<&str>> = BTreeMap::new();
+    let mut absent: BTreeMap<(FusionVerdict, &str), Vec<&str>> = BTreeMap::new();
     for fusion in profile.fusion_profiles.values() {
         let Some(factor) = fusion.speedup_factor else {
             let names = absent.entry((fusion.verdict, fusion.reason.as_deref().unwrap_or_default())).or_default();
@@ -136,7 +143,7 @@ fn fusions(profile: &Profile) -> String {
     text
 }
 
-fn precisions(profile: &Profile) -> String {
+fn precisions(profile: &CalibrationProfile) -> String {
     let matrix = &profile.precision_matrix;
     if matrix.supported_precisions.is_empty() {
         return String::new();
@@ -148,7 +155,7 @@ fn precisions(profile: &Profile) -> String {
     matrix.supported_precisions.iter().map(line).collect()
 }
 
-fn missing(profile: &Profile) -> String {
+fn not_measured(profile: &CalibrationProfile) -> String {
     profile.not_measured.iter().map(|(part, why)| format!("  {part}: {why}\n")).collect()
 }
 

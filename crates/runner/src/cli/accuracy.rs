@@ -3,11 +3,11 @@
 use super::dry_run::dry_run;
 use super::error::CliError;
 use super::options::AccuracyArguments;
-use super::run::{color, read, report, start};
+use super::run::{color, read_sources, report_outcome, start_run};
 use crate::Exit;
 use crate::entries::{Entry, Origin, Overrides, Size};
 use crate::print::{print, width};
-use crate::progress::{Format, Terminal};
+use crate::progress::{RecordFormat, Terminal};
 use crate::run::Request;
 use calorimeter_recipes::{Dtype, Element, Recipe, Sparsity};
 use calorimeter_shapes::Shape;
@@ -18,17 +18,17 @@ use std::path::PathBuf;
 pub fn accuracy(arguments: AccuracyArguments) -> Result<Exit, CliError> {
     let files: Vec<&PathBuf> = arguments.files.iter().collect();
     let entries = if files.is_empty() { overview()? } else { Vec::new() };
-    let overrides = Overrides { untimed: true, ..arguments.models.over(arguments.overrides.into()) };
-    let prepared = Request { sources: read(&files)?, entries, overrides }.prepare()?;
+    let overrides = Overrides { untimed: true, ..arguments.models.apply_to(arguments.overrides.into()) };
+    let prepared = Request { sources: read_sources(&files)?, entries, overrides }.prepare()?;
     if arguments.dry_run {
         dry_run(&prepared, arguments.format)?;
-        return Ok(Exit::Fine);
+        return Ok(Exit::Success);
     }
-    let mut terminal = Terminal::without_rows(arguments.format).expecting(&prepared);
-    let ended = start(&prepared, arguments.out.as_deref(), &mut terminal);
+    let mut terminal = Terminal::without_table(arguments.format).with_predictions(&prepared);
+    let ended = start_run(&prepared, arguments.out.as_deref(), &mut terminal);
     let mut printed = terminal.finish();
     let (_, outcome) = ended?;
-    if arguments.format == Format::Table && printed.is_ok() {
+    if arguments.format == RecordFormat::Table && printed.is_ok() {
         let color = color(&arguments.color);
         printed = print(&format!(
             "{}\n\n{}\n",
@@ -36,7 +36,7 @@ pub fn accuracy(arguments: AccuracyArguments) -> Result<Exit, CliError> {
             summary(&outcome.records, &outcome.suite, color, width())
         ));
     }
-    let exit = report(&outcome, false);
+    let exit = report_outcome(&outcome, false);
     printed?;
     Ok(exit)
 }
@@ -49,8 +49,8 @@ fn overview() -> Result<Vec<Entry>, CliError> {
         let origin = Origin::command("overview");
         Ok(Entry {
             element: Element::Float(Dtype::F32),
-            recipes: Recipe::typical(),
-            sparsities: vec![Sparsity::SemiStructured, Sparsity::BLOCK],
+            recipes: Recipe::examples(),
+            sparsities: vec![Sparsity::SemiStructured, Sparsity::DEFAULT_BLOCK],
             implementations: Some(vec![Implementation::Eager]),
             ..Entry::new(origin, model.parse().map_err(|error| usage(&error))?, vec![Size::custom(shape.into())])
         })

@@ -6,17 +6,17 @@ use crate::run::RunError;
 use calorimeter_sinks::SinkError;
 
 /// Formats an error as one line: problem, cause and remedy.
-pub fn line(error: &CliError) -> String {
+pub fn error_line(error: &CliError) -> String {
     match error {
         CliError::Sink(error) | CliError::Run(RunError::Sink(error)) | CliError::Compare(CompareError::Sink(error)) => {
-            stored(error)
+            sink_error_line(error)
         }
         other => other.to_string(),
     }
 }
 
 /// Formats an error of reading or writing results, with its remedy.
-pub fn stored(error: &SinkError) -> String {
+pub fn sink_error_line(error: &SinkError) -> String {
     let remedy = match error {
         SinkError::NotWritable { .. } => "choose another folder with --out",
         // The message already names the cause; the text of the system adds nothing.
@@ -64,8 +64,8 @@ mod tests {
                 "out/journal.jsonl already exists; continue that run with --resume, or choose another folder with --out",
             ),
         ] {
-            assert_eq!(line(&CliError::Run(RunError::Sink(error))), expected);
+            assert_eq!(error_line(&CliError::Run(RunError::Sink(error))), expected);
         }
-        assert_eq!(line(&CliError::Usage("no file".into())), "no file");
+        assert_eq!(error_line(&CliError::Usage("no file".into())), "no file");
     }
 }

@@ -2,20 +2,20 @@
 
 use super::error::CliError;
 use super::options::RunArguments;
-use super::run::{execute, report};
+use super::run::{execute, report_outcome};
 use crate::Exit;
 use crate::calibration::{
-    Labels, Machine, Operations, Patterns, Profile, Stated, Wish, entries, every_operation, keep, latest, measured,
-    show,
+    CalibrationOptions, CalibrationProfile, CalibrationTarget, Operations, Patterns, ProfileLabels, StatedPeaks, add,
+    all_operations, entries, latest, read_journal, show,
 };
 use crate::devices::{self, DiscoveredDevice};
-use crate::entries::{Entry, Wanted};
+use crate::entries::{DeviceSelection, Entry};
 use crate::host::available_memory;
+use crate::log_line::log_line;
 use crate::platforms;
 use crate::print::print;
-use crate::progress::Format;
+use crate::progress::RecordFormat;
 use crate::run::{Request, RunError};
-use crate::log_line::log_line;
 use calorimeter_recipes::Dtype;
 use calorimeter_sinks::index;
 use clap::Args;
@@ -74,7 +74,7 @@ pub fn calibrate(arguments: CalibrateArguments) -> Result<Exit, CliError> {
     let CalibrateArguments { show: shown, registry, hardware, peak_gflops, peak_bandwidth, output, run, .. } =
         &arguments;
     if let Some(wanted) = shown {
-        return printed(wanted, registry.as_deref());
+        return print_profile(wanted, registry.as_deref());
     }
     let changes_plan = arguments.quick
         || arguments.operations.is_some()
@@ -87,17 +87,17 @@ pub fn calibrate(arguments: CalibrateArguments) -> Result<Exit, CliError> {
             return Err(CliError::Usage(why.into()));
         }
         Some(_) => Vec::new(),
-        None => asked(&arguments, run.overrides.cases.device)?,
+        None => requested_entries(&arguments, run.overrides.cases.device)?,
     };
-    let stated = Stated { gflops: *peak_gflops, gbps: *peak_bandwidth };
+    let stated = StatedPeaks { gflops: *peak_gflops, gbps: *peak_bandwidth };
     let (hardware, output, registry) = (hardware.clone(), output.clone(), registry.clone());
     let request = Request { entries, ..Request::default() };
-    let Some(mut finished) = execute(request, arguments.run)? else { return Ok(Exit::Fine) };
-    let profile = Profile::of(&measured(&finished.dir)?, &Labels { hardware, stated });
-    if finished.format == Format::Table {
+    let Some(mut finished) = execute(request, arguments.run)? else { return Ok(Exit::Success) };
+    let profile = CalibrationProfile::from_journal(&read_journal(&finished.dir)?, &ProfileLabels { hardware, stated });
+    if finished.format == RecordFormat::Table {
         finished.print(&format!("\n{}", show(&profile)));
     }
-    let exit = report(&finished.outcome, finished.strict);
+    let exit = report_outcome(&finished.outcome, finished.strict);
     let profile_path = finished.dir.join("profile.json");
     for path in [Some(profile_path.clone()), output].into_iter().flatten() {
         profile.write(&path)?;
@@ -106,18 +106,18 @@ pub fn calibrate(arguments: CalibrateArguments) -> Result<Exit, CliError> {
     index::add(&finished.dir, &[profile_path])?;
     // An interrupted calibration can be resumed; the registry accepts only complete ones.
     if let Some(registry) = registry.filter(|_| !finished.outcome.interrupted) {
-        log_line!("wrote {}", keep(&registry, &profile)?.display());
+        log_line!("wrote {}", add(&registry, &profile)?.display());
     }
-    finished.end(exit)
+    finished.finish(exit)
 }
 
 /// Builds the entries that the options request.
-fn asked(arguments: &CalibrateArguments, device: Option<Wanted>) -> Result<Vec<Entry>, CliError> {
-    let device = devices::here().choose(device.unwrap_or_default()).map_err(RunError::from)?;
-    let machine = machine(&devices::present(device).map_err(RunError::from)?);
+fn requested_entries(arguments: &CalibrateArguments, device: Option<DeviceSelection>) -> Result<Vec<Entry>, CliError> {
+    let device = devices::this_machine().choose(device.unwrap_or_default()).map_err(RunError::from)?;
+    let machine = calibration_target(&devices::find_device(device).map_err(RunError::from)?);
     let operations = match &arguments.operations {
         Some(words) => words.iter().flat_map(|word| word.0.to_vec()).collect(),
-        None => every_operation(),
+        None => all_operations(),
     };
     let mut patterns = Vec::new();
     for pattern in arguments.fusion_patterns.iter().flatten().flat_map(|word| &word.0) {
@@ -126,25 +126,25 @@ fn asked(arguments: &CalibrateArguments, device: Option<Wanted>) -> Result<Vec<E
         }
     }
     let dtypes = arguments.dtypes.clone();
-    let entries = entries(&machine, &Wish { quick: arguments.quick, operations, patterns, dtypes });
+    let entries = entries(&machine, &CalibrationOptions { quick: arguments.quick, operations, patterns, dtypes });
     if entries.is_empty() {
         return Err(CliError::Usage("--operations: none of these can be measured on this device".into()));
     }
     Ok(entries)
 }
 
-fn machine(found: &DiscoveredDevice) -> Machine {
+fn calibration_target(found: &DiscoveredDevice) -> CalibrationTarget {
     // The mock device allocates no arrays.
-    let free_bytes = if platforms::of(found.device).is_scripted() { None } else { available_memory() };
-    Machine { device: found.device, software: found.software, cache_bytes: found.cache_bytes(), free_bytes }
+    let free_bytes = if platforms::for_device(found.device).is_scripted() { None } else { available_memory() };
+    CalibrationTarget { device: found.device, software: found.software, cache_bytes: found.cache_bytes(), free_bytes }
 }
 
 /// Prints the profile in a file, or the newest profile of a hardware in the registry.
-fn printed(wanted: &Path, registry: Option<&Path>) -> Result<Exit, CliError> {
+fn print_profile(wanted: &Path, registry: Option<&Path>) -> Result<Exit, CliError> {
     let path = match registry.filter(|_| !wanted.is_file()) {
         Some(registry) => latest(registry, &wanted.to_string_lossy()).map_err(CliError::Usage)?,
         None => wanted.to_owned(),
     };
-    print(&show(&Profile::read(&path).map_err(CliError::Usage)?))?;
-    Ok(Exit::Fine)
+    print(&show(&CalibrationProfile::read(&path).map_err(CliError::Usage)?))?;
+    Ok(Exit::Success)
 }

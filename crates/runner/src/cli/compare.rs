@@ -4,10 +4,10 @@ use super::error::CliError;
 use super::options::ColorArguments;
 use super::run::color;
 use crate::Exit;
-use crate::compare::{self, Comparison, Sources, latest_run, sources};
-use crate::entries::Share;
-use crate::print::print;
+use crate::compare::{self, RunComparison, Sources, latest_run, sources};
+use crate::entries::Fraction;
 use crate::log_line::log_line;
+use crate::print::print;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -33,7 +33,7 @@ pub struct CompareArguments {
     pub after: Option<String>,
     /// Largest difference that counts as none; raised if `calorimeter noise` found a higher noise floor
     #[arg(long, value_name = "FRACTION", default_value = "2%")]
-    pub margin: Share,
+    pub margin: Fraction,
     /// Compare runs even if they are not comparable, and report the reasons
     #[arg(long)]
     pub force: bool,
@@ -81,36 +81,36 @@ pub fn compare(arguments: CompareArguments) -> Result<Exit, CliError> {
                 return Err(CliError::Usage("--price applies to machines: pass two profiles".into()));
             }
             let comparison = compare::compare(&before, &after, arguments.margin.0, arguments.force)?;
-            print(&printed(&comparison, &arguments))?;
-            Ok(if comparison.has_regressions() { Exit::Regression } else { Exit::Fine })
+            print(&render_comparison(&comparison, &arguments))?;
+            Ok(if comparison.has_regressions() { Exit::Regression } else { Exit::Success })
         }
         Sources::Profiles(profiles) => {
             let prices = arguments.price.map(<[f64; 2]>::try_from).transpose();
             let prices = prices.map_err(|_| CliError::Usage("--price requires two prices, e.g. 2.5,4".into()))?;
-            let machines = compare::beside(&profiles, prices)?;
+            let machines = compare::compare_machines(&profiles, prices)?;
             print(&match arguments.format {
-                CompareFormat::Table => compare::machines(&machines),
-                CompareFormat::Json => json(&machines),
+                CompareFormat::Table => compare::machines_table(&machines),
+                CompareFormat::Json => to_json(&machines),
                 CompareFormat::Markdown | CompareFormat::Junit | CompareFormat::Github => {
                     return Err(CliError::Usage("two profiles can be printed as table or json only".into()));
                 }
             })?;
-            Ok(Exit::Fine)
+            Ok(Exit::Success)
         }
     }
 }
 
-fn printed(comparison: &Comparison, arguments: &CompareArguments) -> String {
+fn render_comparison(comparison: &RunComparison, arguments: &CompareArguments) -> String {
     match arguments.format {
         CompareFormat::Table => compare::text(comparison, arguments.all, color(&arguments.color)),
         CompareFormat::Markdown => compare::markdown(comparison, arguments.all),
-        CompareFormat::Json => json(comparison),
+        CompareFormat::Json => to_json(comparison),
         CompareFormat::Junit => compare::junit(comparison),
         CompareFormat::Github => compare::github(comparison),
     }
 }
 
-fn json(value: &impl Serialize) -> String {
+fn to_json(value: &impl Serialize) -> String {
     // Keys are strings and all floats are finite, so serialization cannot fail.
     serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
 }

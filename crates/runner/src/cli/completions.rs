@@ -16,27 +16,27 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 /// Generates the completion script of a shell. Does not look for devices; their names are fixed.
-pub fn script(shell: Shell) -> String {
-    let mut program = named(Cli::command());
-    let lists = lists(&program);
+pub fn completion_script(shell: Shell) -> String {
+    let mut program = with_completion_values(Cli::command());
+    let lists = list_options(&program);
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut program, "calorimeter", &mut script);
     let script = String::from_utf8_lossy(&script);
     match shell {
-        Shell::Bash => script.into_owned() + BASH,
-        Shell::Zsh => lists_of_zsh(&script),
-        Shell::Fish => lists_of_fish(&script, &lists),
+        Shell::Bash => script.into_owned() + BASH_LIST_WRAPPER,
+        Shell::Zsh => complete_lists_in_zsh(&script),
+        Shell::Fish => complete_lists_in_fish(&script, &lists),
         _ => script.into_owned(),
     }
 }
 
 /// Gives each option the names that it accepts as possible values. Only for completion scripts: as a parser the result
 /// would reject alternative spellings.
-fn named(program: Command) -> Command {
-    let commands: Vec<String> = visible(&program).map(|command| command.get_name().to_owned()).collect();
+fn with_completion_values(program: Command) -> Command {
+    let commands: Vec<String> = visible_subcommands(&program).map(|command| command.get_name().to_owned()).collect();
     program.mut_subcommands(|command| {
         let name = command.get_name().to_owned();
-        command.mut_args(|arg| match names(&name, arg.get_id().as_str(), &commands) {
+        command.mut_args(|arg| match completion_values(&name, arg.get_id().as_str(), &commands) {
             // clap requires `'static` names. The program ends after printing the script, so leaking them is harmless.
             Some(names) => arg.value_parser(PossibleValuesParser::new(names.into_iter().map(|name| &*name.leak()))),
             None => arg,
@@ -45,53 +45,54 @@ fn named(program: Command) -> Command {
 }
 
 /// Returns the names that an option of a command accepts, if it accepts names.
-fn names(command: &str, option: &str, commands: &[String]) -> Option<Vec<String>> {
+fn completion_values(command: &str, option: &str, commands: &[String]) -> Option<Vec<String>> {
     let suite = Suite::ALL.into_iter().find(|suite| suite.name() == command);
     let listed = |operator: &Operator| suite.is_none_or(|suite| operator.is_listed_in(suite));
     let operators = || Operator::all().into_iter().filter(listed).map(|operator| operator.info().name);
     Some(match option {
-        "device" => words(devices()),
-        "implementations" => words(Implementation::known()),
-        "regimes" => words(Regime::ALL.map(Regime::name)),
-        "dtype" => words(Dtype::ALL),
-        "dtypes" if suite.is_some() => words(Element::known()),
-        "dtypes" => words(Dtype::ALL),
-        "recipes" => Recipe::known().iter().flat_map(|recipe| spelled_out(&recipe.name)).collect(),
+        "device" => to_strings(device_names()),
+        "implementations" => to_strings(Implementation::all()),
+        "regimes" => to_strings(Regime::ALL.map(Regime::name)),
+        "dtype" => to_strings(Dtype::ALL),
+        "dtypes" if suite.is_some() => to_strings(Element::all()),
+        "dtypes" => to_strings(Dtype::ALL),
+        "recipes" => Recipe::all().iter().flat_map(|recipe| expand_pattern(&recipe.name)).collect(),
         "shapes" => {
             // Some generators have required parameters.
             let has_defaults = |name: &&str| name.parse::<ShapeSource>().is_ok();
-            words(calorimeter_shapes::known().map(|generator| generator.name).filter(has_defaults))
+            to_strings(calorimeter_shapes::all_generators().map(|generator| generator.name).filter(has_defaults))
         }
-        "ops" if suite == Some(Suite::Fusion) => words(Patterns::words()),
-        "ops" => words(operators()),
-        "preset" => words(Preset::all()),
-        "operations" => words(Operations::words()),
-        "fusion_patterns" => words(Patterns::words()),
+        "ops" if suite == Some(Suite::Fusion) => to_strings(Patterns::words()),
+        "ops" => to_strings(operators()),
+        "preset" => to_strings(Preset::all()),
+        "operations" => to_strings(Operations::words()),
+        "fusion_patterns" => to_strings(Patterns::words()),
         // A part of an id is a regular expression that matches the id.
-        "filter" if suite.is_some() => words(operators()),
-        "filter" => {
-            words(Model::known().iter().map(|model| &model.name)).into_iter().chain(words(operators())).collect()
-        }
+        "filter" if suite.is_some() => to_strings(operators()),
+        "filter" => to_strings(Model::infos().iter().map(|model| &model.name))
+            .into_iter()
+            .chain(to_strings(operators()))
+            .collect(),
         "command" if command == "man" => commands.to_vec(),
         _ => return None,
     })
 }
 
-fn words(names: impl IntoIterator<Item = impl Display>) -> Vec<String> {
+fn to_strings(names: impl IntoIterator<Item = impl Display>) -> Vec<String> {
     names.into_iter().map(|name| name.to_string()).collect()
 }
 
 /// Names accepted by `--device`. Kinds with several devices also accept an index, such as `cuda:1`.
-fn devices() -> Vec<String> {
-    let kinds = DeviceKind::known().into_iter().map(|kind| kind.name().to_string());
+fn device_names() -> Vec<String> {
+    let kinds = DeviceKind::all().into_iter().map(|kind| kind.name().to_string());
     ["auto".to_owned()].into_iter().chain(kinds).chain(["wgpu".to_owned()]).collect()
 }
 
 /// Group sizes offered in place of an open parameter.
-const GROUPS: &str = "32|64|128";
+const GROUP_SIZES: &str = "32|64|128";
 
 /// Expands a spelling such as `int4wo-{32|64}[-hqq]` to names. A `{...}` without alternatives stands for a group size.
-fn spelled_out(spelling: &str) -> Vec<String> {
+fn expand_pattern(spelling: &str) -> Vec<String> {
     let Some(open) = spelling.find(['{', '[']) else {
         return if spelling.parse::<Recipe>().is_ok() { vec![spelling.to_owned()] } else { Vec::new() };
     };
@@ -99,25 +100,25 @@ fn spelled_out(spelling: &str) -> Vec<String> {
     let Some(close) = rest.find(['}', ']']) else { return Vec::new() };
     let (alternatives, suffix) = (&rest[1..close], &rest[close + 1..]);
     let is_optional = rest.starts_with('[');
-    let alternatives = if alternatives.contains('|') || is_optional { alternatives } else { GROUPS };
+    let alternatives = if alternatives.contains('|') || is_optional { alternatives } else { GROUP_SIZES };
     let empty = is_optional.then_some("");
     let choices = empty.into_iter().chain(alternatives.split('|'));
-    choices.flat_map(|choice| spelled_out(&format!("{prefix}{choice}{suffix}"))).collect()
+    choices.flat_map(|choice| expand_pattern(&format!("{prefix}{choice}{suffix}"))).collect()
 }
 
-fn visible(program: &Command) -> impl Iterator<Item = &Command> {
+fn visible_subcommands(program: &Command) -> impl Iterator<Item = &Command> {
     program.get_subcommands().filter(|command| !command.is_hide_set())
 }
 
 /// Names of the options that accept comma-separated lists of names.
-fn lists(program: &Command) -> BTreeSet<String> {
+fn list_options(program: &Command) -> BTreeSet<String> {
     let is_list = |arg: &&Arg| arg.get_value_delimiter() == Some(',') && !arg.get_possible_values().is_empty();
-    let options = visible(program).flat_map(Command::get_opts).filter(is_list);
+    let options = visible_subcommands(program).flat_map(Command::get_opts).filter(is_list);
     options.filter_map(Arg::get_long_and_visible_aliases).flatten().map(str::to_owned).collect()
 }
 
 /// Wraps clap's bash function: completes the part after the last comma, and supports `--option=value`.
-const BASH: &str = r#"
+const BASH_LIST_WRAPPER: &str = r#"
 _calorimeter_words() {
     local cur="$2" prev="$3" begun="" words at
     if [[ "$prev" == "=" && $COMP_CWORD -ge 2 ]]; then
@@ -139,13 +140,13 @@ complete -F _calorimeter_words -o bashdefault -o default calorimeter
 
 /// Replaces the value lists of zsh by `_sequence`, which completes after commas. The leading blank in the replacement
 /// keeps other arguments out.
-fn lists_of_zsh(script: &str) -> String {
+fn complete_lists_in_zsh(script: &str) -> String {
     let list = Regex::new(r":([^':]*,…):\(([^()]*)\)'").expect("valid regular expression");
     list.replace_all(script, ":$1: _sequence compadd - $2'").into_owned()
 }
 
 /// Fish function that prefixes each name with the text up to the last comma.
-const FISH: &str = r#"
+const FISH_LIST_FUNCTION: &str = r#"
 function __calorimeter_list
     set -l token (string replace -r '^--[^=]*=' '' -- (commandline -ct))
     set -l begun (string match -r '^.*,' -- $token; or echo '')
@@ -153,9 +154,9 @@ function __calorimeter_list
 end
 "#;
 
-fn lists_of_fish(script: &str, lists: &BTreeSet<String>) -> String {
+fn complete_lists_in_fish(script: &str, lists: &BTreeSet<String>) -> String {
     let option = Regex::new(r#"(?s) -l (\S+) -d .*? -a "(.*?)""#).expect("valid regular expression");
-    let mut text = String::from(FISH.trim_start());
+    let mut text = String::from(FISH_LIST_FUNCTION.trim_start());
     let mut at = 0;
     for found in option.captures_iter(script) {
         let (Some(name), Some(values)) = (found.get(1), found.get(2)) else { continue };
@@ -176,47 +177,47 @@ fn lists_of_fish(script: &str, lists: &BTreeSet<String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entries::Wanted;
+    use crate::entries::DeviceSelection;
 
     /// Names that complete an option of a command.
-    fn offered(command: &str, option: &str) -> Vec<String> {
-        names(command, option, &[]).unwrap()
+    fn values_for(command: &str, option: &str) -> Vec<String> {
+        completion_values(command, option, &[]).unwrap()
     }
 
     #[test]
-    fn every_name_that_is_offered_is_understood() {
-        let recipes = offered("run", "recipes");
+    fn completed_names_parse() {
+        let recipes = values_for("run", "recipes");
         for name in ["baseline", "int8wo", "int4wo-64-hqq", "float8dq", "float8dq-row", "mxfp4"] {
             assert!(recipes.iter().any(|recipe| recipe == name), "{recipes:?} without {name}");
         }
         assert!(recipes.iter().all(|name| name.parse::<Recipe>().is_ok()), "{recipes:?}");
         for (option, is_known) in [
-            ("device", (|name| name.parse::<Wanted>().is_ok()) as fn(&str) -> bool),
+            ("device", (|name| name.parse::<DeviceSelection>().is_ok()) as fn(&str) -> bool),
             ("implementations", |name| name.parse::<Implementation>().is_ok()),
             ("fusion_patterns", |name| name.parse::<Patterns>().is_ok()),
             ("operations", |name| name.parse::<Operations>().is_ok()),
             ("dtype", |name| name.parse::<Dtype>().is_ok()),
         ] {
-            let names = offered("run", option);
+            let names = values_for("run", option);
             assert!(!names.is_empty() && names.iter().all(|name| is_known(name)), "{option}: {names:?}");
         }
-        assert!(offered("gemm", "dtypes").iter().all(|name| name.parse::<Element>().is_ok()));
-        assert!(offered("ops", "ops").iter().all(|name| name.parse::<Operator>().is_ok()));
+        assert!(values_for("gemm", "dtypes").iter().all(|name| name.parse::<Element>().is_ok()));
+        assert!(values_for("ops", "ops").iter().all(|name| name.parse::<Operator>().is_ok()));
     }
 
     #[test]
-    fn a_suite_offers_its_own_operators_and_a_filter_every_model() {
-        let (ops, gemm) = (offered("ops", "ops"), offered("gemm", "ops"));
+    fn suites_complete_their_operators_and_filters_complete_models() {
+        let (ops, gemm) = (values_for("ops", "ops"), values_for("gemm", "ops"));
         assert!(ops.contains(&"softmax".to_owned()) && !ops.contains(&"stream_add".to_owned()), "{ops:?}");
         assert!(gemm.contains(&"stream_add".to_owned()) && !gemm.contains(&"softmax".to_owned()), "{gemm:?}");
-        assert!(offered("run", "filter").contains(&"transformer_block".to_owned()));
-        assert_eq!(names("run", "out", &[]), None);
+        assert!(values_for("run", "filter").contains(&"transformer_block".to_owned()));
+        assert_eq!(completion_values("run", "out", &[]), None);
     }
 
     #[test]
-    fn every_shell_is_offered_names() {
+    fn bash_zsh_and_fish_complete_names() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::PowerShell] {
-            let script = script(shell);
+            let script = completion_script(shell);
             // clap's generators for Elvish and PowerShell complete option names only.
             let names = matches!(shell, Shell::Bash | Shell::Zsh | Shell::Fish);
             assert_eq!(script.contains("int4wo-64"), names, "{shell}");

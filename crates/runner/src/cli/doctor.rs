@@ -9,22 +9,22 @@ use crate::host;
 use crate::platforms;
 use crate::print::print;
 use crate::run::RunError;
-use crate::selftest::{self, Check, Lies, MockRig, RealRig};
+use crate::selftest::{self, Check, MockFaults, MockRig, RealRig};
 use crate::worker::WorkerError;
 use calorimeter_case::TuningLevel;
 use std::fmt::Write;
 
 pub fn doctor(arguments: DoctorArguments) -> Result<Exit, CliError> {
     if arguments.deep {
-        return deep(arguments);
+        return run_checks(arguments);
     }
-    print(&shallow())?;
-    Ok(Exit::Fine)
+    print(&device_overview())?;
+    Ok(Exit::Success)
 }
 
-fn deep(arguments: DoctorArguments) -> Result<Exit, CliError> {
-    let device = devices::here().choose(arguments.device).map_err(RunError::from)?;
-    let found = devices::present(device).map_err(RunError::from)?;
+fn run_checks(arguments: DoctorArguments) -> Result<Exit, CliError> {
+    let device = devices::this_machine().choose(arguments.device).map_err(RunError::from)?;
+    let found = devices::find_device(device).map_err(RunError::from)?;
     // Without a folder of its own, CubeCL stores autotune results in the project that contains the working directory.
     let tuning = tempfile::tempdir().map_err(WorkerError::Spawn).map_err(RunError::from)?;
     calorimeter_zoo::backends::configure(Some(tuning.path()), TuningLevel::Full, false);
@@ -35,11 +35,11 @@ fn deep(arguments: DoctorArguments) -> Result<Exit, CliError> {
     let mut printed = Ok(());
     let mut show = |check: &Check| {
         if text && printed.is_ok() {
-            printed = print(&line(check));
+            printed = print(&check_line(check));
         }
     };
-    let checks = if platforms::of(device).is_scripted() {
-        selftest::run(&mut MockRig::new(Lies::default()), &mut show)
+    let checks = if platforms::for_device(device).is_scripted() {
+        selftest::run(&mut MockRig::new(MockFaults::default()), &mut show)
     } else {
         let mut rig = RealRig::open(found).map_err(|error| CliError::Usage(format!("{device}: {error}")))?;
         selftest::run(&mut rig, &mut show)
@@ -50,10 +50,10 @@ fn deep(arguments: DoctorArguments) -> Result<Exit, CliError> {
     }
     printed?;
     let holds = checks.iter().all(|check| check.passed != Some(false));
-    Ok(if holds { Exit::Fine } else { Exit::Broken })
+    Ok(if holds { Exit::Success } else { Exit::CaseFailed })
 }
 
-fn line(check: &Check) -> String {
+fn check_line(check: &Check) -> String {
     let Check { name, passed, found, wanted, advice } = check;
     let word = match (passed, advice) {
         (Some(true), _) => "holds",
@@ -65,7 +65,7 @@ fn line(check: &Check) -> String {
     format!("  {word:<6} {name:<20} {found}\n         {:<20} expected: {wanted}\n{advice}", "")
 }
 
-fn shallow() -> String {
+fn device_overview() -> String {
     let mut text = String::new();
     let libraries = [("burn", option_env!("CALORIMETER_BURN")), ("cubecl", option_env!("CALORIMETER_CUBECL"))];
     let libraries: String =
@@ -75,10 +75,10 @@ fn shallow() -> String {
         let _ = writeln!(text, "memory available: {:.1} GB\n", bytes as f64 / 1e9);
     }
     let _ = writeln!(text, "Devices, in order of preference:");
-    for found in devices::here().all() {
+    for found in devices::this_machine().all() {
         let software = if found.software { ", software: never chosen by `auto`" } else { "" };
         let _ = writeln!(text, "  {:<10} {} ({}{software})", found.device.to_string(), found.name, found.driver);
-        let platform = platforms::of(found.device);
+        let platform = platforms::for_device(found.device);
         let _ = writeln!(text, "  {:<10} clock: {}", "", platform.clock());
         let sensors = match platform.sensors(found.device, &found.facts()) {
             Ok(source) => source.name().to_owned(),
@@ -87,7 +87,8 @@ fn shallow() -> String {
         let _ = writeln!(text, "  {:<10} sensors: {sensors}", "");
     }
     for platform in platforms::all() {
-        text += &platform.advice(devices::here().all().any(|found| platform.kinds().contains(&found.device.kind())));
+        text += &platform
+            .advice(devices::this_machine().all().any(|found| platform.kinds().contains(&found.device.kind())));
     }
     text
 }

@@ -2,13 +2,13 @@
 
 use super::error::CliError;
 use crate::entries::ResolvedEntry;
-use crate::plan::Predicted;
-use crate::print::{heard, terminal_width};
-use crate::progress::Format;
-use crate::rough_time::between;
-use crate::run::Prepared;
-use crate::shown::shown;
 use crate::log_line::log_line;
+use crate::plan::Prediction;
+use crate::print::{ignore_broken_pipe, terminal_width};
+use crate::progress::RecordFormat;
+use crate::rough_time::rough_range;
+use crate::run::PreparedRun;
+use crate::sanitize::sanitize;
 use calorimeter_sinks::Case;
 use calorimeter_sinks::terminal::wrap;
 use serde::Serialize;
@@ -16,7 +16,7 @@ use std::io::{self, BufWriter, Write};
 
 /// Line of the plan in JSON: a case, and the reason if it is unsupported.
 #[derive(Serialize)]
-struct Line<'a> {
+struct PlanLine<'a> {
     #[serde(flatten)]
     case: &'a Case,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,48 +26,48 @@ struct Line<'a> {
 }
 
 /// Prints every case, then the resolved configuration and the predicted time.
-pub fn dry_run(prepared: &Prepared, format: Format) -> Result<(), CliError> {
+pub fn dry_run(prepared: &PreparedRun, format: RecordFormat) -> Result<(), CliError> {
     let mut out = BufWriter::new(std::io::stdout().lock());
     let width = terminal_width(out.get_ref());
     let mut print = || -> io::Result<()> {
         for (case, supported) in prepared.plan().cases() {
             let reason = supported.err();
             match format {
-                Format::Jsonl => {
+                RecordFormat::Jsonl => {
                     let status = reason.as_ref().map(|_| "unsupported");
-                    serde_json::to_writer(&mut out, &Line { case: &case, status, reason })?;
+                    serde_json::to_writer(&mut out, &PlanLine { case: &case, status, reason })?;
                     writeln!(out)?;
                 }
-                Format::Table => writeln!(out, "{}", row(&case, reason, width))?,
+                RecordFormat::Table => writeln!(out, "{}", case_row(&case, reason, width))?,
             }
         }
         out.flush()
     };
-    heard(print())?;
+    ignore_broken_pipe(print())?;
     for note in &prepared.notes {
         log_line!("note: {note}");
     }
-    if format == Format::Table {
+    if format == RecordFormat::Table {
         let plan = prepared.plan();
         let resolved: Vec<_> = plan.entries().iter().map(ResolvedEntry::describe).collect();
         log_line!("\nresolved to\n{}", serde_yaml::to_string(&resolved).unwrap_or_default().trim_end());
         log_line!("{} cases in {} groups", plan.len(), plan.groups().len());
-        let predicted: Predicted = prepared.predicted().map(|(_, _, predicted)| predicted).sum();
-        if predicted != Predicted::default() {
-            log_line!("about {}{ASSUMED}", between(predicted.least(), predicted.most()));
+        let predicted: Prediction = prepared.predictions().map(|(_, _, predicted)| predicted).sum();
+        if predicted != Prediction::default() {
+            log_line!("about {}{PREDICTION_ASSUMPTION}", rough_range(predicted.min_total(), predicted.max_total()));
         }
     }
     Ok(())
 }
 
 /// Assumption behind the predicted time.
-const ASSUMED: &str = ", if kernels are tuned and peaks are measured; otherwise longer";
+const PREDICTION_ASSUMPTION: &str = ", if kernels are tuned and peaks are measured; otherwise longer";
 
 /// Formats a case as one line, or as several if the line exceeds the width of the terminal.
-fn row(case: &Case, reason: Option<&str>, width: Option<usize>) -> String {
-    let gflop = figure(case.flops, 1e9, 3);
-    let [traffic, memory] = [case.bytes, case.memory_bytes].map(|bytes| figure(bytes, 1e6, 2));
-    let id = shown(&case.id);
+fn case_row(case: &Case, reason: Option<&str>, width: Option<usize>) -> String {
+    let gflop = format_scaled(case.flops, 1e9, 3);
+    let [traffic, memory] = [case.bytes, case.memory_bytes].map(|bytes| format_scaled(bytes, 1e6, 2));
+    let id = sanitize(&case.id);
     let note = reason.map_or_else(String::new, |reason| format!("unsupported: {reason}"));
     let line = format!("{id:<76} {gflop:>12} GFLOP {traffic:>10} MB moved {memory:>10} MB needed  {note}");
     match width.filter(|&width| line.trim_end().chars().count() > width) {
@@ -81,7 +81,7 @@ fn row(case: &Case, reason: Option<&str>, width: Option<usize>) -> String {
     }
 }
 
-fn figure(value: Option<u64>, unit: f64, decimals: usize) -> String {
+fn format_scaled(value: Option<u64>, unit: f64, decimals: usize) -> String {
     value.map_or_else(|| "-".into(), |value| format!("{:.decimals$}", value as f64 / unit))
 }
 
@@ -90,12 +90,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_case_is_one_line_unless_the_terminal_is_too_narrow_for_it() {
+    fn narrow_terminals_wrap_case_lines() {
         let case =
             Case { id: "inference/linear".into(), flops: Some(1 << 30), bytes: Some(1 << 20), ..Case::default() };
-        let line = row(&case, None, None);
-        assert_eq!((line.lines().count(), row(&case, None, Some(200))), (1, line));
-        let narrow = row(&case, Some("kernel not available"), Some(30));
+        let line = case_row(&case, None, None);
+        assert_eq!((line.lines().count(), case_row(&case, None, Some(200))), (1, line));
+        let narrow = case_row(&case, Some("kernel not available"), Some(30));
         let expected = "inference/linear
     1.074 GFLOP, 1.05 MB
     moved, - MB needed

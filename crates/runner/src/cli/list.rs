@@ -28,16 +28,16 @@ fn title(what: Listing) -> &'static str {
 
 fn section(what: Listing) -> String {
     match what {
-        Listing::Recipes => lines(Recipe::known().into_iter().map(|info| (info.name, info.about.to_owned()))),
-        Listing::Models => lines(Model::known().into_iter().map(|info| (info.name, info.about.to_owned()))),
+        Listing::Recipes => lines(Recipe::all().into_iter().map(|info| (info.name, info.about.to_owned()))),
+        Listing::Models => lines(Model::infos().into_iter().map(|info| (info.name, info.description.to_owned()))),
         Listing::Operators => lines(Operator::all().into_iter().map(|operator| {
             let info = operator.info();
-            (info.name.to_owned(), format!("{}: {} ({})", info.suite.name(), info.about, info.axes.join(", ")))
+            (info.name.to_owned(), format!("{}: {} ({})", info.suite.name(), info.description, info.axes.join(", ")))
         })),
         Listing::Implementations => {
-            lines(Implementation::known().into_iter().map(|i| (i.to_string(), i.about().to_owned())))
+            lines(Implementation::all().into_iter().map(|i| (i.to_string(), i.description().to_owned())))
         }
-        Listing::Devices => lines(devices::here().all().map(|found| {
+        Listing::Devices => lines(devices::this_machine().all().map(|found| {
             let software = if found.software { ", software" } else { "" };
             (found.device.to_string(), format!("{} ({}{software})", found.name, found.driver))
         })),
@@ -47,12 +47,12 @@ fn section(what: Listing) -> String {
 
 fn shapes() -> String {
     let mut text = String::new();
-    for generator in calorimeter_shapes::known() {
+    for generator in calorimeter_shapes::all_generators() {
         let _ = writeln!(text, "  {:<20} {}", generator.name, generator.about);
         for parameter in generator.parameters {
             let default = match parameter.kind.default_text() {
                 Some(default) => format!(" [default: {default}]"),
-                None if parameter.kind.required() => " (required)".to_owned(),
+                None if parameter.kind.is_required() => " (required)".to_owned(),
                 None => String::new(),
             };
             let _ = writeln!(text, "      {}: {}{default}", parameter.name, parameter.about);

@@ -2,11 +2,11 @@
 
 use super::error::CliError;
 use crate::Exit;
-use crate::merge::{Merged, merge};
-use crate::run::{Place, sort_as_planned};
 use crate::log_line::log_line;
+use crate::merge::{MergedRun, merge};
+use crate::run::{OutputDirs, sort_as_planned};
 use calorimeter_sinks::journal::read_stored;
-use calorimeter_sinks::{Run, SinkError, write_all};
+use calorimeter_sinks::{SinkError, SinkInput, write_all};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -41,12 +41,12 @@ pub struct RenderArguments {
     pub run: PathBuf,
 }
 
-pub fn join(arguments: MergeArguments) -> Result<Exit, CliError> {
-    let Merged { records, paths, errors, notes, missing } = merge(&arguments.parts, &arguments.out)?;
+pub fn merge_shards(arguments: MergeArguments) -> Result<Exit, CliError> {
+    let MergedRun { records, paths, errors, notes, missing } = merge(&arguments.parts, &arguments.out)?;
     notes.iter().for_each(|note| log_line!("note: {note}"));
     log_line!("merged {records} cases of {} parts into {}", arguments.parts.len(), arguments.out.display());
-    let exit = written(&paths, &errors);
-    Ok(if missing.is_empty() { exit } else { Exit::Broken })
+    let exit = report_files(&paths, &errors);
+    Ok(if missing.is_empty() { exit } else { Exit::CaseFailed })
 }
 
 pub fn render(RenderArguments { run: dir }: RenderArguments) -> Result<Exit, CliError> {
@@ -54,14 +54,14 @@ pub fn render(RenderArguments { run: dir }: RenderArguments) -> Result<Exit, Cli
     sort_as_planned(&mut contents.records, &contents.header);
     contents.warnings.iter().for_each(|warning| log_line!("note: {warning}"));
     let recorded = contents.header.output_dir.clone().unwrap_or_else(|| ".".into());
-    let Place { dir, output_dir } = Place::of_run(&dir, &recorded);
-    let run = Run { dir, output_dir, header: contents.header, records: contents.records, stored };
+    let OutputDirs { dir, output_dir } = OutputDirs::from_journal(&dir, &recorded);
+    let run = SinkInput { dir, output_dir, header: contents.header, records: contents.records, stored };
     let files = write_all(&run);
-    Ok(written(&files.paths, &files.errors))
+    Ok(report_files(&files.paths, &files.errors))
 }
 
-fn written(paths: &[PathBuf], errors: &[SinkError]) -> Exit {
+fn report_files(paths: &[PathBuf], errors: &[SinkError]) -> Exit {
     paths.iter().for_each(|path| log_line!("wrote {}", path.display()));
     errors.iter().for_each(|error| log_line!("error: {error}"));
-    if errors.is_empty() { Exit::Fine } else { Exit::Broken }
+    if errors.is_empty() { Exit::Success } else { Exit::CaseFailed }
 }

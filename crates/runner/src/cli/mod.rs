@@ -7,6 +7,7 @@ mod ci;
 mod command;
 mod compare;
 mod completions;
+mod docs;
 mod doctor;
 mod dry_run;
 mod error;
@@ -16,7 +17,6 @@ mod noise;
 mod operators;
 mod options;
 mod peaks;
-mod reference;
 mod report;
 mod run;
 mod time;
@@ -24,8 +24,8 @@ mod watch;
 
 use crate::Exit;
 use crate::clock_lock;
-use crate::print::print;
 use crate::log_line::log_line;
+use crate::print::print;
 use calorimeter_case::UnknownName;
 use calorimeter_zoo::Suite;
 use clap::{CommandFactory, Parser};
@@ -35,11 +35,11 @@ use error::CliError;
 /// Parses the command line and runs the command.
 pub fn main() -> Exit {
     let cli = Cli::parse();
-    clock_lock::undo_left_behind();
+    clock_lock::release_stale();
     match dispatch(cli) {
         Ok(exit) => exit,
         Err(error) => {
-            log_line!("error: {}", advice::line(&error));
+            log_line!("error: {}", advice::error_line(&error));
             Exit::Usage
         }
     }
@@ -56,28 +56,28 @@ fn dispatch(cli: Cli) -> Result<Exit, CliError> {
         Command::Calibrate(arguments) => calibrate::calibrate(arguments),
         Command::Ci(arguments) => ci::ci(arguments),
         Command::Compare(arguments) => compare::compare(arguments),
-        Command::List { what } => printed(&list::list(what)),
+        Command::List { what } => print_output(&list::list(what)),
         Command::Noise(arguments) => noise::noise(arguments),
         Command::Peaks(arguments) => peaks::peaks(arguments),
         Command::Doctor(arguments) => doctor::doctor(arguments),
-        Command::Docs { dir, check } => reference::docs(&dir, check),
+        Command::Docs { dir, check } => docs::update_docs(&dir, check),
         Command::Watch(arguments) => watch::watch(arguments),
         Command::Report(arguments) => report::report(arguments),
-        Command::Merge(arguments) => merge::join(arguments),
+        Command::Merge(arguments) => merge::merge_shards(arguments),
         Command::Render(arguments) => merge::render(arguments),
-        Command::Schema => printed(&crate::dialects::schema()),
-        Command::Completions { shell } => printed(&completions::script(shell)),
+        Command::Schema => print_output(&crate::dialects::schema()),
+        Command::Completions { shell } => print_output(&completions::completion_script(shell)),
         Command::Man { command } => {
             let mut page = Vec::new();
-            let rendered = clap_mangen::Man::new(described(command)?).render(&mut page);
+            let rendered = clap_mangen::Man::new(manual_page_command(command)?).render(&mut page);
             rendered.map_err(|error| CliError::Usage(format!("cannot generate the manual page: {error}")))?;
-            printed(&String::from_utf8_lossy(&page))
+            print_output(&String::from_utf8_lossy(&page))
         }
     }
 }
 
 /// Returns the clap command of the program, or of one of its subcommands, for its manual page.
-fn described(command: Option<String>) -> Result<clap::Command, CliError> {
+fn manual_page_command(command: Option<String>) -> Result<clap::Command, CliError> {
     let mut program = Cli::command();
     program.build();
     let Some(name) = command else { return Ok(program) };
@@ -92,9 +92,9 @@ fn described(command: Option<String>) -> Result<clap::Command, CliError> {
 }
 
 /// Prints the whole output of a command.
-fn printed(text: &str) -> Result<Exit, CliError> {
+fn print_output(text: &str) -> Result<Exit, CliError> {
     print(text)?;
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
 #[cfg(test)]
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_consistent() {
+    fn command_line_is_consistent() {
         Cli::command().debug_assert();
     }
 }

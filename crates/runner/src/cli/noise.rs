@@ -4,49 +4,53 @@ use super::error::CliError;
 use super::options::{NoiseArguments, TextFormat};
 use crate::Exit;
 use crate::cache;
-use crate::noise::{Comparisons, NoiseError, measure};
-use crate::noise_floor::{Noise, Rates, WorkloadNoise};
-use crate::print::print;
-use crate::progress::{interrupted, listen_for_interrupts};
 use crate::log_line::log_line;
-use crate::worker::{Kept, Subprocess};
+use crate::noise::{NoiseError, NoiseRequest, measure};
+use crate::noise_floor::{DeviceNoise, NoiseRates, WorkloadNoise};
+use crate::print::print;
+use crate::progress::{install_interrupt_handler, interrupted};
+use crate::worker::{Subprocess, WorkerCaches};
 use calorimeter_case::record::Speedup;
 
 pub fn noise(arguments: NoiseArguments) -> Result<Exit, CliError> {
-    listen_for_interrupts();
+    install_interrupt_handler();
     let NoiseArguments { device, comparisons, filter, lock_clocks, format } = arguments;
-    let keep = Kept { tuning: cache::folder("tuning"), peaks: cache::folder("peaks"), ..Kept::default() };
+    let keep = WorkerCaches {
+        autotune_dir: cache::cache_dir("tuning"),
+        peaks_dir: cache::cache_dir("peaks"),
+        ..WorkerCaches::default()
+    };
     let mut count = 0;
     let mut show = |case: &str, speedup: &Speedup| {
         count += 1;
         log_line!("{count:>4} of {comparisons}  {:.4}x  {:<8} {case}", speedup.ratio, speedup.verdict);
     };
     let stored = filter.is_none();
-    let wanted = Comparisons { device, count: comparisons, filter, lock_clocks };
+    let wanted = NoiseRequest { device, count: comparisons, filter, lock_clocks };
     let noise = match measure(&wanted, &mut Subprocess::new(keep), &interrupted, &mut show) {
         Ok(noise) => noise,
         Err(NoiseError::Interrupted) => return Ok(Exit::Interrupted),
         Err(NoiseError::Run(error)) => return Err(error.into()),
         Err(NoiseError::Failed(reason)) => {
             log_line!("error: {reason}");
-            return Ok(Exit::Broken);
+            return Ok(Exit::CaseFailed);
         }
     };
     print(&match format {
         TextFormat::Text => text(&noise, stored),
         TextFormat::Json => serde_json::to_string_pretty(&noise).unwrap_or_default() + "\n",
     })?;
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
 fn percent(share: f64) -> String {
     format!("{:.2} %", 100.0 * share)
 }
 
-fn text(noise: &Noise, stored: bool) -> String {
+fn text(noise: &DeviceNoise, stored: bool) -> String {
     let mut text = format!("{:>9} {:>9} {:>9} {:>9}  compared with itself\n", "false", "off 1", "SAME", "floor");
-    let mut row = |rates: &Rates, label: &str| {
-        let Rates { false_verdict_rate, interval_miss_rate, same_rate, floor, .. } = *rates;
+    let mut row = |rates: &NoiseRates, label: &str| {
+        let NoiseRates { false_verdict_rate, interval_miss_rate, same_rate, floor, .. } = *rates;
         let shares = [false_verdict_rate, interval_miss_rate, same_rate, floor];
         text += &shares.map(|share| format!("{:>9} ", percent(share))).concat();
         text += &format!(" {label}\n");
@@ -54,7 +58,7 @@ fn text(noise: &Noise, stored: bool) -> String {
     for WorkloadNoise { case, stopwatch, rates } in &noise.workloads {
         row(rates, &format!("{case}, {} comparisons, clock {stopwatch}", rates.comparisons));
     }
-    let Noise { total, processes, .. } = noise;
+    let DeviceNoise { total, processes, .. } = noise;
     row(total, &format!("all {} comparisons, in {processes} processes", total.comparisons));
     let margin = match stored {
         true => "stored for 30 days for verdicts on this device with this driver and clock policy",

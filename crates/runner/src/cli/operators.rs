@@ -6,12 +6,12 @@ use super::run::execute;
 use crate::calibration::Patterns;
 use crate::dialects::default_element;
 use crate::entries::{Entry, Origin, Size};
-use crate::loosely::is_loosely;
-use crate::mock::Rule;
-use crate::print::width;
-use crate::progress::Format;
-use crate::run::Request;
+use crate::fuzzy_name::names_match;
 use crate::log_line::log_line;
+use crate::mock::MockRule;
+use crate::print::width;
+use crate::progress::RecordFormat;
+use crate::run::Request;
 use crate::{Exit, calibration};
 use calorimeter_recipes::{Dtype, Element};
 use calorimeter_shapes::{Axes, MAX_SHAPES};
@@ -45,28 +45,29 @@ pub fn suite(suite: Suite, arguments: SuiteArguments, mut given: Vec<(String, Ve
         None => entries(suite, ops, preset.unwrap_or(Preset::Quick), dtypes, &given)?,
     };
     let request = Request { entries, ..Request::default() };
-    let Some(mut finished) = execute(request, run)? else { return Ok(Exit::Fine) };
-    if finished.format == Format::Table {
+    let Some(mut finished) = execute(request, run)? else { return Ok(Exit::Success) };
+    if finished.format == RecordFormat::Table {
         let table = terminal::operators(&finished.outcome.records, finished.color, width());
         finished.print(&format!("\n{table}\n"));
     }
     // The table of operators replaces the suite part of the summary.
     finished.outcome.suite.clear();
-    let exit = finished.sum_up();
+    let exit = finished.print_summary();
     if let Some(path) = output {
         match suite {
-            Suite::Fusion => atomic::write_named(&path, &patterns(&finished.dir)?)?,
+            Suite::Fusion => atomic::write_named(&path, &fusion_profiles_json(&finished.dir)?)?,
             _ => operators::write(&path, &finished.outcome.records)?,
         }
         log_line!("wrote {}", path.display());
     }
-    finished.end(exit)
+    finished.finish(exit)
 }
 
 /// Fusion profiles of a run as JSON, by pattern and size.
-fn patterns(dir: &Path) -> Result<Vec<u8>, CliError> {
-    let records = calibration::measured(dir)?.records;
-    serde_json::to_vec_pretty(&calibration::fusions(&records)).map_err(|error| CliError::Usage(error.to_string()))
+fn fusion_profiles_json(dir: &Path) -> Result<Vec<u8>, CliError> {
+    let records = calibration::read_journal(dir)?.records;
+    serde_json::to_vec_pretty(&calibration::fusion_profiles(&records))
+        .map_err(|error| CliError::Usage(error.to_string()))
 }
 
 /// Builds the entries that the options request.
@@ -82,7 +83,7 @@ fn entries(
         Some(names) => {
             let mut operators = Vec::new();
             for word in &names {
-                let named = named(suite, word).map_err(|error| CliError::Usage(error.to_string()))?;
+                let named = operators_by_name(suite, word).map_err(|error| CliError::Usage(error.to_string()))?;
                 operators
                     .extend(named.into_iter().filter(|operator| !operators.contains(operator)).collect::<Vec<_>>());
             }
@@ -94,11 +95,11 @@ fn entries(
         let known = known.into_iter().collect::<Vec<_>>().join(", ");
         return Err(CliError::Usage(format!("none of these operators has the axis {name:?}; available: {known}")));
     }
-    let mock = Rule::of_the_environment().map_err(CliError::Usage)?;
+    let mock = MockRule::from_environment().map_err(CliError::Usage)?;
     let (mut entries, mut asked) = (Vec::new(), 0u64);
     for operator in operators {
-        let sizes: Vec<Size> = sizes(preset.sizes(operator), given)?.into_iter().map(Size::custom).collect();
-        let usual = [usual(operator)];
+        let sizes: Vec<Size> = override_axes(preset.sizes(operator), given)?.into_iter().map(Size::custom).collect();
+        let usual = [default_dtype(operator)];
         let elements = dtypes.as_deref().unwrap_or(&usual);
         asked = asked.saturating_add((sizes.len() as u64).saturating_mul(elements.len() as u64));
         if asked > MAX_SHAPES {
@@ -119,26 +120,26 @@ fn entries(
 }
 
 /// Common names of operators.
-const WORDS: &[(&str, &[&str])] = &[("loss", &["mse_loss", "cross_entropy"]), ("swish", &["silu"])];
+const ALIASES: &[(&str, &[&str])] = &[("loss", &["mse_loss", "cross_entropy"]), ("swish", &["silu"])];
 
 /// Returns the operators that a word denotes: a family of fusion patterns, an alias, or one operator. Operators of the
 /// suite take precedence over operators of the same name in other suites.
-fn named(suite: Suite, word: &str) -> Result<Vec<Operator>, ZooError> {
+fn operators_by_name(suite: Suite, word: &str) -> Result<Vec<Operator>, ZooError> {
     if let (Suite::Fusion, Ok(Patterns(patterns))) = (suite, word.parse()) {
         return patterns.iter().map(|pattern| pattern.operator.parse()).collect();
     }
-    if let Some((_, names)) = WORDS.iter().find(|(known, _)| is_loosely(word, known)) {
+    if let Some((_, names)) = ALIASES.iter().find(|(known, _)| names_match(word, known)) {
         return names.iter().map(|name| name.parse()).collect();
     }
     let mut listed = Operator::all().into_iter().filter(|operator| operator.is_listed_in(suite));
-    match listed.find(|operator| is_loosely(word, operator.info().name)) {
+    match listed.find(|operator| names_match(word, operator.info().name)) {
         Some(operator) => Ok(vec![operator]),
         None => Ok(vec![word.parse()?]),
     }
 }
 
 /// Replaces the values of the given axes in the preset sizes, in every combination.
-fn sizes(preset: Vec<Axes>, given: &[(String, Vec<u64>)]) -> Result<Vec<Axes>, CliError> {
+fn override_axes(preset: Vec<Axes>, given: &[(String, Vec<u64>)]) -> Result<Vec<Axes>, CliError> {
     let mut sizes = preset;
     for (name, values) in given {
         let with = |axes: &Axes, value: u64| {
@@ -160,7 +161,7 @@ fn sizes(preset: Vec<Axes>, given: &[(String, Vec<u64>)]) -> Result<Vec<Axes>, C
 }
 
 /// Default dtype of the inputs of an operator.
-fn usual(operator: Operator) -> Element {
+fn default_dtype(operator: Operator) -> Element {
     match operator.info().suite {
         Suite::Gemm => default_element(operator),
         _ => Element::Float(Dtype::F32),

@@ -1,8 +1,10 @@
 //! Arguments of the commands.
 
-use crate::compare::Baseline;
-use crate::entries::{Autotune, Factor, MOST_LAUNCHES, Overrides, Shard, Share, Size, Span, Timing, Wanted};
-use crate::progress::Format;
+use crate::compare::SavedBaseline;
+use crate::entries::{
+    Autotune, DeviceSelection, Fraction, HumanDuration, MAX_LAUNCHES, Overrides, ScaleFactor, Shard, Size, Timing,
+};
+use crate::progress::RecordFormat;
 use calorimeter_case::{Implementation, Regime};
 use calorimeter_recipes::{Dtype, Element, Recipe};
 use calorimeter_shapes::{Shape, ShapeError, ShapeSource};
@@ -51,13 +53,13 @@ pub struct RunArguments {
     pub resume: Option<PathBuf>,
     /// Also save the results under this name, for `calorimeter compare NAME`
     #[arg(long, value_name = "NAME")]
-    pub save_baseline: Option<Baseline>,
+    pub save_baseline: Option<SavedBaseline>,
     /// Print the plan without opening a device
     #[arg(long)]
     pub dry_run: bool,
     /// Format of the records on standard output
     #[arg(long, value_enum, default_value = "table")]
-    pub format: Format,
+    pub format: RecordFormat,
     /// Exit with code 4 if an interval is wider than requested
     #[arg(long)]
     pub strict: bool,
@@ -155,7 +157,7 @@ pub struct AccuracyArguments {
     pub dry_run: bool,
     /// Output on standard output: the table at the end, or records as cases finish
     #[arg(long, value_enum, default_value = "table")]
-    pub format: Format,
+    pub format: RecordFormat,
     #[command(flatten)]
     pub color: ColorArguments,
     #[command(flatten)]
@@ -201,7 +203,7 @@ pub struct CiArguments {
 pub struct NoiseArguments {
     /// Device: auto, cuda[:i], vulkan[:i], metal, wgpu, cpu
     #[arg(long, value_name = "DEVICE", env = "CALORIMETER_DEVICE", default_value = "auto")]
-    pub device: Wanted,
+    pub device: DeviceSelection,
     /// Number of comparisons
     #[arg(long, value_name = "N", default_value = "40", value_parser = clap::value_parser!(u32).range(1..))]
     pub comparisons: u32,
@@ -225,7 +227,7 @@ pub struct DoctorArguments {
     pub deep: bool,
     /// Device for --deep: auto, cuda[:i], vulkan[:i], metal, wgpu, cpu, mock
     #[arg(long, value_name = "DEVICE", env = "CALORIMETER_DEVICE", default_value = "auto")]
-    pub device: Wanted,
+    pub device: DeviceSelection,
     /// Output format of --deep
     #[arg(long, value_enum, default_value = "text")]
     pub format: TextFormat,
@@ -248,10 +250,10 @@ pub struct OverrideArguments {
     pub cases: CaseArguments,
     /// Stop a case when the half-width of its interval is at most this fraction of the median, e.g. 1%
     #[arg(long, value_name = "FRACTION")]
-    pub precision: Option<Share>,
+    pub precision: Option<Fraction>,
     /// Stop a case after this measuring time, e.g. 5s
     #[arg(long, value_name = "TIME")]
-    pub max_time: Option<Span>,
+    pub max_time: Option<HumanDuration>,
     /// Timing modes
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', help = regimes_help())]
     pub regimes: Option<Vec<Regime>>,
@@ -274,7 +276,7 @@ pub struct OverrideArguments {
     #[arg(long)]
     pub percentiles: bool,
     /// Measure each case in N fresh processes; intervals then include the variation between processes
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_LAUNCHES)))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_LAUNCHES)))]
     pub launches: Option<u32>,
     /// Refuse to measure on a device that other processes use
     #[arg(long)]
@@ -314,7 +316,7 @@ pub struct ModelArguments {
 
 impl ModelArguments {
     /// Adds these options to `overrides`.
-    pub fn over(self, overrides: Overrides) -> Overrides {
+    pub fn apply_to(self, overrides: Overrides) -> Overrides {
         let Self { dtype, recipes, shapes } = self;
         let sizes = shapes.map(|shapes| shapes.into_iter().flat_map(|ShapeChoice(sizes)| sizes).collect());
         Overrides { dtype, recipes, sizes, ..overrides }
@@ -348,7 +350,7 @@ pub struct CaseArguments {
     /// Device of everything: auto, cuda[:i], vulkan[:i], metal, wgpu, cpu; with :all, as in cuda:all, all devices of
     /// the kind work concurrently
     #[arg(long, value_name = "DEVICE", env = "CALORIMETER_DEVICE")]
-    pub device: Option<Wanted>,
+    pub device: Option<DeviceSelection>,
     /// Implementations: eager, fused, cube, native
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub implementations: Option<Vec<Implementation>>,
@@ -357,13 +359,13 @@ pub struct CaseArguments {
     pub filter: Option<String>,
     /// End a case that takes longer than this, including autotuning, e.g. 300s
     #[arg(long, value_name = "TIME")]
-    pub timeout: Option<Span>,
+    pub timeout: Option<HumanDuration>,
     /// Seed of inputs and weights
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Multiply all sizes by this factor, e.g. 1/64; sizes stay at least 1
     #[arg(long, value_name = "FACTOR")]
-    pub scale_shapes: Option<Factor>,
+    pub scale_shapes: Option<ScaleFactor>,
 }
 
 impl From<OverrideArguments> for Overrides {
@@ -399,7 +401,7 @@ impl From<OverrideArguments> for Overrides {
             export,
             ..cases.into()
         };
-        models.over(overrides)
+        models.apply_to(overrides)
     }
 }
 

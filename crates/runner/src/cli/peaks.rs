@@ -2,18 +2,18 @@
 
 use super::error::CliError;
 use super::options::TextFormat;
-use crate::chatter::marked;
+use crate::captured_stderr::with_stderr_prefix;
 use crate::devices::{self, DiscoveredDevice};
-use crate::entries::Wanted;
-use crate::peaks::{self, Peaks, Probe};
+use crate::entries::DeviceSelection;
+use crate::log_line::log_line;
+use crate::peaks::{self, DevicePeaks, PeakProbe};
 use crate::print::print;
 use crate::run::RunError;
-use crate::log_line::log_line;
 use crate::worker::arm::sensors::Sensors;
 use crate::{Exit, cache, host};
 use calorimeter_case::TuningLevel;
 use calorimeter_sinks::terminal::{four_digits, operations};
-use calorimeter_zoo::Machines;
+use calorimeter_zoo::NativeDevices;
 use chrono::{DateTime, Local, TimeDelta};
 use clap::Args;
 use std::fmt::Write;
@@ -38,69 +38,72 @@ pub struct PeaksArguments {
     pub measure: bool,
     /// Device for --measure: auto, cuda[:i], vulkan[:i], metal, wgpu, cpu
     #[arg(long, value_name = "DEVICE", env = "CALORIMETER_DEVICE", default_value = "auto")]
-    pub device: Wanted,
+    pub device: DeviceSelection,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub format: TextFormat,
 }
 
 pub fn peaks(arguments: PeaksArguments) -> Result<Exit, CliError> {
-    let folder = cache::folder("peaks");
+    let folder = cache::cache_dir("peaks");
     let known = if arguments.measure {
-        let device = devices::here().choose(arguments.device).map_err(RunError::from)?;
-        let found = devices::present(device).map_err(RunError::from)?;
-        vec![measured(&found, folder.as_deref())?]
+        let device = devices::this_machine().choose(arguments.device).map_err(RunError::from)?;
+        let found = devices::find_device(device).map_err(RunError::from)?;
+        vec![measure_peaks(&found, folder.as_deref())?]
     } else {
-        kept(folder.as_deref())
+        cached_peaks(folder.as_deref())
     };
     match arguments.format {
         TextFormat::Json => print(&format!("{:#}\n", serde_json::json!(known)))?,
         TextFormat::Text if known.is_empty() => {
             print("no stored peaks: runs measure the peaks they need, `calorimeter peaks --measure` measures all\n")?;
         }
-        TextFormat::Text => print(&known.iter().map(|peaks| text(peaks, host::now())).collect::<Vec<_>>().join("\n"))?,
+        TextFormat::Text => {
+            print(&known.iter().map(|peaks| peaks_text(peaks, host::now())).collect::<Vec<_>>().join("\n"))?
+        }
     }
     let failed = known.iter().flat_map(|peaks| &peaks.failed);
     let failed = failed.map(|(limit, why)| log_line!("error: cannot measure the peak of {limit}: {why}")).count();
-    Ok(if failed == 0 { Exit::Fine } else { Exit::Broken })
+    Ok(if failed == 0 { Exit::Success } else { Exit::CaseFailed })
 }
 
 /// Measures the peaks of a device, including precisions that earlier runs have stored but the device does not list.
-fn measured(found: &DiscoveredDevice, folder: Option<&Path>) -> Result<Peaks, CliError> {
+fn measure_peaks(found: &DiscoveredDevice, folder: Option<&Path>) -> Result<DevicePeaks, CliError> {
     let (device, facts) = (found.device, found.facts());
-    calorimeter_zoo::backends::configure(cache::folder("tuning").as_deref(), TuningLevel::Full, false);
-    let policy = Sensors::of(device, &facts).policy();
-    let mut machines = Machines::default();
-    let mut probe = Probe { told: &facts, policy, device, may_tune: true, machines: &mut machines };
+    calorimeter_zoo::backends::configure(cache::cache_dir("tuning").as_deref(), TuningLevel::Full, false);
+    let policy = Sensors::start(device, &facts).policy();
+    let mut machines = NativeDevices::default();
+    let mut probe = PeakProbe { facts: &facts, policy, device, may_tune: true, machines: &mut machines };
     let driver = device.kind().name().to_string();
-    let mut kinds = marked(&driver, || probe.kinds());
-    let stored = kept(folder).into_iter().filter(|peaks| peaks.device == facts.identity);
+    let mut kinds = with_stderr_prefix(&driver, || probe.supported_precisions());
+    let stored = cached_peaks(folder).into_iter().filter(|peaks| peaks.device == facts.identity);
     kinds.extend(stored.flat_map(|peaks| peaks.products.into_keys()));
     kinds.sort_unstable();
     kinds.dedup();
-    let mut measured = Some(probe.nothing());
-    marked(&driver, || peaks::of(&kinds, &mut measured, folder, &mut probe))
+    let mut measured = Some(probe.empty_peaks());
+    with_stderr_prefix(&driver, || peaks::load_or_measure(&kinds, &mut measured, folder, &mut probe))
         .ok_or_else(|| CliError::Usage(format!("{device} has no peaks: its times are simulated")))
 }
 
 /// Reads the stored peaks, sorted by device name. Unreadable files are reported as warnings.
-fn kept(folder: Option<&Path>) -> Vec<Peaks> {
+fn cached_peaks(folder: Option<&Path>) -> Vec<DevicePeaks> {
     let files = folder.and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
-    let read = |file: std::fs::DirEntry| match peaks::kept(&file.path()) {
+    let read = |file: std::fs::DirEntry| match peaks::read_file(&file.path()) {
         Ok(peaks) => peaks,
         Err(why) => {
             log_line!("warning: {why}");
             None
         }
     };
-    let mut peaks: Vec<Peaks> = files.filter_map(read).collect();
+    let mut peaks: Vec<DevicePeaks> = files.filter_map(read).collect();
     peaks.sort_by(|a, b| a.device.cmp(&b.device));
     peaks
 }
 
-fn text(peaks: &Peaks, now: DateTime<Local>) -> String {
-    let Peaks { device, driver, policy, memory_gbps, cache_gbps, memory_looks, products, .. } = peaks;
-    let mut text = format!("{device}\n  driver: {driver}\n  clocks: {policy}\n  measured: {}\n", when(peaks, now));
+fn peaks_text(peaks: &DevicePeaks, now: DateTime<Local>) -> String {
+    let DevicePeaks { device, driver, policy, memory_gbps, cache_gbps, memory_looks, products, .. } = peaks;
+    let mut text =
+        format!("{device}\n  driver: {driver}\n  clocks: {policy}\n  measured: {}\n", measurement_age(peaks, now));
     if let Some(memory) = memory_gbps {
         let range = memory_looks.interval().filter(|_| memory_looks.rates().len() > 1);
         let range = range.map(|(lo, hi)| {
@@ -119,7 +122,7 @@ fn text(peaks: &Peaks, now: DateTime<Local>) -> String {
 }
 
 /// Date of the measurement, and its age.
-fn when(peaks: &Peaks, now: DateTime<Local>) -> String {
+fn measurement_age(peaks: &DevicePeaks, now: DateTime<Local>) -> String {
     let Ok(measured) = DateTime::parse_from_rfc3339(&peaks.measured) else { return "at an unknown time".into() };
     let age = now.signed_duration_since(measured);
     let ago = match (age.num_days(), age.num_hours(), age.num_minutes()) {
@@ -137,9 +140,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_age_is_told_in_the_unit_that_suits_it() {
+    fn ages_use_the_largest_fitting_unit() {
         let now = host::now();
-        let aged = |age: TimeDelta| Peaks { measured: (now - age).to_rfc3339(), ..Peaks::default() };
+        let aged = |age: TimeDelta| DevicePeaks { measured: (now - age).to_rfc3339(), ..DevicePeaks::default() };
         for (age, ago) in [
             (TimeDelta::minutes(5), ", 5 min ago"),
             (TimeDelta::hours(23), ", 23 h ago"),
@@ -147,8 +150,8 @@ mod tests {
             (TimeDelta::days(40), ", 40 days ago"),
             (TimeDelta::days(-1), ", in the future"),
         ] {
-            assert!(when(&aged(age), now).ends_with(ago), "{}", when(&aged(age), now));
+            assert!(measurement_age(&aged(age), now).ends_with(ago), "{}", measurement_age(&aged(age), now));
         }
-        assert_eq!(when(&Peaks::default(), now), "at an unknown time");
+        assert_eq!(measurement_age(&DevicePeaks::default(), now), "at an unknown time");
     }
 }

@@ -2,13 +2,13 @@
 
 use super::error::CliError;
 use crate::Exit;
-use crate::calibration::{Profile, is_profile};
+use crate::calibration::{CalibrationProfile, is_profile};
+use crate::log_line::log_line;
 use crate::print::print;
 use crate::run::{sort_as_planned, sort_briefs_as_planned};
 use crate::suite_speedups::means;
-use crate::log_line::log_line;
 use calorimeter_sinks::report::{self, REPORT_FILE, ReportedProfile, ReportedRun, SummarizedRun};
-use calorimeter_sinks::{Brief, ReadBack, index, read_back, read_parts};
+use calorimeter_sinks::{CaseExcerpt, StoredRun, index, read_back, read_parts};
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -49,18 +49,18 @@ pub fn report(arguments: ReportArguments) -> Result<Exit, CliError> {
         return Err(CliError::Usage(why.into()));
     }
     if markdown && output.is_none() && plots.is_none() {
-        let runs = runs.iter().map(|path| summarized(path)).collect::<Result<Vec<_>, _>>()?;
+        let runs = runs.iter().map(|path| read_summary(path)).collect::<Result<Vec<_>, _>>()?;
         print(&report::markdown(&runs))?;
-        return Ok(Exit::Fine);
+        return Ok(Exit::Success);
     }
-    let runs = runs.iter().map(|path| reported(path)).collect::<Result<Vec<_>, _>>()?;
+    let runs = runs.iter().map(|path| read_run(path)).collect::<Result<Vec<_>, _>>()?;
     let own = runs.iter().map(|run| run.dir.join("profile.json")).filter(|path| path.is_file());
-    let profiles = own.chain(profiles).map(|path| profile(&path)).collect::<Result<Vec<_>, _>>()?;
+    let profiles = own.chain(profiles).map(|path| read_profile(&path)).collect::<Result<Vec<_>, _>>()?;
     if markdown {
         print(&report::markdown(&runs.iter().map(SummarizedRun::from).collect::<Vec<_>>()))?;
     }
     let mut written = Vec::new();
-    let usual = (!markdown).then(|| folder_of(&words[0]).join(REPORT_FILE));
+    let usual = (!markdown).then(|| run_dir(&words[0]).join(REPORT_FILE));
     if let Some(path) = output.or(usual) {
         report::write_page(&runs, &profiles, &path)?;
         written.push(path);
@@ -72,13 +72,13 @@ pub fn report(arguments: ReportArguments) -> Result<Exit, CliError> {
         }
         written.extend(drawn);
     }
-    written.extend(indexed(&runs, &written));
+    written.extend(update_index_pages(&runs, &written));
     written.iter().for_each(|path| log_line!("wrote {}", path.display()));
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
 /// Adds links to the written files to the index pages of the run folders.
-fn indexed(runs: &[ReportedRun], written: &[PathBuf]) -> Vec<PathBuf> {
+fn update_index_pages(runs: &[ReportedRun], written: &[PathBuf]) -> Vec<PathBuf> {
     let mut pages = Vec::new();
     for run in runs {
         let inside: Vec<PathBuf> = written.iter().filter(|path| path.starts_with(&run.dir)).cloned().collect();
@@ -90,19 +90,19 @@ fn indexed(runs: &[ReportedRun], written: &[PathBuf]) -> Vec<PathBuf> {
     pages
 }
 
-fn reported(path: &Path) -> Result<ReportedRun, CliError> {
+fn read_run(path: &Path) -> Result<ReportedRun, CliError> {
     let mut read = read_back(path)?;
-    refuse_empty(path, read.records.is_empty())?;
+    check_not_empty(path, read.records.is_empty())?;
     if let Some(header) = &read.header {
         sort_as_planned(&mut read.records, header);
     }
-    let means = means(&read.records.iter().map(Brief::from).collect::<Vec<_>>());
-    Ok(ReportedRun { name: path.display().to_string(), dir: folder_of(path).to_owned(), read, means })
+    let means = means(&read.records.iter().map(CaseExcerpt::from).collect::<Vec<_>>());
+    Ok(ReportedRun { name: path.display().to_string(), dir: run_dir(path).to_owned(), read, means })
 }
 
-fn summarized(path: &Path) -> Result<SummarizedRun, CliError> {
-    let ReadBack { header, records: mut cases, .. } = read_parts::<Brief>(path)?;
-    refuse_empty(path, cases.is_empty())?;
+fn read_summary(path: &Path) -> Result<SummarizedRun, CliError> {
+    let StoredRun { header, records: mut cases, .. } = read_parts::<CaseExcerpt>(path)?;
+    check_not_empty(path, cases.is_empty())?;
     if let Some(header) = &header {
         sort_briefs_as_planned(&mut cases, header);
     }
@@ -110,21 +110,21 @@ fn summarized(path: &Path) -> Result<SummarizedRun, CliError> {
     Ok(SummarizedRun { name: path.display().to_string(), header, cases, means })
 }
 
-fn refuse_empty(path: &Path, is_empty: bool) -> Result<(), CliError> {
+fn check_not_empty(path: &Path, is_empty: bool) -> Result<(), CliError> {
     if is_empty {
         return Err(CliError::Usage(format!("{} has no records yet", path.display())));
     }
     Ok(())
 }
 
-fn profile(path: &Path) -> Result<ReportedProfile, CliError> {
-    let profile = Profile::read(path).map_err(CliError::Usage)?;
+fn read_profile(path: &Path) -> Result<ReportedProfile, CliError> {
+    let profile = CalibrationProfile::read(path).map_err(CliError::Usage)?;
     // Keys are strings and all floats are finite, so serialization cannot fail.
     let profile = serde_json::to_value(&profile).unwrap_or_default();
     Ok(ReportedProfile { name: path.display().to_string(), profile })
 }
 
 /// Folder of a run; for a file, the folder that contains it.
-fn folder_of(path: &Path) -> &Path {
+fn run_dir(path: &Path) -> &Path {
     if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) }
 }

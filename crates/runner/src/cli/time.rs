@@ -6,8 +6,8 @@ use super::run::execute;
 use crate::Exit;
 use crate::entries::{Entry, Origin, Programs, Size};
 use crate::run::Request;
-use calorimeter_shapes::{Axis, Grid, MAX_SHAPES, Values};
-use calorimeter_zoo::foreign::{Amount, Argument, KernelSource, Program, words};
+use calorimeter_shapes::{Axis, Grid, MAX_SHAPES, SizeValues};
+use calorimeter_zoo::foreign::{Argument, AxisExpression, ForeignProgram, KernelSource, split_command};
 use clap::Args;
 
 /// Time external programs: commands, shared libraries, CUDA C++ kernels.
@@ -47,22 +47,22 @@ pub struct TimeArguments {
     pub tolerance: Option<f64>,
     /// Floating-point operations of one call, e.g. 2*m*k*n
     #[arg(long, value_name = "AMOUNT")]
-    pub flops: Option<Amount>,
+    pub flops: Option<AxisExpression>,
     /// Minimum memory traffic of one call in bytes, e.g. 12*n
     #[arg(long, value_name = "AMOUNT")]
-    pub bytes: Option<Amount>,
+    pub bytes: Option<AxisExpression>,
     /// Kernel in the CUDA C++ sources, e.g. add or add<float>
     #[arg(long, value_name = "KERNEL")]
     pub entry: Option<String>,
     /// Grid size in x, y and z, e.g. (n+255)/256
     #[arg(long, value_name = "AMOUNT,…", value_delimiter = ',')]
-    pub grid: Vec<Amount>,
+    pub grid: Vec<AxisExpression>,
     /// Block size in x, y and z
     #[arg(long, value_name = "AMOUNT,…", value_delimiter = ',')]
-    pub block: Vec<Amount>,
+    pub block: Vec<AxisExpression>,
     /// Dynamic shared memory per block in bytes
     #[arg(long, value_name = "AMOUNT")]
-    pub shared: Option<Amount>,
+    pub shared: Option<AxisExpression>,
     #[command(flatten)]
     pub run: RunArguments,
 }
@@ -92,26 +92,26 @@ pub fn time(arguments: TimeArguments) -> Result<Exit, CliError> {
         None => vec![entry(&arguments).map_err(CliError::Usage)?],
     };
     let request = Request { entries, ..Request::default() };
-    let Some(mut finished) = execute(request, arguments.run)? else { return Ok(Exit::Fine) };
-    let exit = finished.sum_up();
-    finished.end(exit)
+    let Some(mut finished) = execute(request, arguments.run)? else { return Ok(Exit::Success) };
+    let exit = finished.print_summary();
+    finished.finish(exit)
 }
 
 /// Builds the entry that the options request.
 fn entry(asked: &TimeArguments) -> Result<Entry, String> {
     let TimeArguments { files, commands, command, name, labels, arguments, tolerance, flops, bytes, .. } = asked;
     let here = std::env::current_dir().map_err(|error| format!("cannot determine the working directory: {error}"))?;
-    let directory = text(here.as_os_str(), "the working directory")?;
-    let mut programs = files.iter().map(|file| program(file, asked)).collect::<Result<Vec<_>, _>>()?;
-    let lines = commands.iter().map(|line| words(line));
+    let directory = utf8_path(here.as_os_str(), "the working directory")?;
+    let mut programs = files.iter().map(|file| program_from_file(file, asked)).collect::<Result<Vec<_>, _>>()?;
+    let lines = commands.iter().map(|line| split_command(line));
     let command = Some(command.clone()).filter(|words| !words.is_empty()).map(Ok);
     for words in lines.chain(command) {
-        programs.push(Program::Command { words: words?, directory: directory.clone() });
+        programs.push(ForeignProgram::Command { words: words?, directory: directory.clone() });
     }
     if programs.is_empty() {
         return Err("nothing to time: pass files, or a command after --".into());
     }
-    if !programs.iter().any(|program| matches!(program, Program::Kernel(_))) && has_launch(asked) {
+    if !programs.iter().any(|program| matches!(program, ForeignProgram::Kernel(_))) && has_launch_options(asked) {
         return Err("--entry, --grid, --block and --shared require a CUDA C++ source (.cu)".into());
     }
     if !labels.is_empty() && labels.len() != programs.len() {
@@ -130,15 +130,15 @@ fn entry(asked: &TimeArguments) -> Result<Entry, String> {
     programs.entry(Origin::command("time"), sizes(&asked.axis)?)
 }
 
-fn has_launch(asked: &TimeArguments) -> bool {
+fn has_launch_options(asked: &TimeArguments) -> bool {
     let TimeArguments { entry, grid, block, shared, .. } = asked;
     entry.is_some() || !grid.is_empty() || !block.is_empty() || shared.is_some()
 }
 
 /// Determines the kind of program from the name of a file.
-fn program(file: &str, asked: &TimeArguments) -> Result<Program, String> {
+fn program_from_file(file: &str, asked: &TimeArguments) -> Result<ForeignProgram, String> {
     let path = std::path::absolute(file).map_err(|error| format!("{file:?}: {error}"))?;
-    let path = text(path.as_os_str(), file)?;
+    let path = utf8_path(path.as_os_str(), file)?;
     let TimeArguments { entry, grid, block, shared, .. } = asked;
     if file.ends_with(".cu") {
         let Some(entry) = entry.clone() else {
@@ -148,16 +148,16 @@ fn program(file: &str, asked: &TimeArguments) -> Result<Program, String> {
             return Err(format!("{file} is CUDA C++: set the launch configuration of {entry} with --grid and --block"));
         }
         let (grid, block, shared) = (grid.clone(), block.clone(), shared.clone());
-        return Ok(Program::Kernel(KernelSource { path, entry, grid, block, shared }));
+        return Ok(ForeignProgram::Kernel(KernelSource { path, entry, grid, block, shared }));
     }
     if file.ends_with(".so") || file.ends_with(".dylib") || file.contains(".so.") {
-        return Ok(Program::Library { path });
+        return Ok(ForeignProgram::Library { path });
     }
     Err(format!("unknown file type {file:?}: expected .so, .dylib or .cu; pass commands after -- or with --command"))
 }
 
 /// Checks that a path is valid UTF-8: records and journals store it as text.
-fn text(path: &std::ffi::OsStr, what: &str) -> Result<String, String> {
+fn utf8_path(path: &std::ffi::OsStr, what: &str) -> Result<String, String> {
     path.to_str()
         .map(ToOwned::to_owned)
         .ok_or_else(|| format!("{what}: expected a path in UTF-8, because journals record it"))
@@ -168,7 +168,8 @@ fn sizes(given: &[AxisChoice]) -> Result<Vec<Size>, String> {
     if given.is_empty() {
         return Ok(Vec::new());
     }
-    let axes = given.iter().map(|AxisChoice { name, values }| Axis::new(name.clone(), Values::List(values.clone())));
+    let axes =
+        given.iter().map(|AxisChoice { name, values }| Axis::new(name.clone(), SizeValues::List(values.clone())));
     let grid = Grid::product(axes).map_err(|error| format!("--axis: {error}"))?;
     if grid.count() > MAX_SHAPES {
         return Err(format!("--axis: {} sizes, more than {MAX_SHAPES}; give fewer values", grid.count()));

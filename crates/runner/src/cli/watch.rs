@@ -5,13 +5,13 @@ use super::options::ColorArguments;
 use super::run::color;
 use crate::Exit;
 use crate::host::now;
-use crate::print::{print, width};
-use crate::progress::{Bar, Told};
-use crate::run::sort_as_planned;
 use crate::log_line::log_line;
+use crate::print::{print, width};
+use crate::progress::{Bar, ProgressState};
+use crate::run::sort_as_planned;
 use calorimeter_case::CaseId;
 use calorimeter_case::record::Record;
-use calorimeter_sinks::journal::{Followed, Follower, Summary};
+use calorimeter_sinks::journal::{JournalFollower, JournalLine, RunSummary};
 use calorimeter_sinks::terminal::{Color, LiveTable, summary};
 use clap::Args;
 use std::collections::HashMap;
@@ -37,18 +37,18 @@ pub struct WatchArguments {
 }
 
 /// Poll interval for the journal.
-const GLANCE: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 pub fn watch(WatchArguments { run, color: arguments }: WatchArguments) -> Result<Exit, CliError> {
     let color = color(&arguments);
-    let mut follower = Follower::open(&run)?;
-    let mut watched = Watched::new(&follower, color);
+    let mut follower = JournalFollower::open(&run)?;
+    let mut watched = WatchedRun::new(&follower, color);
     let summary = loop {
         // Checked before reading, so that the last lines of a run that ends in between are not missed.
         let abandoned = follower.is_abandoned();
         let mut lines = Vec::new();
         follower.read(|line| lines.push(line))?;
-        lines.into_iter().try_for_each(|line| watched.hear(line))?;
+        lines.into_iter().try_for_each(|line| watched.on_journal_line(line))?;
         if let Some(summary) = watched.summary.take() {
             break summary;
         }
@@ -57,51 +57,51 @@ pub fn watch(WatchArguments { run, color: arguments }: WatchArguments) -> Result
             let why = format!(
                 "{run}: the run was stopped after {} of {} cases; continue with: calorimeter run --resume {run}",
                 watched.records.len(),
-                watched.of,
+                watched.planned_cases,
                 run = run.display(),
             );
             return Err(CliError::Usage(why));
         }
         watched.draw();
-        std::thread::sleep(GLANCE);
+        std::thread::sleep(POLL_INTERVAL);
     };
     watched.bar.clear();
-    watched.sum_up(&follower, &summary, color)?;
-    Ok(Exit::Fine)
+    watched.print_summary(&follower, &summary, color)?;
+    Ok(Exit::Success)
 }
 
 /// State of a followed run.
-struct Watched {
+struct WatchedRun {
     table: LiveTable,
     bar: Bar,
     records: Vec<Record>,
-    place_of: HashMap<CaseId, usize>,
-    of: u64,
+    index_by_id: HashMap<CaseId, usize>,
+    planned_cases: u64,
     /// Time of the start, or of the last resume.
-    since: String,
+    started: String,
     /// Summary of the run; cleared if the run is resumed.
-    summary: Option<Summary>,
+    summary: Option<RunSummary>,
 }
 
-impl Watched {
-    fn new(follower: &Follower, color: Color) -> Self {
+impl WatchedRun {
+    fn new(follower: &JournalFollower, color: Color) -> Self {
         let header = follower.header();
         Self {
-            table: LiveTable::new(color).as_wide_as(width()),
+            table: LiveTable::new(color).with_width(width()),
             bar: Bar::new(),
             records: Vec::new(),
-            place_of: HashMap::new(),
-            of: header.plan_cases,
-            since: header.started.clone(),
+            index_by_id: HashMap::new(),
+            planned_cases: header.plan_cases,
+            started: header.started.clone(),
             summary: None,
         }
     }
 
-    fn hear(&mut self, line: Followed) -> Result<(), CliError> {
+    fn on_journal_line(&mut self, line: JournalLine) -> Result<(), CliError> {
         match line {
-            Followed::Record(record) => self.record(*record)?,
-            Followed::Resumed(resumed) => (self.since, self.summary) = (resumed.time, None),
-            Followed::Summary(summary) => self.summary = Some(summary),
+            JournalLine::Record(record) => self.record(*record)?,
+            JournalLine::Resumed(resumed) => (self.started, self.summary) = (resumed.time, None),
+            JournalLine::Summary(summary) => self.summary = Some(summary),
             _ => {}
         }
         Ok(())
@@ -110,12 +110,12 @@ impl Watched {
     fn record(&mut self, mut record: Record) -> Result<(), CliError> {
         drop(record.take_series());
         if let Some(text) = self.table.show(&record) {
-            self.bar.aside(|| print(&format!("{text}\n")))?;
+            self.bar.suspend(|| print(&format!("{text}\n")))?;
         }
-        match self.place_of.get(&record.case.id) {
+        match self.index_by_id.get(&record.case.id) {
             Some(&place) => self.records[place] = record,
             None => {
-                self.place_of.insert(record.case.id.clone(), self.records.len());
+                self.index_by_id.insert(record.case.id.clone(), self.records.len());
                 self.records.push(record);
             }
         }
@@ -123,19 +123,19 @@ impl Watched {
     }
 
     fn draw(&mut self) {
-        let since = chrono::DateTime::parse_from_rfc3339(&self.since);
+        let since = chrono::DateTime::parse_from_rfc3339(&self.started);
         let elapsed = since.map_or(0, |since| now().signed_duration_since(since).num_seconds());
-        let (done, of) = (self.records.len() as u64, self.of);
-        self.bar.draw(|| Told { done, of, gone: elapsed.max(0) as f64, ..Told::default() });
+        let (done, of) = (self.records.len() as u64, self.planned_cases);
+        self.bar.draw(|| ProgressState { done, total: of, elapsed: elapsed.max(0) as f64, ..ProgressState::default() });
     }
 
     /// Prints the summary as `run` does at its end.
-    fn sum_up(mut self, follower: &Follower, end: &Summary, color: Color) -> Result<(), CliError> {
+    fn print_summary(mut self, follower: &JournalFollower, end: &RunSummary, color: Color) -> Result<(), CliError> {
         sort_as_planned(&mut self.records, follower.header());
         print(&format!("\n{}\n", summary(&self.records, &end.suite, color, width())))?;
         end.notes.iter().for_each(|note| log_line!("note: {note}"));
         if end.interrupted {
-            log_line!("note: the run was interrupted after {} of {} cases", self.records.len(), self.of);
+            log_line!("note: the run was interrupted after {} of {} cases", self.records.len(), self.planned_cases);
         }
         Ok(())
     }

@@ -8,40 +8,40 @@ use std::str::FromStr;
 
 /// Name of a saved baseline; also its file name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Baseline(String);
+pub struct SavedBaseline(String);
 
-const ENDING: &str = "jsonl";
+const EXTENSION: &str = "jsonl";
 
-impl FromStr for Baseline {
+impl FromStr for SavedBaseline {
     type Err = CompareError;
 
     fn from_str(name: &str) -> Result<Self, CompareError> {
         let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         let starts_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());
         let is_valid = starts_well && name.chars().all(is_allowed);
-        if is_valid { Ok(Self(name.into())) } else { Err(CompareError::NoName(name.into())) }
+        if is_valid { Ok(Self(name.into())) } else { Err(CompareError::InvalidName(name.into())) }
     }
 }
 
-impl Baseline {
+impl SavedBaseline {
     /// Path of the saved run, which need not exist.
     pub fn path(&self) -> Result<PathBuf, CompareError> {
-        let folder = cache::folder("baselines").ok_or(CompareError::NoPlace)?;
-        Ok(folder.join(format!("{}.{ENDING}", self.0)))
+        let folder = cache::cache_dir("baselines").ok_or(CompareError::NoCacheDir)?;
+        Ok(folder.join(format!("{}.{EXTENSION}", self.0)))
     }
 
     /// Path of the saved run, or `None` if there is none. Fails if other users can write to it.
-    pub fn kept(&self) -> Result<Option<PathBuf>, CompareError> {
+    pub fn existing_path(&self) -> Result<Option<PathBuf>, CompareError> {
         let path = self.path()?;
-        match cache::open_to_others(&path) {
-            Some(why) => Err(CompareError::NotTrusted { name: self.0.clone(), why }),
+        match cache::untrusted_reason(&path) {
+            Some(why) => Err(CompareError::Untrusted { name: self.0.clone(), why }),
             None => Ok(path.exists().then_some(path)),
         }
     }
 }
 
 /// Saves the journal of a run without its sample series, replacing an earlier run of this name.
-pub fn keep(name: &Baseline, dir: &Path) -> Result<PathBuf, CompareError> {
+pub fn save(name: &SavedBaseline, dir: &Path) -> Result<PathBuf, CompareError> {
     let contents = journal::read_trimmed(dir, |record| drop(record.take_series()))?;
     let path = name.path()?;
     journal::write_copy(&contents, &path)?;
@@ -49,10 +49,10 @@ pub fn keep(name: &Baseline, dir: &Path) -> Result<PathBuf, CompareError> {
 }
 
 /// Lists the saved baselines, for error messages.
-pub fn known() -> String {
-    let files = cache::folder("baselines").and_then(|folder| std::fs::read_dir(folder).ok());
+pub fn saved_names() -> String {
+    let files = cache::cache_dir("baselines").and_then(|folder| std::fs::read_dir(folder).ok());
     let names = files.into_iter().flatten().flatten().map(|file| file.path());
-    let names = names.filter(|path| path.extension().is_some_and(|ending| ending == ENDING));
+    let names = names.filter(|path| path.extension().is_some_and(|ending| ending == EXTENSION));
     let mut names: Vec<String> =
         names.filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned())).collect();
     names.sort_unstable();

@@ -1,16 +1,16 @@
 //! Comparison of one case.
 
-use super::measured::Measured;
-use super::side::Side;
+use super::compared_record::ComparedRecord;
+use super::side::CaseSide;
 use calorimeter_case::record::{Accuracy, Status};
 use calorimeter_case::{CaseId, Device, Implementation, Verdict};
-use calorimeter_timing::Change;
+use calorimeter_timing::SpeedChange;
 use serde::Serialize;
 
 /// Result of comparing a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Finding {
+pub enum CaseFinding {
     /// Measured before, failing now.
     Broken,
     /// Takes longer.
@@ -31,7 +31,7 @@ pub enum Finding {
     OnlyAfter,
 }
 
-impl Finding {
+impl CaseFinding {
     pub const ALL: [Self; 11] = [
         Self::Broken,
         Self::Slower,
@@ -74,7 +74,7 @@ impl Finding {
     }
 }
 
-impl From<Verdict> for Finding {
+impl From<Verdict> for CaseFinding {
     fn from(verdict: Verdict) -> Self {
         match verdict {
             Verdict::Faster => Self::Faster,
@@ -87,7 +87,7 @@ impl From<Verdict> for Finding {
 
 /// Speed ratio of a case, with its interval and verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Ratio {
+pub struct SpeedRatio {
     /// Time before divided by time after; above 1 is faster.
     pub ratio: f64,
     /// Bounds of the 95 % interval.
@@ -105,13 +105,13 @@ pub struct Ratio {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CaseChange {
     pub id: CaseId,
-    pub finding: Finding,
+    pub finding: CaseFinding,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub before: Option<Side>,
+    pub before: Option<CaseSide>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub after: Option<Side>,
+    pub after: Option<CaseSide>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub ratio: Option<Ratio>,
+    pub ratio: Option<SpeedRatio>,
     /// SQNR in dB before and after, if it changed by more than rounding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sqnr_db: Option<[Option<f64>; 2]>,
@@ -123,69 +123,69 @@ pub struct CaseChange {
     #[serde(skip)]
     pub device: Device,
     #[serde(skip)]
-    pub change: Option<Change>,
+    pub change: Option<SpeedChange>,
 }
 
 impl CaseChange {
     /// Compares the records of a case. With `force`, times that are not comparable are compared as well.
-    pub fn of(id: CaseId, before: &[&Measured], after: &[&Measured], force: bool) -> Option<Self> {
+    pub fn new(id: CaseId, before: &[&ComparedRecord], after: &[&ComparedRecord], force: bool) -> Option<Self> {
         let first = before.first().or(after.first())?;
         let control = first.is_baseline() && first.implementation == Implementation::Eager;
         let device = first.device;
         let mut remarks: Vec<String> = differences(before, after);
-        let mismatch = stopwatches(before, after).or_else(|| levels(before, after));
-        let (old, new) = (Side::of(before), Side::of(after));
-        let (mut finding, mut change) = (ending(old.as_ref(), new.as_ref()), None);
-        if finding == Finding::Unclear {
+        let mismatch = stopwatch_mismatch(before, after).or_else(|| tuning_level_mismatch(before, after));
+        let (old, new) = (CaseSide::from_records(before), CaseSide::from_records(after));
+        let (mut finding, mut change) = (status_finding(old.as_ref(), new.as_ref()), None);
+        if finding == CaseFinding::Unclear {
             let is_mismatch = mismatch.is_some();
             remarks.extend(mismatch);
             if is_mismatch && !force {
-                finding = Finding::Unlike;
+                finding = CaseFinding::Unlike;
             } else {
-                change = old.as_ref().zip(new.as_ref()).and_then(|(old, new)| changed(old, new));
+                change = old.as_ref().zip(new.as_ref()).and_then(|(old, new)| time_change(old, new));
                 if change.is_none() {
                     remarks.push("too few windows for an interval".into());
                 }
             }
         }
-        let sqnr_db = other_accuracy(before, after);
+        let sqnr_db = accuracy_change(before, after);
         Some(Self { id, finding, before: old, after: new, ratio: None, sqnr_db, remarks, control, device, change })
     }
 
     /// Sets ratio and verdict. A difference that is not significant among all cases becomes `Unclear`.
-    pub fn judge(&mut self, change: Change, margin: f64, is_discovery: bool) {
-        let Change { ratio, lo, hi, p, .. } = change;
-        let alone = Verdict::of(Some(lo), Some(hi), margin);
+    pub fn judge(&mut self, change: SpeedChange, margin: f64, is_discovery: bool) {
+        let SpeedChange { ratio, lo, hi, p, .. } = change;
+        let alone = Verdict::from_interval(Some(lo), Some(hi), margin);
         let is_difference = matches!(alone, Verdict::Faster | Verdict::Slower);
-        self.finding = if is_difference && !is_discovery { Finding::Unclear } else { alone.into() };
-        self.ratio = Some(Ratio { ratio, lo, hi, p, margin, alone });
+        self.finding = if is_difference && !is_discovery { CaseFinding::Unclear } else { alone.into() };
+        self.ratio = Some(SpeedRatio { ratio, lo, hi, p, margin, alone });
     }
 }
 
 /// Finding according to the statuses, before times are compared. `Unclear` means that both sides have times.
-fn ending(before: Option<&Side>, after: Option<&Side>) -> Finding {
+fn status_finding(before: Option<&CaseSide>, after: Option<&CaseSide>) -> CaseFinding {
     let (Some(before), Some(after)) = (before, after) else {
-        return if before.is_some() { Finding::OnlyBefore } else { Finding::OnlyAfter };
+        return if before.is_some() { CaseFinding::OnlyBefore } else { CaseFinding::OnlyAfter };
     };
     let is_fault = |status| matches!(status, Status::Mismatch | Status::Failed | Status::Timeout | Status::Crashed);
     match (before.status, after.status) {
-        (Status::Ok, Status::Ok) if before.time_ns.is_some() && after.time_ns.is_some() => Finding::Unclear,
-        (Status::Ok, new) if is_fault(new) => Finding::Broken,
-        (old, Status::Ok) if is_fault(old) => Finding::Mended,
-        (old, new) if old == new => Finding::NotTimed,
-        _ => Finding::EndsOtherwise,
+        (Status::Ok, Status::Ok) if before.time_ns.is_some() && after.time_ns.is_some() => CaseFinding::Unclear,
+        (Status::Ok, new) if is_fault(new) => CaseFinding::Broken,
+        (old, Status::Ok) if is_fault(old) => CaseFinding::Mended,
+        (old, new) if old == new => CaseFinding::NotTimed,
+        _ => CaseFinding::EndsOtherwise,
     }
 }
 
-fn changed(before: &Side, after: &Side) -> Option<Change> {
+fn time_change(before: &CaseSide, after: &CaseSide) -> Option<SpeedChange> {
     if before.is_repeated() || after.is_repeated() {
-        return Change::of_processes(&before.of_processes_ns, &after.of_processes_ns);
+        return SpeedChange::from_processes(&before.of_processes_ns, &after.of_processes_ns);
     }
-    Change::of_figures(before.figure()?, after.figure()?)
+    SpeedChange::from_intervals(before.figure()?, after.figure()?)
 }
 
 /// Reason why times are not comparable: different stopwatches.
-fn stopwatches(before: &[&Measured], after: &[&Measured]) -> Option<String> {
+fn stopwatch_mismatch(before: &[&ComparedRecord], after: &[&ComparedRecord]) -> Option<String> {
     let all = before.iter().chain(after);
     let mut clocks: Vec<&str> = all.filter_map(|record| record.stopwatch.as_deref()).collect();
     clocks.dedup();
@@ -193,7 +193,7 @@ fn stopwatches(before: &[&Measured], after: &[&Measured]) -> Option<String> {
 }
 
 /// Reason why times are not comparable: kernels were tuned at different levels.
-fn levels(before: &[&Measured], after: &[&Measured]) -> Option<String> {
+fn tuning_level_mismatch(before: &[&ComparedRecord], after: &[&ComparedRecord]) -> Option<String> {
     let mut levels = before.iter().chain(after).map(|record| record.autotune_level.unwrap_or_default());
     let first = levels.next()?;
     let other = levels.find(|level| *level != first)?;
@@ -201,21 +201,21 @@ fn levels(before: &[&Measured], after: &[&Measured]) -> Option<String> {
 }
 
 /// Minimum share of throttled windows that is worth a remark.
-const HELD_BACK: f64 = 0.05;
+const MIN_THROTTLED_SHARE: f64 = 0.05;
 
 /// Remarks on differences in kernel, autotuning and throttling.
-fn differences(before: &[&Measured], after: &[&Measured]) -> Vec<String> {
+fn differences(before: &[&ComparedRecord], after: &[&ComparedRecord]) -> Vec<String> {
     let (Some(before), Some(after)) = (before.first(), after.first()) else { return Vec::new() };
     let mut differences = Vec::new();
     if let (Some(was), Some(is)) = (&before.kernel, &after.kernel)
-        && tried(was) != tried(is)
+        && comparable_kernel_name(was) != comparable_kernel_name(is)
     {
         differences.push(format!("different kernels: {was} in A, {is} in B"));
     }
     if !before.autotune.is_empty() && !after.autotune.is_empty() && before.autotune != after.autotune {
         differences.push("autotuning selected different kernels".into());
     }
-    let [was, is] = [before, after].map(|record| record.held_back.is_some_and(|share| share > HELD_BACK));
+    let [was, is] = [before, after].map(|record| record.held_back.is_some_and(|share| share > MIN_THROTTLED_SHARE));
     if was != is {
         let side = if is { "B" } else { "A" };
         differences.push(format!("device throttled in {side} only"));
@@ -224,19 +224,19 @@ fn differences(before: &[&Measured], after: &[&Measured]) -> Vec<String> {
 }
 
 /// Kernel name without the origin of its selection: a cached choice and a new trial of the same algorithm are equal.
-fn tried(kernel: &str) -> String {
+fn comparable_kernel_name(kernel: &str) -> String {
     kernel.replace(", kept from an earlier trial)", ", all of them tried)")
 }
 
 /// Minimum SQNR change that is reported.
-const DECIBELS: f64 = 0.1;
+const MIN_SQNR_CHANGE_DB: f64 = 0.1;
 
 /// SQNR on both sides, if it changed. `None` inside the pair means an exact output.
-fn other_accuracy(before: &[&Measured], after: &[&Measured]) -> Option<[Option<f64>; 2]> {
-    let of = |records: &[&Measured]| records.iter().find_map(|record| record.accuracy.as_deref().copied());
+fn accuracy_change(before: &[&ComparedRecord], after: &[&ComparedRecord]) -> Option<[Option<f64>; 2]> {
+    let of = |records: &[&ComparedRecord]| records.iter().find_map(|record| record.accuracy.as_deref().copied());
     let (was, is): (Accuracy, Accuracy) = (of(before)?, of(after)?);
     let differ = match (was.sqnr_db, is.sqnr_db) {
-        (Some(was), Some(is)) => (was - is).abs() >= DECIBELS,
+        (Some(was), Some(is)) => (was - is).abs() >= MIN_SQNR_CHANGE_DB,
         (None, None) => false,
         _ => was.is_exact() != is.is_exact(),
     };
@@ -249,23 +249,23 @@ mod tests {
     use calorimeter_case::record::{Estimate, Record};
     use calorimeter_case::{Case, TuningLevel};
 
-    fn record() -> Measured {
+    fn record() -> ComparedRecord {
         let mut record = Record::new(Case::default(), Status::Ok);
         record.time.time_ns = Some(Estimate { median: 100.0, lo: Some(99.0), hi: Some(101.0) });
         record.execution.kernel = Some("gemm_128".into());
         record.accuracy = Some(Box::new(Accuracy { sqnr_db: Some(40.0), rel_l2: Some(0.01), ..Accuracy::default() }));
-        Measured::from(&record)
+        ComparedRecord::from(&record)
     }
 
-    fn compared(before: &Measured, after: &Measured) -> CaseChange {
-        CaseChange::of("x".into(), &[before], &[after], false).unwrap()
+    fn compared(before: &ComparedRecord, after: &ComparedRecord) -> CaseChange {
+        CaseChange::new("x".into(), &[before], &[after], false).unwrap()
     }
 
     #[test]
-    fn another_kernel_another_accuracy_and_another_state_of_power_are_told() {
+    fn changed_kernel_accuracy_and_throttling_are_remarked() {
         let before = record();
         assert!(compared(&before, &before).remarks.is_empty() && compared(&before, &before).sqnr_db.is_none());
-        let chosen = |when: &str| Measured { kernel: Some(format!("gemm (number 2 of 8, {when})")), ..record() };
+        let chosen = |when: &str| ComparedRecord { kernel: Some(format!("gemm (number 2 of 8, {when})")), ..record() };
         let kept = compared(&chosen("all of them tried"), &chosen("kept from an earlier trial"));
         assert!(kept.remarks.is_empty(), "{:?}", kept.remarks);
         let mut after = record();
@@ -282,30 +282,31 @@ mod tests {
     }
 
     #[test]
-    fn kernels_tuned_at_another_level_are_another_thing() {
-        let quick = Measured { autotune_level: Some(TuningLevel::Quick), ..record() };
+    fn different_tuning_levels_are_not_compared() {
+        let quick = ComparedRecord { autotune_level: Some(TuningLevel::Quick), ..record() };
         let change = compared(&record(), &quick);
-        assert_eq!(change.finding, Finding::Unlike);
+        assert_eq!(change.finding, CaseFinding::Unlike);
         assert_eq!(change.remarks, ["tuned at different levels: full, then quick"]);
-        assert_ne!(compared(&quick, &quick).finding, Finding::Unlike);
+        assert_ne!(compared(&quick, &quick).finding, CaseFinding::Unlike);
     }
 
     #[test]
-    fn how_a_case_ends_on_both_sides_is_its_finding() {
-        let ended = |status: Status| Measured { status, ..record() };
+    fn statuses_determine_the_finding() {
+        let ended = |status: Status| ComparedRecord { status, ..record() };
         for (before, after, finding) in [
-            (Status::Ok, Status::Crashed, Finding::Broken),
-            (Status::Ok, Status::Mismatch, Finding::Broken),
-            (Status::Ok, Status::Unsupported, Finding::EndsOtherwise),
-            (Status::Timeout, Status::Ok, Finding::Mended),
-            (Status::Unsupported, Status::Ok, Finding::EndsOtherwise),
-            (Status::Failed, Status::Failed, Finding::NotTimed),
+            (Status::Ok, Status::Crashed, CaseFinding::Broken),
+            (Status::Ok, Status::Mismatch, CaseFinding::Broken),
+            (Status::Ok, Status::Unsupported, CaseFinding::EndsOtherwise),
+            (Status::Timeout, Status::Ok, CaseFinding::Mended),
+            (Status::Unsupported, Status::Ok, CaseFinding::EndsOtherwise),
+            (Status::Failed, Status::Failed, CaseFinding::NotTimed),
         ] {
             assert_eq!(compared(&ended(before), &ended(after)).finding, finding, "{before} {after}");
         }
-        let only =
-            |before: &[&Measured], after: &[&Measured]| CaseChange::of("x".into(), before, after, false).unwrap();
-        assert_eq!(only(&[&record()], &[]).finding, Finding::OnlyBefore);
-        assert_eq!(only(&[], &[&record()]).finding, Finding::OnlyAfter);
+        let only = |before: &[&ComparedRecord], after: &[&ComparedRecord]| {
+            CaseChange::new("x".into(), before, after, false).unwrap()
+        };
+        assert_eq!(only(&[&record()], &[]).finding, CaseFinding::OnlyBefore);
+        assert_eq!(only(&[], &[&record()]).finding, CaseFinding::OnlyAfter);
     }
 }

@@ -12,11 +12,11 @@ pub enum CompareError {
     #[error("unknown run {name:?}: expected a path or the name of a saved baseline; {known}")]
     Unknown { name: String, known: String },
     #[error("the saved baseline {name:?} is not used: {why}")]
-    NotTrusted { name: String, why: &'static str },
+    Untrusted { name: String, why: &'static str },
     #[error("invalid baseline name {0:?}: expected letters, digits, `-`, `_` and `.`, starting with a letter or digit")]
-    NoName(String),
+    InvalidName(String),
     #[error("no folder for baselines: set XDG_CACHE_HOME or HOME to a folder that only you can write to")]
-    NoPlace,
+    NoCacheDir,
     #[error("{0}")]
     Profile(String),
     #[error("cannot compare the run {run} with the calibration profile {profile}: pass two runs or two profiles")]
@@ -31,5 +31,5 @@ pub enum CompareError {
         "these runs are not comparable: {reasons}; override with --force, or compare machines by their profiles of \
          `calorimeter calibrate`"
     )]
-    Unlike { reasons: String },
+    NotComparable { reasons: String },
 }

@@ -1,16 +1,16 @@
 //! Comparison as JUnit XML: one test per case, failing if the case became slower or broke.
 
-use super::case::{CaseChange, Finding};
-use super::comparison::Comparison;
-use super::words;
+use super::case::{CaseChange, CaseFinding};
+use super::case_text;
+use super::comparison::RunComparison;
 
 /// Formats the whole document.
-pub fn junit(comparison: &Comparison) -> String {
+pub fn junit(comparison: &RunComparison) -> String {
     let cases = &comparison.cases;
     let count = |of: fn(&CaseChange) -> bool| cases.iter().filter(|case| of(case)).count();
     let failures = count(|case| case.finding.is_regression());
     let skipped = count(is_skipped);
-    let tests: String = cases.iter().map(test).collect();
+    let tests: String = cases.iter().map(test_case).collect();
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <testsuites>\n<testsuite name=\"calorimeter compare\" tests=\"{}\" failures=\"{failures}\" errors=\"0\" \
@@ -19,9 +19,9 @@ pub fn junit(comparison: &Comparison) -> String {
     )
 }
 
-fn test(case: &CaseChange) -> String {
-    let head = format!("<testcase classname=\"{}\" name=\"{}\"", case.device, escaped(&case.id));
-    let sentence = escaped(&words::sentence(case));
+fn test_case(case: &CaseChange) -> String {
+    let head = format!("<testcase classname=\"{}\" name=\"{}\"", case.device, xml_escaped(&case.id));
+    let sentence = xml_escaped(&case_text::sentence(case));
     let word = case.finding.as_str();
     if case.finding.is_regression() {
         return format!("{head}><failure type=\"{word}\" message=\"{sentence}\"/></testcase>\n");
@@ -34,11 +34,14 @@ fn test(case: &CaseChange) -> String {
 
 /// True for cases that were not compared, and so neither pass nor fail.
 fn is_skipped(case: &CaseChange) -> bool {
-    matches!(case.finding, Finding::Unlike | Finding::NotTimed | Finding::OnlyBefore | Finding::OnlyAfter)
+    matches!(
+        case.finding,
+        CaseFinding::Unlike | CaseFinding::NotTimed | CaseFinding::OnlyBefore | CaseFinding::OnlyAfter
+    )
 }
 
 /// Escapes text for XML, which forbids most control characters.
-fn escaped(text: &str) -> String {
+fn xml_escaped(text: &str) -> String {
     let allowed = |c: char| if c.is_control() { ' ' } else { c };
     let text: String = text.chars().map(allowed).collect();
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
@@ -49,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_xml_has_no_place_for_is_escaped_or_left_out() {
-        assert_eq!(escaped("a<b> & \"c\"\u{1b}[31m\n"), "a&lt;b&gt; &amp; &quot;c&quot; [31m ");
+    fn xml_special_and_control_characters_are_escaped() {
+        assert_eq!(xml_escaped("a<b> & \"c\"\u{1b}[31m\n"), "a&lt;b&gt; &amp; &quot;c&quot; [31m ");
     }
 }

@@ -1,14 +1,14 @@
 //! Comparison of two machines by their calibration profiles: speed, energy and price.
 
 use super::error::CompareError;
-use crate::calibration::{OperationProfile, Profile};
+use crate::calibration::{CalibrationProfile, OperationProfile};
 use calorimeter_timing::geometric_mean;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Comparison of two machines.
 #[derive(Debug, Serialize)]
-pub struct Machines {
+pub struct MachineComparison {
     pub schema: &'static str,
     pub version: u32,
     pub a: String,
@@ -60,20 +60,23 @@ pub struct Ratios {
 }
 
 /// Size that both profiles contain.
-struct Pair<'a> {
+struct ProfilePair<'a> {
     a: &'a OperationProfile,
     b: &'a OperationProfile,
 }
 
 /// Compares two profiles.
-pub fn beside(profiles: &[Profile; 2], prices: Option<[f64; 2]>) -> Result<Machines, CompareError> {
+pub fn compare_machines(
+    profiles: &[CalibrationProfile; 2],
+    prices: Option<[f64; 2]>,
+) -> Result<MachineComparison, CompareError> {
     let [a, b] = profiles;
-    let mut by_operation: BTreeMap<String, Vec<Pair>> = BTreeMap::new();
+    let mut by_operation: BTreeMap<String, Vec<ProfilePair>> = BTreeMap::new();
     for (key, one) in &a.operation_profiles {
         let Some(other) = b.operation_profiles.get(key) else { continue };
         let OperationProfile { operation_type, precision, implementation, .. } = one;
         let name = format!("{operation_type} {precision} {implementation}");
-        by_operation.entry(name).or_default().push(Pair { a: one, b: other });
+        by_operation.entry(name).or_default().push(ProfilePair { a: one, b: other });
     }
     let operations: Vec<OperationPair> = by_operation
         .iter()
@@ -86,12 +89,12 @@ pub fn beside(profiles: &[Profile; 2], prices: Option<[f64; 2]>) -> Result<Machi
         return Err(CompareError::Profile("the two profiles have neither peaks nor operations in common".into()));
     }
     let all = ratios(by_operation.values().flatten(), prices);
-    let name = |profile: &Profile| profile.environment.hardware_name.clone();
+    let name = |profile: &CalibrationProfile| profile.environment.hardware_name.clone();
     let (schema, version) = ("calorimeter-machines", 1);
-    Ok(Machines { schema, version, a: name(a), b: name(b), peaks, operations, all, prices })
+    Ok(MachineComparison { schema, version, a: name(a), b: name(b), peaks, operations, all, prices })
 }
 
-fn peaks(a: &Profile, b: &Profile) -> Vec<PeakPair> {
+fn peaks(a: &CalibrationProfile, b: &CalibrationProfile) -> Vec<PeakPair> {
     let mut kinds: Vec<&String> = a.peaks.keys().chain(b.peaks.keys()).collect();
     kinds.sort_unstable();
     kinds.dedup();
@@ -105,9 +108,9 @@ fn peaks(a: &Profile, b: &Profile) -> Vec<PeakPair> {
     kinds.into_iter().map(pair).collect()
 }
 
-fn ratios<'a>(pairs: impl Iterator<Item = &'a Pair<'a>> + Clone, prices: Option<[f64; 2]>) -> Option<Ratios> {
+fn ratios<'a>(pairs: impl Iterator<Item = &'a ProfilePair<'a>> + Clone, prices: Option<[f64; 2]>) -> Option<Ratios> {
     let ratios_of = |figure: fn(&OperationProfile) -> Option<f64>| -> Vec<f64> {
-        let ratio = |pair: &Pair| Some(figure(pair.a)? / figure(pair.b)?);
+        let ratio = |pair: &ProfilePair| Some(figure(pair.a)? / figure(pair.b)?);
         pairs.clone().filter_map(ratio).filter(|ratio| ratio.is_finite() && *ratio > 0.0).collect()
     };
     let times = ratios_of(|operation| operation.median_latency_ms);
@@ -121,14 +124,14 @@ fn ratios<'a>(pairs: impl Iterator<Item = &'a Pair<'a>> + Clone, prices: Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibration::Labels;
+    use crate::calibration::ProfileLabels;
     use calorimeter_sinks::journal::{Header, JournalContents};
 
-    fn profile(name: &str, millis: f64, joules: Option<f64>) -> Profile {
+    fn profile(name: &str, millis: f64, joules: Option<f64>) -> CalibrationProfile {
         let header = Header::default();
         let journal = JournalContents { header, records: vec![], resumed: vec![], summary: None, warnings: vec![] };
-        let labels = Labels { hardware: Some(name.into()), ..Labels::default() };
-        let mut profile = Profile::of(&journal, &labels);
+        let labels = ProfileLabels { hardware: Some(name.into()), ..ProfileLabels::default() };
+        let mut profile = CalibrationProfile::from_journal(&journal, &labels);
         let operation = OperationProfile {
             operation_type: "gemm".into(),
             precision: "bf16".into(),
@@ -142,13 +145,13 @@ mod tests {
     }
 
     #[test]
-    fn speed_work_per_joule_and_work_per_price_are_three_figures() {
+    fn speed_energy_and_price_ratios_are_separate() {
         let profiles = [profile("old", 2.0, Some(3.0)), profile("new", 1.0, Some(2.0))];
-        let machines = beside(&profiles, Some([1.0, 4.0])).unwrap();
+        let machines = compare_machines(&profiles, Some([1.0, 4.0])).unwrap();
         let all = machines.all.unwrap();
         assert_eq!((all.sizes, all.speed, all.per_joule, all.per_price), (1, 2.0, Some(1.5), Some(0.5)));
         assert_eq!(machines.operations[0].operation, "gemm bf16 native");
-        let without = beside(&[profile("old", 2.0, None), profile("new", 1.0, Some(2.0))], None).unwrap();
+        let without = compare_machines(&[profile("old", 2.0, None), profile("new", 1.0, Some(2.0))], None).unwrap();
         assert_eq!(without.all.map(|all| (all.per_joule, all.per_price)), Some((None, None)));
     }
 }

@@ -1,10 +1,10 @@
 //! Comparison of two machines as text.
 
-use super::machines::{Machines, PeakPair, Ratios};
+use super::machines::{MachineComparison, PeakPair, Ratios};
 
 /// Formats the tables, at most 80 columns wide.
-pub fn machines(found: &Machines) -> String {
-    let Machines { a, b, peaks, operations, all, prices, .. } = found;
+pub fn machines_table(found: &MachineComparison) -> String {
+    let MachineComparison { a, b, peaks, operations, all, prices, .. } = found;
     let mut text = format!("A  {a}\nB  {b}\n\n{:<10} {:>14} {:>14} {:<8} {:>8}\n", "peak", "A", "B", "", "B / A");
     for PeakPair { kind, unit, a, b, ratio } in peaks {
         let [a, b] = [a, b].map(|rate| rate.map_or_else(|| "-".into(), |rate| format!("{rate:.1}")));

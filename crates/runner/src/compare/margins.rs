@@ -1,15 +1,15 @@
 //! Margins below which differences count as none, by device.
 
-use super::source::Run;
+use super::source::ComparedRun;
 use crate::devices::DiscoveredDevice;
-use crate::noise_floor::Floor;
+use crate::noise_floor::NoiseFloor;
 use calorimeter_case::Device;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns the margin of each device, and notes about it. If each side is a single process, intervals exclude the
 /// variation between processes; the stored noise floor of the device then sets the margin.
 pub fn margins(
-    run: &Run,
+    run: &ComparedRun,
     devices: &BTreeSet<Device>,
     asked: f64,
     repeated: bool,
@@ -23,11 +23,11 @@ pub fn margins(
         );
     }
     for &device in devices {
-        let floor = if repeated { Some(Floor::default()) } else { floor(run, device) };
+        let floor = if repeated { Some(NoiseFloor::default()) } else { stored_noise_floor(run, device) };
         let margin = floor.as_ref().map_or(asked, |floor| floor.margin(asked));
         if !repeated && margin > asked {
             notes.push(format!("the margin of {device} is {:.1} %: twice its measured noise floor", 100.0 * margin));
-        } else if !repeated && floor.is_none_or(|floor| floor == Floor::default()) {
+        } else if !repeated && floor.is_none_or(|floor| floor == NoiseFloor::default()) {
             notes.push(format!(
                 "the noise floor of {device} is unknown; measure it with `calorimeter noise --device {device}`"
             ));
@@ -38,7 +38,7 @@ pub fn margins(
 }
 
 /// Stored noise floor of a device, for the driver and clock policy of this run.
-fn floor(run: &Run, device: Device) -> Option<Floor> {
+fn stored_noise_floor(run: &ComparedRun, device: Device) -> Option<NoiseFloor> {
     let environment = &run.read.header.as_ref()?.environment;
     let name = device.to_string();
     let facts = environment["devices"].as_array()?.iter().find(|facts| facts["device"] == name)?;
@@ -46,7 +46,7 @@ fn floor(run: &Run, device: Device) -> Option<Floor> {
     let found = DiscoveredDevice {
         driver: fact("driver"),
         identity: fact("identity"),
-        ..DiscoveredDevice::named(device, fact("name"))
+        ..DiscoveredDevice::with_name(device, fact("name"))
     };
-    Some(Floor::under(&found, &fact("clock_policy")))
+    Some(NoiseFloor::with_policy(&found, &fact("clock_policy")))
 }

@@ -2,29 +2,29 @@
 
 mod baseline;
 mod case;
+mod case_text;
+mod comparability;
+mod compared_record;
 mod comparison;
 mod error;
 mod github;
 mod junit;
-mod likeness;
 mod machines;
 mod machines_text;
 mod margins;
 mod markdown;
-mod measured;
 mod side;
 mod source;
 mod text;
-mod words;
 
-pub use baseline::{Baseline, keep};
-pub use comparison::{Comparison, compare};
+pub use baseline::{SavedBaseline, save};
+pub(crate) use comparability::{Comparability, check_comparability};
+pub use comparison::{RunComparison, compare};
 pub use error::CompareError;
 pub use github::github;
 pub use junit::junit;
-pub(crate) use likeness::{Likeness, likeness};
-pub use machines::beside;
-pub use machines_text::machines;
+pub use machines::compare_machines;
+pub use machines_text::machines_table;
 pub use markdown::markdown;
-pub use source::{Run, Sources, latest_run, sources};
+pub use source::{ComparedRun, Sources, latest_run, sources};
 pub use text::text;

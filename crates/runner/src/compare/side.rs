@@ -1,13 +1,13 @@
 //! Results of a case on one side, from one or several runs.
 
-use super::measured::Measured;
+use super::compared_record::ComparedRecord;
 use calorimeter_case::record::{Estimate, Status};
-use calorimeter_timing::Figure;
+use calorimeter_timing::ValueWithInterval;
 use serde::Serialize;
 
 /// Results of a case on one side of the comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Side {
+pub struct CaseSide {
     /// `ok` only if it is `ok` in every run.
     pub status: Status,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -20,23 +20,23 @@ pub struct Side {
     pub of_processes_ns: Vec<f64>,
 }
 
-impl Side {
+impl CaseSide {
     /// Combines the records of the case, one per run.
-    pub fn of(records: &[&Measured]) -> Option<Self> {
+    pub fn from_records(records: &[&ComparedRecord]) -> Option<Self> {
         let worst = records.iter().find(|record| !record.is_ok()).or(records.first())?;
         let ok = records.iter().filter(|record| record.is_ok());
-        let of_processes_ns: Vec<f64> = ok.flat_map(|record| processes(record)).collect();
+        let of_processes_ns: Vec<f64> = ok.flat_map(|record| process_times(record)).collect();
         let time_ns = match records {
             [record] => record.time_ns.filter(|_| record.is_ok()),
-            _ => middle(&of_processes_ns),
+            _ => mean_time(&of_processes_ns),
         };
         Some(Self { status: worst.status, reason: worst.reason.clone(), time_ns, of_processes_ns })
     }
 
     /// Time with its interval, if there is one.
-    pub fn figure(&self) -> Option<Figure> {
+    pub fn figure(&self) -> Option<ValueWithInterval> {
         let Estimate { median, lo, hi } = self.time_ns?;
-        Some(Figure { middle: median, lo: lo?, hi: hi? })
+        Some(ValueWithInterval { center: median, lo: lo?, hi: hi? })
     }
 
     /// True if more than one process measured the case.
@@ -46,7 +46,7 @@ impl Side {
 }
 
 /// Times of the processes of one run.
-fn processes(record: &Measured) -> Vec<f64> {
+fn process_times(record: &ComparedRecord) -> Vec<f64> {
     if record.of_processes_ns.len() > 1 {
         return record.of_processes_ns.clone();
     }
@@ -54,7 +54,7 @@ fn processes(record: &Measured) -> Vec<f64> {
 }
 
 /// Geometric mean of the times.
-fn middle(found: &[f64]) -> Option<Estimate> {
+fn mean_time(found: &[f64]) -> Option<Estimate> {
     let median = calorimeter_timing::geometric_mean(found.iter().copied())?;
     Some(Estimate { median, lo: None, hi: None })
 }

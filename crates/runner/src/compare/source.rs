@@ -1,26 +1,26 @@
 //! Arguments of a comparison, resolved to runs or profiles.
 
-use super::baseline::{self, Baseline};
+use super::baseline::{self, SavedBaseline};
+use super::compared_record::ComparedRecord;
 use super::error::CompareError;
-use super::measured::Measured;
-use crate::calibration::{Profile, is_profile};
+use crate::calibration::{CalibrationProfile, is_profile};
 use crate::log_line::log_line;
 use calorimeter_sinks::journal::JOURNAL_FILE;
-use calorimeter_sinks::{ReadBack, read_parts};
+use calorimeter_sinks::{StoredRun, read_parts};
 use std::path::{Path, PathBuf};
 
 /// Run with the name that the user gave.
 #[derive(Debug)]
-pub struct Run {
+pub struct ComparedRun {
     pub name: String,
-    pub read: ReadBack<Measured>,
+    pub read: StoredRun<ComparedRecord>,
 }
 
 /// Both sides of a comparison.
 pub enum Sources {
     /// Runs before and after; several runs per side are repetitions.
-    Runs(Vec<Run>, Vec<Run>),
-    Profiles(Box<[Profile; 2]>),
+    Runs(Vec<ComparedRun>, Vec<ComparedRun>),
+    Profiles(Box<[CalibrationProfile; 2]>),
 }
 
 /// Resolves both arguments. Each is a path, the name of a saved baseline, or a comma-separated list of these.
@@ -28,10 +28,10 @@ pub fn sources(before: &str, after: &str) -> Result<Sources, CompareError> {
     let [first, second] = [before, after].map(profile_path);
     match (first, second) {
         (Some(one), Some(other)) => {
-            let read = |path: &Path| Profile::read(path).map_err(CompareError::Profile);
+            let read = |path: &Path| CalibrationProfile::read(path).map_err(CompareError::Profile);
             Ok(Sources::Profiles(Box::new([read(&one)?, read(&other)?])))
         }
-        (None, None) => Ok(Sources::Runs(runs(before)?, runs(after)?)),
+        (None, None) => Ok(Sources::Runs(read_runs(before)?, read_runs(after)?)),
         (Some(_), None) => Err(CompareError::Mixed { run: after.into(), profile: before.into() }),
         (None, Some(_)) => Err(CompareError::Mixed { run: before.into(), profile: after.into() }),
     }
@@ -51,29 +51,29 @@ fn profile_path(word: &str) -> Option<PathBuf> {
     is_profile(path).then(|| path.to_owned())
 }
 
-fn runs(word: &str) -> Result<Vec<Run>, CompareError> {
+fn read_runs(word: &str) -> Result<Vec<ComparedRun>, CompareError> {
     // Paths may contain commas.
     let words = if Path::new(word).exists() { vec![word] } else { word.split(',').collect() };
-    words.into_iter().map(run).collect()
+    words.into_iter().map(read_run).collect()
 }
 
-fn run(word: &str) -> Result<Run, CompareError> {
-    let read = read_parts(&path(word)?)?;
+fn read_run(word: &str) -> Result<ComparedRun, CompareError> {
+    let read = read_parts(&resolve_path(word)?)?;
     if read.records.is_empty() {
         return Err(CompareError::Empty(word.into()));
     }
-    Ok(Run { name: word.into(), read })
+    Ok(ComparedRun { name: word.into(), read })
 }
 
 /// Resolves a path or baseline name; paths take precedence.
-fn path(word: &str) -> Result<PathBuf, CompareError> {
+fn resolve_path(word: &str) -> Result<PathBuf, CompareError> {
     let path = PathBuf::from(word);
-    let kept = word.parse::<Baseline>().ok().map(|name| name.kept()).transpose();
+    let kept = word.parse::<SavedBaseline>().ok().map(|name| name.existing_path()).transpose();
     if path.exists() {
         if matches!(kept, Ok(Some(Some(_)))) {
             log_line!("note: {word} is both a path and the name of a saved baseline; using the path");
         }
         return Ok(path);
     }
-    kept?.flatten().ok_or_else(|| CompareError::Unknown { name: word.into(), known: baseline::known() })
+    kept?.flatten().ok_or_else(|| CompareError::Unknown { name: word.into(), known: baseline::saved_names() })
 }

@@ -1,15 +1,15 @@
 //! Comparison for a terminal of 80 columns.
 
-use super::case::{CaseChange, Finding};
-use super::comparison::Comparison;
-use super::words;
+use super::case::{CaseChange, CaseFinding};
+use super::case_text;
+use super::comparison::RunComparison;
 use calorimeter_sinks::terminal::{Color, wrap};
 
 const WIDTH: usize = 80;
 
 /// Formats the table of changes, or with `all` of every case, and the number of cases per finding.
-pub fn text(comparison: &Comparison, all: bool, color: Color) -> String {
-    let Comparison { before, after, unlike, differences, notes, .. } = comparison;
+pub fn text(comparison: &RunComparison, all: bool, color: Color) -> String {
+    let RunComparison { before, after, unlike, differences, notes, .. } = comparison;
     let mut text = format!("A  {}\nB  {}\n", before.join(", "), after.join(", "));
     let remarks = [("not comparable, forced: ", unlike), ("differs: ", differences), ("note: ", notes)];
     for (head, lines) in remarks {
@@ -17,7 +17,7 @@ pub fn text(comparison: &Comparison, all: bool, color: Color) -> String {
             text += &paragraph(&format!("{head}{line}"), 0);
         }
     }
-    let mut cases = comparison.shown(all).peekable();
+    let mut cases = comparison.listed_cases(all).peekable();
     if cases.peek().is_some() {
         text += &format!("\n{:<14} {:<26} {:>12} {:>12}\n", "verdict", "speed of B (A = 1)", "time in A", "time in B");
     }
@@ -28,25 +28,25 @@ pub fn text(comparison: &Comparison, all: bool, color: Color) -> String {
 }
 
 fn row(case: &CaseChange, color: Color) -> String {
-    let [was, is] = [&case.before, &case.after].map(|seen| words::time(seen.as_ref()));
-    let ratio = case.ratio.as_ref().map_or_else(String::new, words::ratio);
-    let finding = painted(case.finding, color);
+    let [was, is] = [&case.before, &case.after].map(|seen| case_text::time(seen.as_ref()));
+    let ratio = case.ratio.as_ref().map_or_else(String::new, case_text::ratio);
+    let finding = colored_word(case.finding, color);
     let mut row = format!("{finding} {ratio:<26} {was:>12} {is:>12}");
     row.truncate(row.trim_end().len());
     row += &format!("\n  {}\n", case.id);
-    for remark in words::remarks(case) {
+    for remark in case_text::remarks(case) {
         row += &paragraph(&remark, 4);
     }
     row
 }
 
 /// Pads the finding to its column, and colors regressions red.
-fn painted(finding: Finding, color: Color) -> String {
+fn colored_word(finding: CaseFinding, color: Color) -> String {
     let word = format!("{:<14}", finding.as_str());
     let code = match finding {
-        Finding::Broken | Finding::Slower => "31",
-        Finding::Faster | Finding::Mended => "32",
-        Finding::EndsOtherwise | Finding::Unlike => "33",
+        CaseFinding::Broken | CaseFinding::Slower => "31",
+        CaseFinding::Faster | CaseFinding::Mended => "32",
+        CaseFinding::EndsOtherwise | CaseFinding::Unlike => "33",
         _ => return word,
     };
     if color == Color::Always { format!("\x1b[{code}m{word}\x1b[0m") } else { word }

@@ -26,11 +26,11 @@ pub struct DiscoveredDevice {
 }
 
 /// Assumed cache size; larger than that of nearly every GPU.
-const UNKNOWN_CACHE: u64 = 128 << 20;
+const DEFAULT_CACHE_BYTES: u64 = 128 << 20;
 
 impl DiscoveredDevice {
     /// Creates a device of which only the name is known.
-    pub fn named(device: Device, name: impl Into<String>) -> Self {
+    pub fn with_name(device: Device, name: impl Into<String>) -> Self {
         let name = name.into();
         Self {
             device,
@@ -46,11 +46,11 @@ impl DiscoveredDevice {
 
     /// Cache size that buffer sets must exceed: known or assumed.
     pub fn cache_bytes(&self) -> u64 {
-        self.cache.unwrap_or(UNKNOWN_CACHE)
+        self.cache.unwrap_or(DEFAULT_CACHE_BYTES)
     }
 
     /// True if both devices should have equal times, judging by name, driver, cache and bandwidth.
-    pub fn is_like(&self, other: &Self) -> bool {
+    pub fn is_equivalent(&self, other: &Self) -> bool {
         let of = |one: &Self| (one.name.clone(), one.driver.clone(), one.cache, one.stated_gbps.map(f64::to_bits));
         of(self) == of(other)
     }
@@ -63,7 +63,7 @@ impl DiscoveredDevice {
     /// Facts for its workers.
     pub fn facts(&self) -> DeviceFacts {
         let Self { identity, driver, software, .. } = self.clone();
-        let locked_clock = clock_notes::locked(&identity);
+        let locked_clock = clock_notes::locked_clock(&identity);
         DeviceFacts { identity, driver, software, cache_bytes: self.cache_bytes(), locked_clock }
     }
 }

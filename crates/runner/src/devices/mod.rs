@@ -1,9 +1,9 @@
 //! Device discovery, without opening devices.
 
 mod discovered;
-mod present;
+mod machine;
 mod sets;
 
 pub use discovered::DiscoveredDevice;
-pub use present::{DeviceError, Devices, here, present};
-pub use sets::{sets, times_the_cache};
+pub use machine::{DeviceError, Devices, find_device, this_machine};
+pub use sets::{buffer_set_count, cache_multiple};

@@ -1,4 +1,4 @@
-//! Configuration files in several dialects, parsed strictly into [`Entry`](crate::entries::Entry)s.
+//! Configuration files in several dialects, parsed strictly into [`Entry`](crate::entries::Entry) values.
 
 mod accelerator;
 mod document;
@@ -11,8 +11,8 @@ mod torchao;
 mod yaml;
 
 pub(crate) use accelerator::name_ours;
-pub use accelerator::{default_element, published};
+pub use accelerator::{default_element, published_counts};
 pub use document::Document;
 pub use read::read;
 pub use schema::schema;
-pub use source::Source;
+pub use source::ConfigSource;

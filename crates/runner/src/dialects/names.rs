@@ -43,13 +43,13 @@ impl fmt::Display for OperatorName {
 
 word!(ModelName, "the name of a model or operator", {
     let names = Subject::names();
-    let patterns: Vec<String> = names.iter().filter_map(|name| in_any_case(name)).collect();
+    let patterns: Vec<String> = names.iter().filter_map(|name| case_insensitive_pattern(name)).collect();
     let patterns = patterns.into_iter().map(|pattern| serde_json::json!({ "pattern": pattern }));
     let known: Vec<serde_json::Value> = std::iter::once(serde_json::json!({ "enum": names })).chain(patterns).collect();
     schemars::json_schema!({ "type": "string", "anyOf": known })
 });
 /// Regular expression for a name whose last word may be written in capitals.
-fn in_any_case(name: &str) -> Option<String> {
+fn case_insensitive_pattern(name: &str) -> Option<String> {
     let (before, last) = name.rsplit_once('_')?;
     let capitals = format!("{before}_{}", last.to_uppercase()).parse::<Subject>();
     let either = |c: char| match c.is_alphabetic() {

@@ -1,16 +1,16 @@
 //! Reading of configuration files in any dialect.
 
-use super::{Document, Source, accelerator, own, yaml};
+use super::{ConfigSource, Document, accelerator, own, yaml};
 use crate::devices::Devices;
 use crate::entries::ConfigError;
 use calorimeter_shapes::MAX_SHAPES;
 
 /// Reads files in order; the first output folder applies.
-pub fn read(sources: &[Source], devices: &Devices) -> Result<Document, ConfigError> {
+pub fn read(sources: &[ConfigSource], devices: &Devices) -> Result<Document, ConfigError> {
     let mut all = Document::default();
     for source in sources {
         yaml::check(source)?;
-        all.append(match accelerator::is_one(&source.text) {
+        all.append(match accelerator::is_accelerator_file(&source.text) {
             true => accelerator::read(source, devices)?,
             false => own::read(source)?,
         });

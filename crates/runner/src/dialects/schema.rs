@@ -17,8 +17,9 @@ pub fn schema() -> String {
     let mut definitions = Value::Object(generator.take_definitions(true));
     definitions["File"]["anyOf"] = json!([{ "required": ["models"] }, { "required": ["model_params"] }]);
     add_aliases(&mut definitions);
-    let named = definitions.as_object_mut().into_iter().flatten().filter(|(name, _)| NAMED.contains(&name.as_str()));
-    named.for_each(|(name, definition)| spell_out(definition, if name == "Recipe" { &RECIPES } else { &[] }));
+    let named =
+        definitions.as_object_mut().into_iter().flatten().filter(|(name, _)| NAMED_TYPES.contains(&name.as_str()));
+    named.for_each(|(name, definition)| restrict_to_names(definition, if name == "Recipe" { &RECIPES } else { &[] }));
     let models = json!({ "anyOf": [{ "required": ["models"] }, { "required": ["model_params"] }] });
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -53,10 +54,10 @@ fn add_aliases(schema: &mut Value) {
 }
 
 /// Types whose examples list all names or patterns of names.
-const NAMED: [&str; 5] = ["Recipe", "Sparsity", "NumberType", "Implementation", "Regime"];
+const NAMED_TYPES: [&str; 5] = ["Recipe", "Sparsity", "NumberType", "Implementation", "Regime"];
 
 /// Restricts a definition to the names in its examples, and to `others`.
-fn spell_out(definition: &mut Value, others: &[&str]) {
+fn restrict_to_names(definition: &mut Value, others: &[&str]) {
     let Some(Value::Array(names)) = definition.as_object_mut().and_then(|object| object.remove("examples")) else {
         return;
     };
@@ -70,7 +71,7 @@ fn spell_out(definition: &mut Value, others: &[&str]) {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_committed_schema_is_the_one_of_the_types() {
+    fn committed_schema_is_current() {
         let committed = include_str!("../../../../configs/calorimeter.schema.json");
         assert!(committed == super::schema(), "run `cargo run -- schema > configs/calorimeter.schema.json`");
     }

@@ -3,26 +3,27 @@
 mod bounds;
 mod events;
 
-pub use bounds::MOST_BYTES;
+pub use bounds::MAX_FILE_BYTES;
 
-use super::Source;
+use super::ConfigSource;
 use crate::entries::ConfigError;
 use calorimeter_case::{excerpt, hint, nearest};
 use serde::de::DeserializeOwned;
 use std::path::Path;
 
 /// Checks a file against the limits on its size.
-pub fn check(source: &Source) -> Result<(), ConfigError> {
-    bounds::check(without_mark(&source.text)).map_err(|message| ConfigError::invalid(source.path.clone(), message))
+pub fn check(source: &ConfigSource) -> Result<(), ConfigError> {
+    bounds::check(without_byte_order_mark(&source.text))
+        .map_err(|message| ConfigError::invalid(source.path.clone(), message))
 }
 
 /// Parses a file. Errors start with the position, and suggest a correction for misspelled keys.
-pub fn parse<T: DeserializeOwned>(source: &Source) -> Result<T, ConfigError> {
-    serde_yaml::from_str(without_mark(&source.text)).map_err(|error| invalid(&source.path, &error))
+pub fn parse<T: DeserializeOwned>(source: &ConfigSource) -> Result<T, ConfigError> {
+    serde_yaml::from_str(without_byte_order_mark(&source.text)).map_err(|error| invalid(&source.path, &error))
 }
 
 /// Removes a leading byte order mark.
-pub fn without_mark(text: &str) -> &str {
+pub fn without_byte_order_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
@@ -32,7 +33,11 @@ fn invalid(path: &Path, error: &serde_yaml::Error) -> ConfigError {
     if let Some(at) = error.location() {
         message = message.replace(&format!(" at line {} column {}", at.line(), at.column()), "");
     }
-    ConfigError::Invalid { path: path.to_owned(), place, message: excerpt(&visible(&suggest(message)), KEPT) }
+    ConfigError::Invalid {
+        path: path.to_owned(),
+        place,
+        message: excerpt(&escape_control_characters(&suggest(message)), EXCERPT_LENGTH),
+    }
 }
 
 /// Rewrites serde's messages about keys, and suggests the nearest known key.
@@ -51,10 +56,10 @@ fn suggest(message: String) -> String {
 }
 
 /// Escapes control characters, which a terminal would interpret.
-fn visible(message: &str) -> String {
+fn escape_control_characters(message: &str) -> String {
     let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
     message.chars().map(escaped).collect()
 }
 
 /// Maximum characters kept at each end of a message; enough for every list of known names.
-const KEPT: usize = 1000;
+const EXCERPT_LENGTH: usize = 1000;

@@ -11,14 +11,14 @@ use std::str::FromStr;
 #[serde(into = "String", try_from = "String")]
 pub struct Autotune {
     /// Cache mode of the results.
-    pub results: TuningResults,
+    pub cache: TuningCacheMode,
     /// Granularity of the tuned sizes.
     pub level: TuningLevel,
 }
 
 /// Cache mode of autotuning results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum TuningResults {
+pub enum TuningCacheMode {
     /// Tunes kernels that no earlier run on this device has tuned, and stores the results.
     #[default]
     Cached,
@@ -28,7 +28,7 @@ pub enum TuningResults {
     Off,
 }
 
-impl TuningResults {
+impl TuningCacheMode {
     const ALL: [Self; 3] = [Self::Cached, Self::Fresh, Self::Off];
 
     fn name(self) -> &'static str {
@@ -56,12 +56,12 @@ impl FromStr for Autotune {
     fn from_str(text: &str) -> Result<Self, String> {
         let (mut results, mut level) = (None, None);
         for word in text.split(',').map(str::trim) {
-            let is_repeated = if let Some(one) = TuningResults::ALL.into_iter().find(|one| one.name() == word) {
+            let is_repeated = if let Some(one) = TuningCacheMode::ALL.into_iter().find(|one| one.name() == word) {
                 results.replace(one).is_some()
             } else if let Some(one) = TuningLevel::ALL.into_iter().find(|one| one.name() == word) {
                 level.replace(one).is_some()
             } else {
-                let words = TuningResults::ALL.map(TuningResults::name).into_iter();
+                let words = TuningCacheMode::ALL.map(TuningCacheMode::name).into_iter();
                 let words = words.chain(TuningLevel::ALL.map(TuningLevel::name));
                 return Err(UnknownName::new("autotune option", word, words).to_string());
             };
@@ -71,13 +71,13 @@ impl FromStr for Autotune {
                 ));
             }
         }
-        Ok(Self { results: results.unwrap_or_default(), level: level.unwrap_or_default() })
+        Ok(Self { cache: results.unwrap_or_default(), level: level.unwrap_or_default() })
     }
 }
 
 impl fmt::Display for Autotune {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.results.name())?;
+        f.write_str(self.cache.name())?;
         if self.level == TuningLevel::default() { Ok(()) } else { write!(f, ",{}", self.level) }
     }
 }
@@ -101,17 +101,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_word_says_one_thing_and_what_is_not_said_is_as_usual() {
+    fn words_parse_and_missing_ones_default() {
+        use TuningCacheMode::{Cached, Fresh, Off};
         use TuningLevel::{Full, Quick};
-        use TuningResults::{Cached, Fresh, Off};
-        for (text, results, level, written) in [
+        for (text, cache, level, written) in [
             ("cached", Cached, Full, "cached"),
             ("quick", Cached, Quick, "cached,quick"),
             ("fresh, quick", Fresh, Quick, "fresh,quick"),
             ("full,off", Off, Full, "off"),
         ] {
             let autotune: Autotune = text.parse().unwrap();
-            assert_eq!((autotune, autotune.to_string().as_str()), (Autotune { results, level }, written), "{text}");
+            assert_eq!((autotune, autotune.to_string().as_str()), (Autotune { cache, level }, written), "{text}");
             assert_eq!(written.parse(), Ok(autotune));
         }
         assert!("fresh,cached".parse::<Autotune>().unwrap_err().starts_with("conflicting autotune options"));

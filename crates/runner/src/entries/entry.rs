@@ -1,8 +1,8 @@
 //! Requested measurement.
 
 use super::error::ConfigError;
-use super::{CompileMode, Span, Timing, Wanted};
-use crate::mock::Rule;
+use super::{CompileMode, DeviceSelection, HumanDuration, Timing};
+use crate::mock::MockRule;
 use calorimeter_case::{Axes, Export, Implementation, Name, Regime};
 use calorimeter_recipes::{Dtype, Element, Recipe, Sparsity};
 use calorimeter_shapes::NamedShape;
@@ -51,7 +51,7 @@ pub struct Entry {
     pub with_baseline: bool,
     /// Device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub device: Option<Wanted>,
+    pub device: Option<DeviceSelection>,
     /// Implementations; default: those of the compile mode, or the available ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub implementations: Option<Vec<Implementation>>,
@@ -78,13 +78,13 @@ pub struct Entry {
     pub timing: Timing,
     /// Time limit of a case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeout: Option<Span>,
+    pub timeout: Option<HumanDuration>,
     /// Seed of inputs and weights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Rules of the mock device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub mock: Vec<Rule>,
+    pub mock: Vec<MockRule>,
     /// Output folders for the formats of accelerator-microbenchmarks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub export: Option<Export>,
@@ -152,7 +152,7 @@ impl Entry {
     }
 
     /// True if the sizes are those of a matmul: m, k and n.
-    pub fn is_product(&self) -> bool {
+    pub fn is_matmul(&self) -> bool {
         match self.subject {
             Subject::Model(_) => true,
             Subject::Operator(operator) => operator.info().axes == ["m", "k", "n"],
@@ -168,7 +168,7 @@ impl Origin {
     }
 
     /// Origin of an entry at a position in a list of a file.
-    pub fn listed(path: &Path, list: &str, index: usize) -> Self {
+    pub fn in_list(path: &Path, list: &str, index: usize) -> Self {
         Self { path: path.to_owned(), place: Some(format!("{list}[{index}]")) }
     }
 
@@ -184,7 +184,7 @@ impl Size {
     pub const CUSTOM: Name = Name::new("custom");
 
     /// Size of a subject without axes.
-    pub fn none() -> Self {
+    pub fn without_axes() -> Self {
         Self { name: Name::new(""), axes: Axes::default(), output: None }
     }
 
@@ -203,15 +203,15 @@ impl From<NamedShape> for Size {
 /// Serializes models and operators by name, and external programs in full.
 mod subject {
     use calorimeter_zoo::Subject;
-    use calorimeter_zoo::foreign::Foreign;
+    use calorimeter_zoo::foreign::ForeignHandle;
     use serde::de::{Deserialize, Deserializer, Error};
     use serde::ser::{Serialize, Serializer};
 
     #[derive(serde::Deserialize)]
     #[serde(untagged)]
-    enum Written {
+    enum SerializedSubject {
         Name(String),
-        Foreign(Foreign),
+        Foreign(ForeignHandle),
     }
 
     pub fn serialize<S: Serializer>(subject: &Subject, serializer: S) -> Result<S::Ok, S::Error> {
@@ -222,9 +222,9 @@ mod subject {
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Subject, D::Error> {
-        match Written::deserialize(deserializer)? {
-            Written::Name(name) => name.parse().map_err(Error::custom),
-            Written::Foreign(foreign) => Ok(Subject::Foreign(foreign)),
+        match SerializedSubject::deserialize(deserializer)? {
+            SerializedSubject::Name(name) => name.parse().map_err(Error::custom),
+            SerializedSubject::Foreign(foreign) => Ok(Subject::Foreign(foreign)),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Command-line options that override entries.
 
-use super::{Autotune, Entry, Factor, Shard, Size, Span, Timing, Wanted};
+use super::{Autotune, DeviceSelection, Entry, HumanDuration, ScaleFactor, Shard, Size, Timing};
 use calorimeter_case::{Implementation, Regime};
 use calorimeter_recipes::{Dtype, Element, Recipe};
 use calorimeter_timing::telemetry::LockedClock;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 pub struct Overrides {
     /// Device.
-    pub device: Option<Wanted>,
+    pub device: Option<DeviceSelection>,
     /// Implementations.
     pub implementations: Option<Vec<Implementation>>,
     /// Dtype.
@@ -26,7 +26,7 @@ pub struct Overrides {
     /// Timing options.
     pub timing: Timing,
     /// Time limit of a case.
-    pub timeout: Option<Span>,
+    pub timeout: Option<HumanDuration>,
     /// Seed of inputs and weights.
     pub seed: Option<u64>,
     /// Regular expression that case ids must match.
@@ -54,7 +54,7 @@ pub struct Overrides {
     pub launches: Option<u32>,
     /// Factor of all sizes. Omitted if unset, so that journals of earlier versions can be resumed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub scale_shapes: Option<Factor>,
+    pub scale_shapes: Option<ScaleFactor>,
     /// Part of the plan to measure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shard: Option<Shard>,
@@ -65,7 +65,7 @@ pub struct Overrides {
 
 impl Overrides {
     /// Returns these options, with unset ones taken from `then`.
-    pub fn or_as(&self, then: &Self) -> Self {
+    pub fn or_previous(&self, then: &Self) -> Self {
         let fields = |overrides: &Self| match serde_json::to_value(overrides) {
             Ok(serde_json::Value::Object(fields)) => fields,
             _ => serde_json::Map::new(),
@@ -77,9 +77,9 @@ impl Overrides {
     }
 
     /// Applies the options to an entry.
-    pub fn over(&self, entry: Entry) -> Entry {
+    pub fn apply_to(&self, entry: Entry) -> Entry {
         let recipes = self.recipes.clone().filter(|_| entry.takes_recipes());
-        let sizes = self.sizes.clone().filter(|_| entry.is_product());
+        let sizes = self.sizes.clone().filter(|_| entry.is_matmul());
         Entry {
             element: self.dtype.map_or(entry.element, Element::Float),
             recipes: recipes.unwrap_or(entry.recipes),
@@ -103,15 +103,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_said_again_is_as_it_was() {
+    fn omitted_options_keep_previous_values() {
         let shard = "2/8".parse().ok();
-        let span = |text: &str| Some(text.parse::<Span>().unwrap());
+        let span = |text: &str| Some(text.parse::<HumanDuration>().unwrap());
         let timing = Timing { max_time: span("1s"), min_time: span("10ms"), ..Timing::default() };
         let then = Overrides { seed: Some(7), shard, profile: true, timing, ..Overrides::default() };
-        assert_eq!(Overrides::default().or_as(&then), then);
-        assert_eq!(then.or_as(&Overrides::default()), then);
+        assert_eq!(Overrides::default().or_previous(&then), then);
+        assert_eq!(then.or_previous(&Overrides::default()), then);
         let timing = Timing { max_time: span("2s"), ..Timing::default() };
-        let merged = Overrides { seed: Some(8), timing, ..Overrides::default() }.or_as(&then);
+        let merged = Overrides { seed: Some(8), timing, ..Overrides::default() }.or_previous(&then);
         assert_eq!((merged.seed, merged.shard, merged.profile), (Some(8), shard, true));
         assert_eq!((merged.timing.max_time, merged.timing.min_time), (span("2s"), span("10ms")));
     }

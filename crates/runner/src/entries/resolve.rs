@@ -1,12 +1,13 @@
 //! Resolution of entries: a pure function of entries, command line and devices.
 
 use super::{
-    CompileMode, ConfigError, Entry, Factor, MOST_CASES, MOST_WINDOWS, Overrides, ResolvedEntry, Size, Span, Timing,
+    CompileMode, ConfigError, Entry, HumanDuration, MAX_CASES, MAX_WINDOWS, Overrides, ResolvedEntry, ScaleFactor,
+    Size, Timing,
 };
 use crate::devices::Devices;
 use crate::regimes;
 use calorimeter_case::{Device, Element, Export, Implementation, Mode, Name, Regime};
-use calorimeter_recipes::{Variant, pair};
+use calorimeter_recipes::{RecipeVariant, pair};
 use calorimeter_timing::Options;
 use calorimeter_zoo::{Subject, Suite, Task};
 use std::time::Duration;
@@ -20,17 +21,17 @@ pub fn resolve(
     overrides: &Overrides,
     devices: &Devices,
 ) -> Result<Vec<ResolvedEntry>, ConfigError> {
-    unused(&entries, overrides)?;
+    check_overrides_apply(&entries, overrides)?;
     let mut resolved = Vec::with_capacity(entries.len());
     let mut cases = 0u64;
     for entry in entries {
         let origin = entry.origin.clone();
-        let entry = fill(overrides.over(entry), overrides.scale_shapes, devices);
+        let entry = resolve_entry(overrides.apply_to(entry), overrides.scale_shapes, devices);
         let entry = entry.map_err(|message| origin.invalid(message))?;
-        cases = cases.saturating_add(entry.cases());
-        if cases > MOST_CASES {
+        cases = cases.saturating_add(entry.case_count());
+        if cases > MAX_CASES {
             let remedy = "reduce shapes, recipes, implementations or regimes, or split the plan";
-            return Err(origin.invalid(format!("{cases} cases up to here, more than {MOST_CASES}; {remedy}")));
+            return Err(origin.invalid(format!("{cases} cases up to here, more than {MAX_CASES}; {remedy}")));
         }
         resolved.push(entry);
     }
@@ -48,7 +49,7 @@ pub fn resolve(
 }
 
 /// Rejects command-line options that apply to no entry.
-fn unused(entries: &[Entry], overrides: &Overrides) -> Result<(), ConfigError> {
+fn check_overrides_apply(entries: &[Entry], overrides: &Overrides) -> Result<(), ConfigError> {
     let Some(first) = entries.first() else { return Ok(()) };
     if overrides.recipes.is_some() && !entries.iter().any(Entry::takes_recipes) {
         return Err(first.origin.invalid("--recipes: no entry takes recipes; they apply to models and training"));
@@ -57,16 +58,16 @@ fn unused(entries: &[Entry], overrides: &Overrides) -> Result<(), ConfigError> {
         let why = "--implementations does not apply to external programs; select programs with --filter";
         return Err(first.origin.invalid(why));
     }
-    if overrides.sizes.is_some() && !entries.iter().any(Entry::is_product) {
+    if overrides.sizes.is_some() && !entries.iter().any(Entry::is_matmul) {
         return Err(first.origin.invalid("--shapes: no entry has the axes m, k and n"));
     }
     Ok(())
 }
 
-fn fill(entry: Entry, scale: Option<Factor>, devices: &Devices) -> Result<ResolvedEntry, String> {
+fn resolve_entry(entry: Entry, scale: Option<ScaleFactor>, devices: &Devices) -> Result<ResolvedEntry, String> {
     let (subject, element, seed) = (entry.subject, entry.element, entry.seed.unwrap_or(SEED));
     if entry.sizes.is_empty() {
-        return Err(no_sizes(subject));
+        return Err(missing_sizes_message(subject));
     }
     let tasks = entry.sizes.into_iter().map(|size| task(subject, element, size, scale, seed));
     let tasks = tasks.collect::<Result<Vec<(Name, Task)>, String>>()?;
@@ -74,22 +75,22 @@ fn fill(entry: Entry, scale: Option<Factor>, devices: &Devices) -> Result<Resolv
         Subject::Model(_) => pair(&entry.recipes, &entry.sparsities),
         Subject::Operator(operator) if operator.info().suite == Suite::Training => pair(&entry.recipes, &[]),
         // Recipes apply to models only.
-        Subject::Operator(_) | Subject::Foreign(_) => vec![Variant::BASELINE],
+        Subject::Operator(_) | Subject::Foreign(_) => vec![RecipeVariant::BASELINE],
     };
-    let implied_baseline = !variants.contains(&Variant::BASELINE) && !entry.with_baseline;
-    variants.retain(|variant| *variant != Variant::BASELINE);
-    variants.insert(0, Variant::BASELINE);
-    let fleet = devices.sharing(entry.device.unwrap_or_default()).map_err(|error| error.to_string())?;
+    let implied_baseline = !variants.contains(&RecipeVariant::BASELINE) && !entry.with_baseline;
+    variants.retain(|variant| *variant != RecipeVariant::BASELINE);
+    variants.insert(0, RecipeVariant::BASELINE);
+    let fleet = devices.choose_all(entry.device.unwrap_or_default()).map_err(|error| error.to_string())?;
     let device = *fleet.first().ok_or("no device found")?;
     let implementations = match (subject, entry.implementations) {
         // The order is kept, since the first program is the reference.
         (Subject::Foreign(foreign), _) => foreign.implementations(),
-        (_, Some(names)) => each_once(names).ok_or("implementations is empty")?,
-        (_, None) => usual(subject, &tasks, entry.compile_mode, device),
+        (_, Some(names)) => sorted_unique(names).ok_or("implementations is empty")?,
+        (_, None) => default_implementations(subject, &tasks, entry.compile_mode, device),
     };
     let regimes = match entry.regimes {
-        Some(names) => each_once(names).ok_or("regimes is empty")?,
-        None => vec![usual_regime(&tasks, device)],
+        Some(names) => sorted_unique(names).ok_or("regimes is empty")?,
+        None => vec![default_regime(&tasks, device)],
     };
     Ok(ResolvedEntry {
         name: entry.name,
@@ -121,12 +122,12 @@ fn task(
     subject: Subject,
     element: Element,
     size: Size,
-    scale: Option<Factor>,
+    scale: Option<ScaleFactor>,
     seed: u64,
 ) -> Result<(Name, Task), String> {
     let Size { name, axes, output } = size;
     let (name, axes) = match scale {
-        Some(factor) => (format!("{name} scaled").into(), factor.of_axes(&axes)),
+        Some(factor) => (format!("{name} scaled").into(), factor.scale_axes(&axes)),
         None => (name, axes),
     };
     let task = Task::new(subject, &axes, element, output, seed).map_err(|error| error.to_string())?;
@@ -134,7 +135,7 @@ fn task(
 }
 
 /// Error message for an entry without sizes.
-fn no_sizes(subject: Subject) -> String {
+fn missing_sizes_message(subject: Subject) -> String {
     match subject {
         Subject::Model(_) => "shapes (or matrix_shapes) is missing or empty".into(),
         Subject::Operator(operator) => {
@@ -145,19 +146,24 @@ fn no_sizes(subject: Subject) -> String {
 }
 
 /// Sorts and deduplicates a list; `None` if it is empty.
-fn each_once<T: Ord>(mut names: Vec<T>) -> Option<Vec<T>> {
+fn sorted_unique<T: Ord>(mut names: Vec<T>) -> Option<Vec<T>> {
     names.sort_unstable();
     names.dedup();
     Some(names).filter(|names| !names.is_empty())
 }
 
 /// Implementations of an entry that specifies none.
-fn usual(subject: Subject, tasks: &[(Name, Task)], mode: Option<CompileMode>, device: Device) -> Vec<Implementation> {
+fn default_implementations(
+    subject: Subject,
+    tasks: &[(Name, Task)],
+    mode: Option<CompileMode>,
+    device: Device,
+) -> Vec<Implementation> {
     use Implementation::{Eager, Fused};
     match (mode, subject) {
         (Some(mode), _) => mode.implementations(),
         // Without a request, unavailable implementations are not planned.
-        (None, Subject::Operator(_) | Subject::Foreign(_)) => having(subject, tasks, device),
+        (None, Subject::Operator(_) | Subject::Foreign(_)) => available_implementations(subject, tasks, device),
         (None, Subject::Model(_)) if subject.has(Fused, device) => vec![Eager, Fused],
         (None, Subject::Model(_)) => vec![Eager],
     }
@@ -165,21 +171,21 @@ fn usual(subject: Subject, tasks: &[(Name, Task)], mode: Option<CompileMode>, de
 
 /// Available implementations of an operator on a device, or `eager`, which records the reason, if there are none.
 /// Fusion patterns always include `eager` and `fused`.
-fn having(subject: Subject, tasks: &[(Name, Task)], device: Device) -> Vec<Implementation> {
+fn available_implementations(subject: Subject, tasks: &[(Name, Task)], device: Device) -> Vec<Implementation> {
     use Implementation::{Eager, Fused};
     let mut having: Vec<Implementation> = tasks.iter().flat_map(|(_, task)| task.implementations(device)).collect();
     if mode(subject) == Mode::Operator(Suite::Fusion) {
         having.extend([Eager, Fused]);
     }
-    each_once(having).unwrap_or_else(|| vec![Eager])
+    sorted_unique(having).unwrap_or_else(|| vec![Eager])
 }
 
 /// Default regime. For external programs, the first regime that all of them support.
-fn usual_regime(tasks: &[(Name, Task)], device: Device) -> Regime {
+fn default_regime(tasks: &[(Name, Task)], device: Device) -> Regime {
     let Some((_, Task::Foreign(problem))) = tasks.first() else { return Regime::default() };
     let rotates = problem.buffer_bytes().is_some();
     let exists = |regime: &Regime| {
-        let has = |implementation| regimes::supported_of_others(*regime, problem, implementation, device).is_ok();
+        let has = |implementation| regimes::supported_foreign(*regime, problem, implementation, device).is_ok();
         problem.foreign.implementations().into_iter().all(has) && (rotates || *regime != Regime::DeviceCold)
     };
     [Regime::DeviceCold, Regime::DeviceHot].into_iter().find(exists).unwrap_or(Regime::HostE2e)
@@ -189,14 +195,14 @@ fn usual_regime(tasks: &[(Name, Task)], device: Device) -> Regime {
 fn mode(subject: Subject) -> Mode {
     match subject {
         Subject::Model(_) => Mode::Inference,
-        Subject::Operator(operator) => Mode::of(operator.info().suite),
-        Subject::Foreign(_) => Mode::of(Suite::Foreign),
+        Subject::Operator(operator) => Mode::for_suite(operator.info().suite),
+        Subject::Foreign(_) => Mode::for_suite(Suite::Foreign),
     }
 }
 
 fn options(timing: &Timing) -> Result<Options, String> {
     let default = Options::default();
-    let span = |span: Option<Span>, default: Duration| span.map_or(default, |span| span.0);
+    let span = |span: Option<HumanDuration>, default: Duration| span.map_or(default, |span| span.0);
     let max_time = span(timing.max_time, default.max_time);
     let options = Options {
         precision: timing.precision.map_or(default.precision, |share| share.0),
@@ -211,10 +217,10 @@ fn options(timing: &Timing) -> Result<Options, String> {
         margin: timing.margin.map_or(default.margin, |share| share.0),
         ..default
     };
-    if options.max_windows > MOST_WINDOWS {
+    if options.max_windows > MAX_WINDOWS {
         let max = options.max_windows;
         return Err(format!(
-            "timing: invalid max_windows {max}: expected at most {MOST_WINDOWS}, since each window is stored"
+            "timing: invalid max_windows {max}: expected at most {MAX_WINDOWS}, since each window is stored"
         ));
     }
     if options.min_windows > options.max_windows || options.max_windows == 0 {
@@ -236,9 +242,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_that_were_not_set_follow_those_that_were() {
+    fn unset_time_bounds_follow_set_ones() {
         let timing = |max_time: &str, warm_up: Option<&str>| {
-            let span = |text: &str| text.parse::<Span>().unwrap();
+            let span = |text: &str| text.parse::<HumanDuration>().unwrap();
             let timing = Timing { max_time: Some(span(max_time)), warm_up: warm_up.map(span), ..Timing::default() };
             let options = options(&timing).unwrap();
             [options.min_time, options.warm_up, options.max_warm_up].map(|span| span.as_millis())

@@ -1,9 +1,9 @@
 //! Entry with all defaults filled in.
 
-use super::{CompileMode, Share, Span, Timing};
-use crate::mock::Rule;
+use super::{CompileMode, Fraction, HumanDuration, Timing};
+use crate::mock::MockRule;
 use calorimeter_case::{Device, Export, Implementation, Mode, Name, Regime};
-use calorimeter_recipes::{Element, Variant};
+use calorimeter_recipes::{Element, RecipeVariant};
 use calorimeter_timing::Options;
 use calorimeter_zoo::{Subject, Task};
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub struct ResolvedEntry {
     /// Devices that work concurrently and share the sizes; empty for a single device.
     pub fleet: Vec<Device>,
     /// Recipes with their sparsities, in file order.
-    pub variants: Vec<Variant>,
+    pub variants: Vec<RecipeVariant>,
     /// True if the baseline was added only as the reference of the others.
     pub implied_baseline: bool,
     /// Implementations.
@@ -50,14 +50,14 @@ pub struct ResolvedEntry {
     /// Seed of inputs and weights.
     pub seed: u64,
     /// Rules of the mock device.
-    pub mock: Vec<Rule>,
+    pub mock: Vec<MockRule>,
     /// Output folders for the formats of accelerator-microbenchmarks.
     pub export: Option<Export>,
 }
 
 impl ResolvedEntry {
     /// Number of cases, computed without expanding them.
-    pub fn cases(&self) -> u64 {
+    pub fn case_count(&self) -> u64 {
         let lengths = [self.tasks.len(), self.regimes.len(), self.variants.len(), self.implementations.len()];
         lengths.into_iter().fold(1, |cases, length| cases.saturating_mul(length as u64))
     }
@@ -77,15 +77,15 @@ impl ResolvedEntry {
             ..
         } = self.timing;
         let timing = Timing {
-            precision: Some(Share(precision)),
+            precision: Some(Fraction(precision)),
             min_windows: Some(min_windows),
             max_windows: Some(max_windows),
-            min_time: Some(Span(min_time)),
-            max_time: Some(Span(max_time)),
-            window: Some(Span(window)),
-            warm_up: Some(Span(warm_up)),
-            max_warm_up: Some(Span(max_warm_up)),
-            margin: Some(Share(margin)),
+            min_time: Some(HumanDuration(min_time)),
+            max_time: Some(HumanDuration(max_time)),
+            window: Some(HumanDuration(window)),
+            warm_up: Some(HumanDuration(warm_up)),
+            max_warm_up: Some(HumanDuration(max_warm_up)),
+            margin: Some(Fraction(margin)),
         };
         serde_json::json!({
             "name": self.name,
@@ -98,7 +98,7 @@ impl ResolvedEntry {
             "implementations": self.implementations.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "regimes": self.regimes,
             "timing": timing,
-            "timeout": Span(self.timeout),
+            "timeout": HumanDuration(self.timeout),
             "seed": self.seed,
         })
     }

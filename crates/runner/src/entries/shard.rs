@@ -9,11 +9,11 @@ use std::str::FromStr;
 #[serde(into = "String", try_from = "String")]
 pub struct Shard {
     part: u32,
-    of: u32,
+    total: u32,
 }
 
 /// Maximum number of shards of a plan.
-const MOST_PARTS: u32 = 10_000;
+const MAX_SHARDS: u32 = 10_000;
 
 impl Shard {
     /// Zero-based index.
@@ -23,13 +23,13 @@ impl Shard {
 
     /// Number of shards of the plan.
     pub fn parts(self) -> usize {
-        self.of as usize
+        self.total as usize
     }
 
     /// All shards of a plan divided into `parts`.
     pub fn all(parts: usize) -> impl Iterator<Item = Self> {
         let of = parts as u32;
-        (1..=of).map(move |part| Self { part, of })
+        (1..=of).map(move |part| Self { part, total: of })
     }
 }
 
@@ -40,16 +40,16 @@ impl FromStr for Shard {
         let invalid = || format!("invalid shard {text:?}: expected e.g. 2/8 for the second of eight");
         let (part, of) = text.split_once('/').ok_or_else(invalid)?;
         let (part, of) = part.parse().ok().zip(of.parse().ok()).ok_or_else(invalid)?;
-        if of > MOST_PARTS {
-            return Err(format!("invalid shard {text:?}: expected at most {MOST_PARTS} parts"));
+        if of > MAX_SHARDS {
+            return Err(format!("invalid shard {text:?}: expected at most {MAX_SHARDS} parts"));
         }
-        if (1..=of).contains(&part) { Ok(Self { part, of }) } else { Err(invalid()) }
+        if (1..=of).contains(&part) { Ok(Self { part, total: of }) } else { Err(invalid()) }
     }
 }
 
 impl fmt::Display for Shard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.part, self.of)
+        write!(f, "{}/{}", self.part, self.total)
     }
 }
 
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_counted_from_one_to_as_many_as_there_are() {
+    fn shards_are_numbered_from_one() {
         assert_eq!("2/8".parse::<Shard>().map(|shard| (shard.index(), shard.parts())), Ok((1, 8)));
         assert_eq!(Shard::all(2).map(String::from).collect::<Vec<_>>(), ["1/2", "2/2"]);
         for wrong in ["0/8", "9/8", "2", "a/b", "1/0", "1/10001", "-1/2"] {

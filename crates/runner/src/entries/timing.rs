@@ -1,6 +1,6 @@
 //! Measuring time and precision of an entry.
 
-use super::units::{Share, Span};
+use super::units::{Fraction, HumanDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct Timing {
     /// Stop when the half-width of every interval is at most this fraction of the median (1%).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub precision: Option<Share>,
+    pub precision: Option<Fraction>,
     /// Minimum number of windows (30).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_windows: Option<u32>,
@@ -19,22 +19,22 @@ pub struct Timing {
     pub max_windows: Option<u32>,
     /// Minimum measuring time of a case (300ms).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub min_time: Option<Span>,
+    pub min_time: Option<HumanDuration>,
     /// Maximum measuring time of a case, even if the precision is not reached (5s).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_time: Option<Span>,
+    pub max_time: Option<HumanDuration>,
     /// Target duration of a window, which determines its number of launches (1ms).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub window: Option<Span>,
+    pub window: Option<HumanDuration>,
     /// Minimum warm-up time (200ms, or half of max_time if that is less).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub warm_up: Option<Span>,
+    pub warm_up: Option<HumanDuration>,
     /// Maximum warm-up time (3s).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_warm_up: Option<Span>,
+    pub max_warm_up: Option<HumanDuration>,
     /// Largest deviation of a speed-up from 1 that counts as no difference (2%).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub margin: Option<Share>,
+    pub margin: Option<Fraction>,
 }
 
 impl Timing {

@@ -5,18 +5,18 @@ use std::{fmt, str::FromStr};
 
 /// Duration such as `300ms`, `5s`, `2m`, or a number of seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span(pub Duration);
+pub struct HumanDuration(pub Duration);
 
 /// Fraction such as `1%` or `0.01`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Share(pub f64);
+pub struct Fraction(pub f64);
 
 const UNITS: [(&str, f64); 6] = [("ns", 1e-9), ("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0)];
 
 /// Maximum duration in seconds; sums of a few such durations do not overflow.
-const LONGEST: f64 = 1e9;
+const MAX_SECONDS: f64 = 1e9;
 
-impl FromStr for Span {
+impl FromStr for HumanDuration {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -25,8 +25,8 @@ impl FromStr for Span {
         let scale =
             if unit.is_empty() { Some(1.0) } else { UNITS.iter().find(|(name, _)| *name == unit).map(|(_, s)| *s) };
         let seconds = number.trim().parse::<f64>().ok().zip(scale).map(|(number, scale)| number * scale);
-        if seconds.is_some_and(|seconds| seconds.is_finite() && seconds > LONGEST) {
-            return Err(format!("invalid duration {text:?}: expected at most {LONGEST}s"));
+        if seconds.is_some_and(|seconds| seconds.is_finite() && seconds > MAX_SECONDS) {
+            return Err(format!("invalid duration {text:?}: expected at most {MAX_SECONDS}s"));
         }
         seconds
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
@@ -35,13 +35,13 @@ impl FromStr for Span {
     }
 }
 
-impl fmt::Display for Span {
+impl fmt::Display for HumanDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.0)
     }
 }
 
-impl FromStr for Share {
+impl FromStr for Fraction {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -55,7 +55,7 @@ impl FromStr for Share {
     }
 }
 
-impl fmt::Display for Share {
+impl fmt::Display for Fraction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Not as a percentage, so that parsing it restores the exact number.
         self.0.fmt(f)
@@ -115,15 +115,15 @@ macro_rules! quantity {
 
 pub(super) use quantity;
 
-quantity!(Span, "a duration such as 300ms, 5s or 2m; a bare number is seconds");
-quantity!(Share, "a fraction such as 1% or 0.01");
+quantity!(HumanDuration, "a duration such as 300ms, 5s or 2m; a bare number is seconds");
+quantity!(Fraction, "a fraction such as 1% or 0.01");
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn quantities_are_read_as_people_write_them() {
+    fn durations_and_fractions_parse() {
         for (text, nanos) in [
             ("5s", 5_000_000_000),
             ("300ms", 300_000_000),
@@ -131,28 +131,28 @@ mod tests {
             ("0.5", 500_000_000),
             ("7us", 7_000),
         ] {
-            assert_eq!(text.parse::<Span>().unwrap().0.as_nanos(), nanos, "{text}");
+            assert_eq!(text.parse::<HumanDuration>().unwrap().0.as_nanos(), nanos, "{text}");
         }
         for (text, share) in [("1%", 0.01), ("0.02", 0.02), ("2.5 %", 0.025)] {
-            assert!((text.parse::<Share>().unwrap().0 - share).abs() < 1e-12, "{text}");
+            assert!((text.parse::<Fraction>().unwrap().0 - share).abs() < 1e-12, "{text}");
         }
         for text in ["", "s", "-1s", "5 parsecs", "1e400s", "nan"] {
-            assert!(text.parse::<Span>().is_err(), "{text}");
+            assert!(text.parse::<HumanDuration>().is_err(), "{text}");
         }
         for text in ["1000000001", "10000000000000000000", "20000000m"] {
-            let error = text.parse::<Span>().unwrap_err();
+            let error = text.parse::<HumanDuration>().unwrap_err();
             assert_eq!(error, format!("invalid duration {text:?}: expected at most 1000000000s"));
         }
-        assert_eq!("1000000000".parse::<Span>().unwrap().0.as_secs(), 1_000_000_000);
+        assert_eq!("1000000000".parse::<HumanDuration>().unwrap().0.as_secs(), 1_000_000_000);
         for text in ["", "0", "100%", "-1%", "x"] {
-            assert!(text.parse::<Share>().is_err(), "{text}");
+            assert!(text.parse::<Fraction>().is_err(), "{text}");
         }
     }
 
     #[test]
-    fn a_share_kept_in_a_journal_is_read_back_to_the_last_digit() {
+    fn fractions_round_trip_exactly() {
         for share in (1..10_000).map(|hundredths| format!("{}%", f64::from(hundredths) / 100.0)) {
-            let share: Share = share.parse().unwrap();
+            let share: Fraction = share.parse().unwrap();
             assert_eq!(share.to_string().parse(), Ok(share));
         }
     }

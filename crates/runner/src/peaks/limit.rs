@@ -8,7 +8,7 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
-pub enum ProductKind {
+pub enum MatmulPrecision {
     /// bfloat16.
     Bf16,
     /// 8-bit float with four exponent bits.
@@ -21,12 +21,12 @@ pub enum ProductKind {
     Tf32,
 }
 
-impl ProductKind {
+impl MatmulPrecision {
     /// All precisions.
     pub const ALL: [Self; 5] = [Self::Bf16, Self::E4m3, Self::F16, Self::F32, Self::Tf32];
 
     /// Parses the name of a precision.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
@@ -52,7 +52,7 @@ impl ProductKind {
     }
 }
 
-impl fmt::Display for ProductKind {
+impl fmt::Display for MatmulPrecision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -64,15 +64,15 @@ pub enum Limit {
     /// Memory bandwidth.
     Memory,
     /// Matmul rate in a precision.
-    Products(ProductKind),
+    Matmul(MatmulPrecision),
 }
 
 impl Limit {
     /// Precision of a matmul limit.
-    pub fn product(self) -> Option<ProductKind> {
+    pub fn matmul_precision(self) -> Option<MatmulPrecision> {
         match self {
             Self::Memory => None,
-            Self::Products(kind) => Some(kind),
+            Self::Matmul(kind) => Some(kind),
         }
     }
 }
@@ -81,7 +81,7 @@ impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Memory => f.pad("memory"),
-            Self::Products(kind) => kind.fmt(f),
+            Self::Matmul(kind) => kind.fmt(f),
         }
     }
 }
@@ -91,11 +91,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_have_one_name_in_files_and_in_print() {
-        for kind in ProductKind::ALL {
+    fn precision_names_match_in_files_and_output() {
+        for kind in MatmulPrecision::ALL {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
-            assert_eq!((ProductKind::named(kind.name()), kind.to_string()), (Some(kind), kind.name().to_owned()));
+            assert_eq!(
+                (MatmulPrecision::from_name(kind.name()), kind.to_string()),
+                (Some(kind), kind.name().to_owned())
+            );
         }
-        assert!(ProductKind::ALL.is_sorted_by_key(|kind| kind.name()), "sorted by name");
+        assert!(MatmulPrecision::ALL.is_sorted_by_key(|kind| kind.name()), "sorted by name");
     }
 }

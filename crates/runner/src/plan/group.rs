@@ -1,7 +1,7 @@
 //! Group of cases that are compared with each other.
 
-use super::ids::IdsAndReasons;
-use super::planned_case::{Place, PlannedCase};
+use super::ids::IdAllocator;
+use super::planned_case::{PlanIndex, PlannedCase};
 use calorimeter_case::Regime;
 use regex::Regex;
 
@@ -18,22 +18,27 @@ pub struct Group {
 
 impl Group {
     /// Creates a group with every variant in every implementation.
-    pub(super) fn new(place: &Place, ids: &mut IdsAndReasons) -> Self {
-        Self { entry: place.entry as usize, task: place.task as usize, regime: place.regime, cases: place.cases(ids) }
+    pub(super) fn new(place: &PlanIndex, ids: &mut IdAllocator) -> Self {
+        Self {
+            entry: place.entry as usize,
+            task: place.task as usize,
+            regime: place.regime,
+            cases: place.planned_cases(ids),
+        }
     }
 
     /// Keeps the cases whose id matches the filter, and their baselines.
-    pub(super) fn keep(&mut self, filter: &Regex) {
+    pub(super) fn retain_matching(&mut self, filter: &Regex) {
         let wanted: Vec<bool> = self.cases.iter().map(|case| filter.is_match(case.id())).collect();
         let mut needed = vec![false; self.cases.len()];
-        for against in (0..self.cases.len()).filter(|&case| wanted[case]).filter_map(|case| self.against(case)) {
+        for against in (0..self.cases.len()).filter(|&case| wanted[case]).filter_map(|case| self.baseline_of(case)) {
             needed[against] = true;
         }
         let mut kept = wanted.into_iter().zip(needed);
         self.cases.retain_mut(|case| {
             let (wanted, needed) = kept.next().unwrap_or_default();
             if needed && !wanted {
-                case.imply();
+                case.mark_implied();
             }
             wanted || needed
         });
@@ -46,7 +51,7 @@ impl Group {
 
     /// Index of the baseline of a case: the unquantized case in the same implementation, otherwise in `eager`. For
     /// foreign programs it is the first program.
-    pub fn against(&self, case: usize) -> Option<usize> {
+    pub fn baseline_of(&self, case: usize) -> Option<usize> {
         let find = |implementation| {
             // Baselines precede all other cases, of which there may be many.
             let mut baselines = self.cases.iter().take_while(|case| case.is_baseline());
@@ -54,7 +59,7 @@ impl Group {
             (found != case && self.cases[found].supported().is_ok()).then_some(found)
         };
         let this = &self.cases[case];
-        find(this.implementation()).filter(|_| !this.is_baseline()).or_else(|| find(this.yardstick()))
+        find(this.implementation()).filter(|_| !this.is_baseline()).or_else(|| find(this.baseline_implementation()))
     }
 
     /// Number of cases.

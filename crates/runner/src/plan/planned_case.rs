@@ -1,11 +1,11 @@
 //! Planned case: identity, support, and conversion to a case.
 
-use super::ids::IdsAndReasons;
-use crate::dialects::published;
+use super::ids::IdAllocator;
+use crate::dialects::published_counts;
 use crate::entries::ResolvedEntry;
 use crate::{platforms, regimes};
-use calorimeter_case::{CaseId, Clock, Identity, Implementation, Name, Regime};
-use calorimeter_recipes::{Treatment, Variant};
+use calorimeter_case::{CaseId, CaseIdentity, Clock, Implementation, Name, Regime};
+use calorimeter_recipes::{QuantConfig, RecipeVariant};
 use calorimeter_sinks::Case;
 use calorimeter_zoo::{Subject, Task};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Case in a plan. A plan may have a million, so that it stores indices and builds the case on demand.
 #[derive(Debug, Clone)]
 pub struct PlannedCase {
-    place: Place,
+    index: PlanIndex,
     variant: u32,
     implementation: u32,
     implied: bool,
@@ -23,7 +23,7 @@ pub struct PlannedCase {
 
 /// Position of a case in the entries of a plan.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct PlanIndex {
     /// All entries.
     pub entries: Arc<[ResolvedEntry]>,
     /// Index of the entry.
@@ -34,7 +34,7 @@ pub struct Place {
     pub regime: Regime,
 }
 
-impl Place {
+impl PlanIndex {
     pub fn entry(&self) -> &ResolvedEntry {
         &self.entries[self.entry as usize]
     }
@@ -46,7 +46,7 @@ impl Place {
     }
 
     /// Cases of a group: every variant in every implementation.
-    pub fn cases(&self, ids: &mut IdsAndReasons) -> Vec<PlannedCase> {
+    pub fn planned_cases(&self, ids: &mut IdAllocator) -> Vec<PlannedCase> {
         let entry = self.entry();
         let mut cases = Vec::with_capacity(entry.variants.len() * entry.implementations.len());
         for variant in 0..entry.variants.len() as u32 {
@@ -59,12 +59,12 @@ impl Place {
 }
 
 impl PlannedCase {
-    fn new(place: Place, variant: u32, implementation: u32, ids: &mut IdsAndReasons) -> Self {
+    fn new(place: PlanIndex, variant: u32, implementation: u32, ids: &mut IdAllocator) -> Self {
         let (id, implied) = (CaseId::default(), false);
-        let mut planned = Self { place, variant, implementation, implied, id, supported: Ok(()) };
+        let mut planned = Self { index: place, variant, implementation, implied, id, supported: Ok(()) };
         let (recipe, sparsity) = planned.names();
-        let (entry, task) = (planned.place.entry(), planned.place.task().1);
-        let identity = Identity {
+        let (entry, task) = (planned.index.entry(), planned.index.task().1);
+        let identity = CaseIdentity {
             mode: entry.mode,
             workload: entry.subject.to_string().into(),
             variant: (recipe, sparsity),
@@ -73,11 +73,11 @@ impl PlannedCase {
             element: entry.element,
             output: task.output(),
             axes: &task.axes(),
-            regime: planned.place.regime,
+            regime: planned.index.regime,
             repeat: 0,
         };
-        let id = ids.id(identity);
-        let supported = planned.support().map_err(|reason| ids.reason(reason));
+        let id = ids.next_id(identity);
+        let supported = planned.check_support().map_err(|reason| ids.intern_reason(reason));
         planned.implied = entry.implied_baseline && planned.is_baseline();
         (planned.id, planned.supported) = (id, supported);
         planned
@@ -90,11 +90,11 @@ impl PlannedCase {
 
     /// Builds the case for plans and records.
     pub fn case(&self) -> Case {
-        let (entry, (name, task)) = (self.place.entry(), self.place.task());
+        let (entry, (name, task)) = (self.index.entry(), self.index.task());
         let exists = task.exists();
         let (recipe, sparsity) = self.names();
         // Nonexistent tasks, and variants that do not support the dtype, have no size.
-        let treatment: Option<Treatment> = task.treatment(self.variant()).ok().filter(|_| exists);
+        let treatment: Option<QuantConfig> = task.treatment(self.variant()).ok().filter(|_| exists);
         Case {
             id: self.id.clone(),
             mode: entry.mode,
@@ -102,18 +102,20 @@ impl PlannedCase {
             workload: entry.subject.to_string().into(),
             recipe,
             sparsity,
-            scaling: treatment.and_then(|treatment| treatment.training).map(|recipe| recipe.scaling().into()),
+            scaling: treatment
+                .and_then(|treatment| treatment.training)
+                .map(|recipe| recipe.scaling_description().into()),
             implementation: self.implementation(),
             device: entry.device,
             element: entry.element,
             output: task.output(),
             shape_name: name.to_string(),
             shape: task.axes(),
-            regime: self.place.regime,
+            regime: self.index.regime,
             tokens: exists.then(|| task.tokens()).flatten(),
             flops: exists.then(|| task.flops()).flatten(),
             bytes: treatment.as_ref().and_then(|treatment| task.bytes(treatment)),
-            published: exists.then(|| published(task)).flatten().map(Box::new),
+            published: exists.then(|| published_counts(task)).flatten().map(Box::new),
             fusion: exists.then(|| task.fusion()).flatten().map(Box::new),
             memory_bytes: treatment.as_ref().and_then(|treatment| task.memory(treatment)),
             implied: self.implied,
@@ -133,45 +135,45 @@ impl PlannedCase {
 
     /// True if nothing is quantized or pruned.
     pub fn is_baseline(&self) -> bool {
-        self.variant() == Variant::BASELINE
+        self.variant() == RecipeVariant::BASELINE
     }
 
     /// Implementation.
     pub fn implementation(&self) -> Implementation {
-        self.place.entry().implementations[self.implementation as usize]
+        self.index.entry().implementations[self.implementation as usize]
     }
 
     /// Implementation whose baseline serves all cases of the group.
-    pub(super) fn yardstick(&self) -> Implementation {
-        match self.place.entry().subject {
-            Subject::Foreign(foreign) => foreign.first().unwrap_or(Implementation::Eager),
+    pub(super) fn baseline_implementation(&self) -> Implementation {
+        match self.index.entry().subject {
+            Subject::Foreign(foreign) => foreign.reference_implementation().unwrap_or(Implementation::Eager),
             Subject::Model(_) | Subject::Operator(_) => Implementation::Eager,
         }
     }
 
     /// Marks the case as included only as a baseline.
-    pub(super) fn imply(&mut self) {
+    pub(super) fn mark_implied(&mut self) {
         self.implied = true;
     }
 
-    fn variant(&self) -> Variant {
-        self.place.entry().variants[self.variant as usize]
+    fn variant(&self) -> RecipeVariant {
+        self.index.entry().variants[self.variant as usize]
     }
 
     fn names(&self) -> (Name, Option<Name>) {
-        let Variant { recipe, sparsity } = self.variant();
+        let RecipeVariant { recipe, sparsity } = self.variant();
         (recipe.name(), sparsity.map(|sparsity| sparsity.to_string().into()))
     }
 
-    fn support(&self) -> Result<(), String> {
-        let (entry, task) = (self.place.entry(), self.place.task().1);
-        let (regime, implementation) = (self.place.regime, self.implementation());
-        regimes::supported(regime, task.clocked_as(implementation), entry.device)?;
+    fn check_support(&self) -> Result<(), String> {
+        let (entry, task) = (self.index.entry(), self.index.task().1);
+        let (regime, implementation) = (self.index.regime, self.implementation());
+        regimes::supported(regime, task.timing_implementation(implementation), entry.device)?;
         if let Task::Foreign(problem) = task {
-            regimes::supported_of_others(regime, problem, implementation, entry.device)?;
+            regimes::supported_foreign(regime, problem, implementation, entry.device)?;
         }
-        let captured = regime.clock() == Clock::Graph && !platforms::of(entry.device).is_scripted();
-        if captured && task.is_link() {
+        let captured = regime.clock() == Clock::Graph && !platforms::for_device(entry.device).is_scripted();
+        if captured && task.is_transfer() {
             return Err(format!("{regime}: {} uses several streams, and only one can be captured", entry.subject));
         }
         let treatment = task.support(self.variant(), implementation, entry.device);

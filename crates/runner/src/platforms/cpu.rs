@@ -1,8 +1,8 @@
 //! CPU platform.
 
+use super::device_defaults::DeviceDefaults;
 use super::memory;
-use super::platform::{Choice, Platform};
-use super::trials::Trials;
+use super::platform::{Platform, StopwatchChoice};
 use crate::devices::DiscoveredDevice;
 use crate::host::{available_memory, cpu_name};
 use crate::worker::DeviceFacts;
@@ -11,7 +11,7 @@ use calorimeter_kernels::probes::{HostProbes, Probes};
 use calorimeter_timing::memory::Timeline;
 use calorimeter_timing::telemetry::{CounterValues, Counters, Source, last_level_cache, processor};
 use calorimeter_timing::{Failure, WallClock, Work};
-use calorimeter_zoo::{DeviceKind, Machines, Setup};
+use calorimeter_zoo::{DeviceKind, NativeDevices, Setup};
 use std::time::Duration;
 
 /// The processor of this machine.
@@ -29,12 +29,12 @@ impl Platform for Cpu {
         vec![DiscoveredDevice {
             driver: format!("{threads} threads"),
             cache: last_level_cache(),
-            ..DiscoveredDevice::named(Device::Cpu, cpu_name())
+            ..DiscoveredDevice::with_name(Device::Cpu, cpu_name())
         }]
     }
 
     // ANCHOR: stopwatch
-    fn stopwatch(&self, _: Setup, _: &mut Machines, _: &mut dyn Work) -> Result<Choice, Failure> {
+    fn stopwatch(&self, _: Setup, _: &mut NativeDevices, _: &mut dyn Work) -> Result<StopwatchChoice, Failure> {
         Ok((Box::new(WallClock::synchronous()), None))
     }
 
@@ -58,40 +58,40 @@ impl Platform for Cpu {
         for _ in 0..launches {
             work.launch().ok()?;
         }
-        work.settle().ok()?;
+        work.synchronize().ok()?;
         counters.read().ok()
     }
 
-    fn probes(&self, _: Device, _: &mut Machines) -> Result<Box<dyn Probes>, Failure> {
+    fn probes(&self, _: Device, _: &mut NativeDevices) -> Result<Box<dyn Probes>, Failure> {
         Ok(Box::new(HostProbes))
     }
 
-    fn multiplied_by(&self) -> Vec<Implementation> {
+    fn matmul_implementations(&self) -> Vec<Implementation> {
         // The faster one depends on the processor; only burn supports f16.
         vec![Implementation::Native, Implementation::Eager]
     }
 
-    fn trials(&self, _: bool) -> Trials {
-        Trials {
-            quick_array: 256 << 20,
-            quick_time: Duration::from_millis(500),
-            peak_products: &[256, 512, 1024, 2048],
+    fn defaults(&self, _: bool) -> DeviceDefaults {
+        DeviceDefaults {
+            quick_array_bytes: 256 << 20,
+            quick_case_time: Duration::from_millis(500),
+            peak_matmul_sizes: &[256, 512, 1024, 2048],
             // The next size takes eight times as long, which is too slow.
-            patience: Duration::from_millis(1500),
-            largest_product: 2048,
-            noise_products: &[128, 256],
-            noise_sums: &[1 << 10, 1 << 16, 1 << 20],
-            products: &[256, 512, 1024, 2048],
-            quick_products: &[256, 1024],
+            max_matmul_time: Duration::from_millis(1500),
+            max_matmul_size: 2048,
+            noise_matmul_sizes: &[128, 256],
+            noise_add_lengths: &[1 << 10, 1 << 16, 1 << 20],
+            matmul_sizes: &[256, 512, 1024, 2048],
+            quick_matmul_sizes: &[256, 1024],
             // All computations are in f32 regardless of the requested dtype.
             dtypes: &[Dtype::F32],
             quick_dtypes: &[Dtype::F32],
-            fusion: &[Implementation::Eager, Implementation::Fused],
-            ..Trials::default()
+            fusion_implementations: &[Implementation::Eager, Implementation::Fused],
+            ..DeviceDefaults::default()
         }
     }
 
-    fn beyond_the_cache(&self, cache_bytes: u64) -> (u64, u32) {
+    fn cache_exceeding_buffers(&self, cache_bytes: u64) -> (u64, u32) {
         // A copy needs twice the buffer, and other processes need memory, too.
         let most = available_memory().unwrap_or(4 << 30) / 8;
         ((4 * cache_bytes).clamp(256 << 20, most.clamp(256 << 20, 2 << 30)), 1)
@@ -101,11 +101,11 @@ impl Platform for Cpu {
         true
     }
 
-    fn free_memory(&self, _: Device, _: &mut Machines) -> Option<u64> {
+    fn free_memory(&self, _: Device, _: &mut NativeDevices) -> Option<u64> {
         available_memory()
     }
 
-    fn follow(&self, _: Setup, _: Duration, run: &mut memory::Passes<'_>) -> Result<Timeline, Failure> {
-        memory::from_the_allocator(run)
+    fn record_memory(&self, _: Setup, _: Duration, run: &mut memory::TrackedPasses<'_>) -> Result<Timeline, Failure> {
+        memory::record_allocator(run)
     }
 }

@@ -1,7 +1,7 @@
 //! Graphics platform: Vulkan and Metal adapters through wgpu.
 
-use super::platform::{Choice, Platform};
-use super::trials::Trials;
+use super::device_defaults::DeviceDefaults;
+use super::platform::{Platform, StopwatchChoice};
 use crate::devices::DiscoveredDevice;
 use crate::worker::DeviceFacts;
 use calorimeter_case::{Device, Dtype, Implementation};
@@ -9,7 +9,7 @@ use calorimeter_kernels::probes::{CubeProbes, Probes};
 use calorimeter_timing::telemetry::{Source, last_level_cache, processor};
 use calorimeter_timing::{Failure, Timestamps, WallClock, Work};
 use calorimeter_zoo::backends::wgpu::{INTEL, adapters, client};
-use calorimeter_zoo::{DeviceKind, Machines, Setup};
+use calorimeter_zoo::{DeviceKind, NativeDevices, Setup};
 use std::time::Duration;
 
 /// Vulkan and Metal adapters.
@@ -51,13 +51,13 @@ impl Platform for Graphics {
             .into()
     }
 
-    fn stopwatch(&self, setup: Setup, _: &mut Machines, work: &mut dyn Work) -> Result<Choice, Failure> {
+    fn stopwatch(&self, setup: Setup, _: &mut NativeDevices, work: &mut dyn Work) -> Result<StopwatchChoice, Failure> {
         // Timestamps bracket a closure on the device's own thread. Draining a fusion queue there would wait for that
         // thread, so that fused work uses the wall clock.
         if setup.implementation == Implementation::Fused {
             return Ok((Box::new(WallClock::slope()), None));
         }
-        let slope = |why: &str| -> Choice {
+        let slope = |why: &str| -> StopwatchChoice {
             (Box::new(WallClock::slope()), Some(format!("{why}; times are wall-clock slopes")))
         };
         Ok(match Timestamps::new(client(setup.device)?) {
@@ -71,7 +71,7 @@ impl Platform for Graphics {
         "timestamps for eager, slope for fused".into()
     }
 
-    fn hides_kernels(&self) -> bool {
+    fn needs_kernel_tracer(&self) -> bool {
         true
     }
 
@@ -82,33 +82,33 @@ impl Platform for Graphics {
     }
     // ANCHOR_END: sensors
 
-    fn probes(&self, device: Device, _: &mut Machines) -> Result<Box<dyn Probes>, Failure> {
+    fn probes(&self, device: Device, _: &mut NativeDevices) -> Result<Box<dyn Probes>, Failure> {
         Ok(Box::new(CubeProbes::new(client(device)?)))
     }
 
-    fn tunes(&self) -> bool {
+    fn autotunes_matmul(&self) -> bool {
         true
     }
 
-    fn trials(&self, software: bool) -> Trials {
-        let trials = Trials {
+    fn defaults(&self, software: bool) -> DeviceDefaults {
+        let trials = DeviceDefaults {
             // Largest buffer that all of these APIs support.
-            largest_buffer: 64 << 20,
-            quick_array: 64 << 20,
+            max_buffer_bytes: 64 << 20,
+            quick_array_bytes: 64 << 20,
             // More adapters support f16 than bf16.
             quick_dtypes: &[Dtype::F32, Dtype::F16],
-            ..Trials::default()
+            ..DeviceDefaults::default()
         };
         if !software {
             return trials;
         }
-        Trials {
-            quick_time: Duration::from_millis(500),
-            peak_products: &[64, 128],
-            noise_products: &[64],
-            noise_sums: &[1 << 10, 1 << 18],
-            products: &[64, 256],
-            quick_products: &[64, 256],
+        DeviceDefaults {
+            quick_case_time: Duration::from_millis(500),
+            peak_matmul_sizes: &[64, 128],
+            noise_matmul_sizes: &[64],
+            noise_add_lengths: &[1 << 10, 1 << 18],
+            matmul_sizes: &[64, 256],
+            quick_matmul_sizes: &[64, 256],
             dtypes: &[Dtype::F32],
             quick_dtypes: &[Dtype::F32],
             ..trials
@@ -121,8 +121,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_without_sensors_says_why_nobody_can_be_seen_on_it() {
-        let why = Graphics.others(Device::Vulkan(0), &DeviceFacts::default()).unwrap_err();
+    fn unknown_users_have_a_reason() {
+        let why = Graphics.other_users(Device::Vulkan(0), &DeviceFacts::default()).unwrap_err();
         assert!(why.contains("no sensors for vulkan"), "{why}");
     }
 }

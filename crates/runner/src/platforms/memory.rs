@@ -1,17 +1,17 @@
 //! Recording of the memory of a case during some of its passes.
 
 use calorimeter_timing::Failure;
-use calorimeter_timing::memory::{Mark, PoolSample, Recording, Source, Timeline};
-use calorimeter_zoo::backends::{Ask, PoolUsage, empty_pool, pool, share_blocks};
+use calorimeter_timing::memory::{MemorySource, PoolSample, Recording, Timeline, TimelineMark};
+use calorimeter_zoo::backends::{PoolQuery, PoolUsage, empty_pool, pool_query, share_blocks};
 use calorimeter_zoo::{Device, ZooError};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Passes of a case. They set marks through the first argument and repeat while the second returns true.
-pub type Passes<'a> = dyn FnMut(&mut dyn FnMut(&'static str), &dyn Fn() -> bool) -> Result<(), ZooError> + 'a;
+pub type TrackedPasses<'a> = dyn FnMut(&mut dyn FnMut(&'static str), &dyn Fn() -> bool) -> Result<(), ZooError> + 'a;
 
 /// Records a run through the counting allocator of this process.
-pub fn from_the_allocator(run: &mut Passes<'_>) -> Result<Timeline, Failure> {
+pub fn record_allocator(run: &mut TrackedPasses<'_>) -> Result<Timeline, Failure> {
     let mut recording = Recording::start()?;
     let ran = run(&mut |name| recording.mark(name), &|| false);
     let timeline = recording.finish();
@@ -19,14 +19,14 @@ pub fn from_the_allocator(run: &mut Passes<'_>) -> Result<Timeline, Failure> {
     Ok(timeline)
 }
 
-fn asker(device: Device) -> Result<Ask, Failure> {
-    pool(device).ok_or_else(|| "the device's pool has no statistics".into())
+fn require_pool_query(device: Device) -> Result<PoolQuery, Failure> {
+    pool_query(device).ok_or_else(|| "the device's pool has no statistics".into())
 }
 
 /// Upper bound of a run's memory in use. Without block sharing, a pool holds for each size the maximum number of blocks
 /// in use. The true peak is lower if sizes alternate.
-fn ceiling(device: Device, run: &mut Passes<'_>) -> Result<u64, Failure> {
-    let ask = asker(device)?;
+fn peak_ceiling(device: Device, run: &mut TrackedPasses<'_>) -> Result<u64, Failure> {
+    let ask = require_pool_query(device)?;
     let reserved = || ask().map(|usage| usage.reserved).ok_or("the device's pool returned no statistics");
     empty_pool(device)?;
     let before = reserved()?;
@@ -41,46 +41,55 @@ fn ceiling(device: Device, run: &mut Passes<'_>) -> Result<u64, Failure> {
 
 /// End of a recording: when usage reaches the upper bound, or after a timeout.
 #[derive(Debug, Clone, Copy)]
-pub struct Until {
+pub struct RecordingLimit {
     ceiling: u64,
-    patience: Duration,
+    timeout: Duration,
 }
 
 /// Measures the upper bound of a run's memory for a recording.
-pub fn until(device: Device, patience: Duration, run: &mut Passes<'_>) -> Result<Until, Failure> {
-    Ok(Until { ceiling: ceiling(device, run)?, patience })
+pub fn recording_limit(
+    device: Device,
+    patience: Duration,
+    run: &mut TrackedPasses<'_>,
+) -> Result<RecordingLimit, Failure> {
+    Ok(RecordingLimit { ceiling: peak_ceiling(device, run)?, timeout: patience })
 }
 
 /// Records a run through the statistics of burn's pool.
-pub fn from_the_pool(device: Device, until: Until, run: &mut Passes<'_>) -> Result<Timeline, Failure> {
-    let (start, ask) = (Instant::now(), asker(device)?);
-    let since = Since { begun: start, before: ask().unwrap_or_default() };
+pub fn record_pool(device: Device, until: RecordingLimit, run: &mut TrackedPasses<'_>) -> Result<Timeline, Failure> {
+    let (start, ask) = (Instant::now(), require_pool_query(device)?);
+    let since = TimelineStart { start, before: ask().unwrap_or_default() };
     let (mut marks, mut marked) = (Vec::new(), Vec::new());
     // Marks take their own samples, because the sampling thread may store a sample late.
     let mut mark = |name: &'static str| {
         let sample = since.sample(&ask);
-        marks.push(Mark { at_ns: sample.map_or(since.now(), |sample| sample.at_ns), name: name.into() });
+        marks.push(TimelineMark { at_ns: sample.map_or(since.now(), |sample| sample.at_ns), name: name.into() });
         marked.extend(sample);
     };
     let highest = AtomicU64::new(0);
-    let again = || highest.load(Ordering::Relaxed) < until.ceiling && start.elapsed() < until.patience;
-    let mut pools = sampling(asker(device)?, since, &highest, || run(&mut mark, &again))?;
+    let again = || highest.load(Ordering::Relaxed) < until.ceiling && start.elapsed() < until.timeout;
+    let mut pools = sample_pool(require_pool_query(device)?, since, &highest, || run(&mut mark, &again))?;
     pools.append(&mut marked);
     pools.sort_by_key(|sample| sample.at_ns);
-    Ok(Timeline { marks, pools, ceiling: Some(until.ceiling), ..Timeline::new(Source::PoolStatistics, since.now()) })
+    Ok(Timeline {
+        marks,
+        pools,
+        ceiling: Some(until.ceiling),
+        ..Timeline::new(MemorySource::PoolStatistics, since.now())
+    })
 }
 
 /// Start of a timeline. Memory in use at the start is subtracted; memory reserved by the pool is not, because the run
 /// may use it.
 #[derive(Clone, Copy)]
-struct Since {
-    begun: Instant,
+struct TimelineStart {
+    start: Instant,
     before: PoolUsage,
 }
 
-impl Since {
+impl TimelineStart {
     fn now(&self) -> u64 {
-        self.begun.elapsed().as_nanos() as u64
+        self.start.elapsed().as_nanos() as u64
     }
 
     fn sample(&self, ask: &dyn Fn() -> Option<PoolUsage>) -> Option<PoolSample> {
@@ -95,9 +104,9 @@ impl Since {
 }
 
 /// Samples the pool continuously during a run and updates the maximum in use.
-fn sampling(
-    ask: Ask,
-    since: Since,
+fn sample_pool(
+    ask: PoolQuery,
+    since: TimelineStart,
     highest: &AtomicU64,
     run: impl FnOnce() -> Result<(), ZooError>,
 ) -> Result<Vec<PoolSample>, Failure> {

@@ -1,7 +1,7 @@
 //! Mock platform; the behavior of its cases is defined in `crate::mock`.
 
+use super::device_defaults::DeviceDefaults;
 use super::platform::Platform;
-use super::trials::Trials;
 use crate::cache;
 use crate::devices::DiscoveredDevice;
 use crate::log_line::log_line;
@@ -23,10 +23,10 @@ impl Platform for Mock {
     }
 
     fn find(&self) -> Vec<DiscoveredDevice> {
-        (0..how_many())
+        (0..device_count())
             .map(|index| {
                 let device = Device::Mock(index);
-                DiscoveredDevice { identity: device.to_string(), ..DiscoveredDevice::named(device, "mock") }
+                DiscoveredDevice { identity: device.to_string(), ..DiscoveredDevice::with_name(device, "mock") }
             })
             .collect()
     }
@@ -44,36 +44,36 @@ impl Platform for Mock {
     }
 
     fn clock_lock(&self, _: Device, _: &DeviceFacts) -> Result<Box<dyn ClockLock>, String> {
-        let folder = cache::folder("mock").ok_or("no cache directory: set HOME or XDG_CACHE_HOME")?;
+        let folder = cache::cache_dir("mock").ok_or("no cache directory: set HOME or XDG_CACHE_HOME")?;
         Ok(Box::new(ScriptedClock(folder.join("clock.log"))))
     }
 
-    fn others(&self, _: Device, _: &DeviceFacts) -> Result<Vec<String>, String> {
+    fn other_users(&self, _: Device, _: &DeviceFacts) -> Result<Vec<String>, String> {
         Ok(Vec::new())
     }
 
     // Sizes of a processor.
-    fn trials(&self, _: bool) -> Trials {
-        Trials {
-            noise_products: &[128, 256],
-            noise_sums: &[1 << 10, 1 << 16, 1 << 20],
+    fn defaults(&self, _: bool) -> DeviceDefaults {
+        DeviceDefaults {
+            noise_matmul_sizes: &[128, 256],
+            noise_add_lengths: &[1 << 10, 1 << 16, 1 << 20],
             dtypes: &[Dtype::F32],
             quick_dtypes: &[Dtype::F32],
-            fusion: &[Implementation::Eager, Implementation::Fused],
-            ..Trials::default()
+            fusion_implementations: &[Implementation::Eager, Implementation::Fused],
+            ..DeviceDefaults::default()
         }
     }
 }
 
 /// Environment variable with the number of mock devices.
-const HOW_MANY: &str = "CALORIMETER_MOCK_DEVICES";
+const COUNT_VARIABLE: &str = "CALORIMETER_MOCK_DEVICES";
 
 /// Number of mock devices: one by default, zero if the variable is invalid.
-fn how_many() -> u16 {
-    let Some(text) = std::env::var_os(HOW_MANY) else { return 1 };
+fn device_count() -> u16 {
+    let Some(text) = std::env::var_os(COUNT_VARIABLE) else { return 1 };
     let number = text.to_str().and_then(|text| text.parse().ok());
     number.unwrap_or_else(|| {
-        log_line!("warning: invalid {}: expected a number of devices; using no mock devices", HOW_MANY);
+        log_line!("warning: invalid {}: expected a number of devices; using no mock devices", COUNT_VARIABLE);
         0
     })
 }
@@ -82,7 +82,7 @@ fn how_many() -> u16 {
 struct ScriptedClock(PathBuf);
 
 impl ScriptedClock {
-    fn note(&self, line: &str) -> Result<(), String> {
+    fn append(&self, line: &str) -> Result<(), String> {
         let write = || {
             self.0.parent().map_or(Ok(()), create_dir_all)?;
             writeln!(File::options().append(true).create(true).open(&self.0)?, "{line}")
@@ -93,14 +93,14 @@ impl ScriptedClock {
 
 impl ClockLock for ScriptedClock {
     fn lock(&mut self, clock: LockedClock) -> Result<(), String> {
-        self.note(&format!("lock {clock}"))
+        self.append(&format!("lock {clock}"))
     }
 
     fn unlock(&mut self) -> Result<(), String> {
-        self.note("unlock")
+        self.append("unlock")
     }
 
-    fn by_hand(&self) -> String {
+    fn unlock_command(&self) -> String {
         format!("rm {}", self.0.display())
     }
 }

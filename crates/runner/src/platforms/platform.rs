@@ -1,9 +1,9 @@
 //! Trait of all platforms.
 
-use super::trials::Trials;
-use super::{memory, others};
+use super::device_defaults::DeviceDefaults;
+use super::{memory, other_users};
 use crate::devices::DiscoveredDevice;
-use crate::peaks::ProductKind;
+use crate::peaks::MatmulPrecision;
 use crate::worker::DeviceFacts;
 use calorimeter_case::{Device, Implementation};
 use calorimeter_kernels::probes::Probes;
@@ -11,12 +11,12 @@ use calorimeter_shapes::Shape;
 use calorimeter_timing::memory::Timeline;
 use calorimeter_timing::telemetry::{ClockLock, CounterValues, Source};
 use calorimeter_timing::{Failure, Stopwatch, WallClock, Work};
-use calorimeter_zoo::{DeviceKind, Machines, Setup};
+use calorimeter_zoo::{DeviceKind, NativeDevices, Setup};
 use std::fmt::Debug;
 use std::time::Duration;
 
 /// Stopwatch, with a remark if it is not the preferred one.
-pub type Choice = (Box<dyn Stopwatch>, Option<String>);
+pub type StopwatchChoice = (Box<dyn Stopwatch>, Option<String>);
 
 /// Platform of some device kinds: discovery, timing, sensors and probes. The defaults suit most devices.
 pub trait Platform: Debug + Send + Sync {
@@ -32,7 +32,7 @@ pub trait Platform: Debug + Send + Sync {
     }
 
     /// Selects the stopwatch for times on the device.
-    fn stopwatch(&self, _: Setup, _: &mut Machines, _: &mut dyn Work) -> Result<Choice, Failure> {
+    fn stopwatch(&self, _: Setup, _: &mut NativeDevices, _: &mut dyn Work) -> Result<StopwatchChoice, Failure> {
         Ok((Box::new(WallClock::slope()), None))
     }
 
@@ -47,12 +47,12 @@ pub trait Platform: Debug + Send + Sync {
     }
 
     /// Selects the stopwatch for graphs.
-    fn graph_stopwatch(&self, _: Setup, _: &mut Machines) -> Result<Choice, Failure> {
+    fn graph_stopwatch(&self, _: Setup, _: &mut NativeDevices) -> Result<StopwatchChoice, Failure> {
         Err("only cuda has graphs".into())
     }
 
     /// Second device clock for the same work, if there is one; `doctor --deep` compares the two.
-    fn other_stopwatch(&self, _: Setup, _: &mut Machines) -> Result<Option<Box<dyn Stopwatch>>, Failure> {
+    fn second_stopwatch(&self, _: Setup, _: &mut NativeDevices) -> Result<Option<Box<dyn Stopwatch>>, Failure> {
         Ok(None)
     }
 
@@ -67,7 +67,7 @@ pub trait Platform: Debug + Send + Sync {
     }
 
     /// True if no clock reports kernels, so that a separate worker traces them.
-    fn hides_kernels(&self) -> bool {
+    fn needs_kernel_tracer(&self) -> bool {
         false
     }
 
@@ -78,8 +78,8 @@ pub trait Platform: Debug + Send + Sync {
 
     /// Other users of a device, one line each, or the reason why they are unknown. Workers of this program are
     /// excluded.
-    fn others(&self, device: Device, facts: &DeviceFacts) -> Result<Vec<String>, String> {
-        others::between_two_looks(self.sensors(device, facts)?.as_mut())
+    fn other_users(&self, device: Device, facts: &DeviceFacts) -> Result<Vec<String>, String> {
+        other_users::users_between_samples(self.sensors(device, facts)?.as_mut())
     }
 
     /// Clock lock of a device, not yet acquired, or the reason why there is none.
@@ -93,44 +93,44 @@ pub trait Platform: Debug + Send + Sync {
     }
 
     /// Probes of known cost, for peaks and `doctor --deep`.
-    fn probes(&self, device: Device, _: &mut Machines) -> Result<Box<dyn Probes>, Failure> {
+    fn probes(&self, device: Device, _: &mut NativeDevices) -> Result<Box<dyn Probes>, Failure> {
         Err(format!("no probes for {device} in this build").into())
     }
 
     /// Implementation that the probes belong to; it determines their clock.
-    fn probed_by(&self) -> Implementation {
+    fn probe_implementation(&self) -> Implementation {
         Implementation::Eager
     }
 
     /// Implementations whose matmuls are measured; the fastest determines the peak.
-    fn multiplied_by(&self) -> Vec<Implementation> {
-        vec![self.probed_by()]
+    fn matmul_implementations(&self) -> Vec<Implementation> {
+        vec![self.probe_implementation()]
     }
 
     /// Matmul of a kind that no model uses, such as TF32.
-    fn product(
+    fn extra_matmul(
         &self,
-        _kind: ProductKind,
+        _kind: MatmulPrecision,
         _form: Shape,
         _: Device,
-        _: &mut Machines,
+        _: &mut NativeDevices,
     ) -> Option<Result<Box<dyn Work>, Failure>> {
         None
     }
 
     /// True if matmuls are autotuned at the first launch, which takes seconds.
-    fn tunes(&self) -> bool {
+    fn autotunes_matmul(&self) -> bool {
         false
     }
 
     /// Default sizes for probes and calibration; `software` is true for an emulated GPU.
-    fn trials(&self, _software: bool) -> Trials {
-        Trials::default()
+    fn defaults(&self, _software: bool) -> DeviceDefaults {
+        DeviceDefaults::default()
     }
 
     /// Bytes of a buffer and number of buffers to rotate through, so that a cache of this size has practically no hits.
-    fn beyond_the_cache(&self, cache_bytes: u64) -> (u64, u32) {
-        let largest = self.trials(false).largest_buffer;
+    fn cache_exceeding_buffers(&self, cache_bytes: u64) -> (u64, u32) {
+        let largest = self.defaults(false).max_buffer_bytes;
         (largest, (4 * cache_bytes / largest + 1).min(16) as u32)
     }
 
@@ -140,12 +140,17 @@ pub trait Platform: Debug + Send + Sync {
     }
 
     /// Free bytes on a device, if it reports them.
-    fn free_memory(&self, device: Device, machines: &mut Machines) -> Option<u64> {
+    fn free_memory(&self, device: Device, machines: &mut NativeDevices) -> Option<u64> {
         machines.free_memory(device)
     }
 
     /// Records the memory of a case during some passes.
-    fn follow(&self, setup: Setup, patience: Duration, run: &mut memory::Passes<'_>) -> Result<Timeline, Failure> {
-        memory::from_the_pool(setup.device, memory::until(setup.device, patience, run)?, run)
+    fn record_memory(
+        &self,
+        setup: Setup,
+        patience: Duration,
+        run: &mut memory::TrackedPasses<'_>,
+    ) -> Result<Timeline, Failure> {
+        memory::record_pool(setup.device, memory::recording_limit(setup.device, patience, run)?, run)
     }
 }

@@ -1,13 +1,13 @@
 //! Progress line on standard error, if that is a terminal.
 
-use super::Told;
-use crate::print::width_of;
-use crate::shown::shown;
+use super::ProgressState;
+use crate::print::width_or_default;
+use crate::sanitize::sanitize;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::{Duration, Instant};
 
 /// Minimum time between redraws.
-const REDRAW: Duration = Duration::from_millis(100);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Progress line below all other output.
 pub struct Bar {
@@ -24,22 +24,22 @@ impl Bar {
     }
 
     /// True if standard error is a terminal.
-    pub fn is_seen(&self) -> bool {
+    pub fn is_visible(&self) -> bool {
         !self.bar.is_hidden()
     }
 
     /// Draws the line, unless it was drawn within the redraw interval.
-    pub fn draw<'a>(&mut self, state: impl FnOnce() -> Told<'a>) {
-        if self.is_seen() && self.drawn.is_none_or(|drawn| drawn.elapsed() >= REDRAW) {
+    pub fn draw<'a>(&mut self, state: impl FnOnce() -> ProgressState<'a>) {
+        if self.is_visible() && self.drawn.is_none_or(|drawn| drawn.elapsed() >= REDRAW_INTERVAL) {
             self.drawn = Some(Instant::now());
             // Text in the last column may wrap.
-            let line = state().line(width_of(std::io::stderr()).saturating_sub(1));
-            self.bar.set_message(shown(&line).into_owned());
+            let line = state().line(width_or_default(std::io::stderr()).saturating_sub(1));
+            self.bar.set_message(sanitize(&line).into_owned());
         }
     }
 
     /// Runs `print` while the line is hidden.
-    pub fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+    pub fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
         self.bar.suspend(print)
     }
 

@@ -2,8 +2,8 @@
 
 use crate::clock_lock::LockError;
 use crate::devices::DeviceError;
-use crate::entries::{ConfigError, MOST_LAUNCHES};
-use crate::expression::NoExpression;
+use crate::entries::{ConfigError, MAX_LAUNCHES};
+use crate::expression::InvalidRegex;
 use crate::worker::WorkerError;
 use calorimeter_sinks::SinkError;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ pub enum RunError {
     },
     /// The users of the device cannot be determined.
     #[error("--require-idle: cannot determine other users of {device}: {why}")]
-    Unwatched {
+    UsersUnknown {
         /// Device.
         device: String,
         /// Reason.
@@ -41,13 +41,13 @@ pub enum RunError {
     },
     /// The folder to resume contains a link that leads out of it.
     #[error("{} is a link out of the folder of the run; remove it to resume", .link.display())]
-    LeadsOut {
+    EscapingLink {
         /// Path of the link.
         link: PathBuf,
     },
     /// The run to resume had locked clocks.
     #[error("the run to resume was measured with locked clocks: add `--lock-clocks={then}`")]
-    Locked {
+    MissingLockClocks {
         /// Clock of the earlier part.
         then: String,
     },
@@ -56,13 +56,13 @@ pub enum RunError {
     ClockLock(#[from] LockError),
     /// More processes per case than allowed.
     #[error("{}", launches_error(.0))]
-    Launches(u32),
+    TooManyLaunches(u32),
     /// The filter is not a valid regular expression.
     #[error("--filter: {0}")]
-    Filter(NoExpression),
+    InvalidFilter(InvalidRegex),
     /// The filter matches no case.
     #[error("--filter {pattern:?} matches none of the {cases} cases; see their ids with --dry-run")]
-    NothingMatches {
+    NoMatch {
         /// Filter.
         pattern: String,
         /// Number of cases without the filter.
@@ -70,7 +70,7 @@ pub enum RunError {
     },
     /// The journal to resume has no readable configuration.
     #[error("cannot read the configuration in the journal of {}: {cause}; pass the file again", .dir.display())]
-    NoConfig {
+    MissingConfig {
         /// Folder of the run.
         dir: PathBuf,
         /// Reason.
@@ -79,5 +79,5 @@ pub enum RunError {
 }
 
 fn launches_error(launches: &u32) -> String {
-    format!("invalid --launches {launches}: expected at most {}", MOST_LAUNCHES)
+    format!("invalid --launches {launches}: expected at most {}", MAX_LAUNCHES)
 }

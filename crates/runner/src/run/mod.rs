@@ -1,50 +1,50 @@
 //! A run: measures the groups of a plan; each record is on disk before the next case starts.
 
-mod at_once;
-mod clocks;
-mod company;
-mod contained;
-mod crew;
-mod desk;
+mod concurrent;
+mod containment;
+mod device_thread;
+mod dispatcher;
+mod environment_changes;
 mod error;
-mod found_devices;
-mod idle;
-mod kernels;
-mod lanes;
-mod order;
+mod host_memory;
+mod interference;
+mod kernel_tracer;
+mod mixed_clocks;
+mod other_users;
 mod outcome;
-mod place;
+mod output_dirs;
+mod plan_order;
 mod prepare;
+mod record_writer;
 mod request;
-mod room;
-mod surroundings;
+mod run_devices;
 
 pub use crate::host::now;
 pub use crate::worker::{Event, Listener};
 pub use error::RunError;
-pub use order::{sort_as_planned, sort_briefs_as_planned};
-pub use outcome::Outcome;
-pub use place::{Place, run_id};
+pub use outcome::RunOutcome;
+pub use output_dirs::{OutputDirs, run_id};
+pub use plan_order::{sort_as_planned, sort_briefs_as_planned};
 pub use request::Request;
 
 use crate::entries::Autotune;
 use crate::environment;
 use crate::host::command_line;
-use crate::plan::{Group, Plan, Predicted};
+use crate::plan::{Group, Plan, Prediction};
 use crate::worker::Executor;
-use at_once::AtOnce;
 use calorimeter_case::{CaseId, Implementation};
 use calorimeter_sinks::Journal;
 use calorimeter_sinks::journal::{Header, JournalContents, Resumed};
-use crew::Crew;
-use desk::Desk;
-use found_devices::FoundDevices;
-use kernels::Lookout;
-use outcome::Ended;
+use concurrent::ConcurrentRun;
+use dispatcher::Dispatcher;
+use kernel_tracer::KernelTracer;
+use outcome::RunFinisher;
+use record_writer::RecordWriter;
+use run_devices::RunDevices;
 use std::path::PathBuf;
 
 /// Run whose configuration and plan are validated.
-pub struct Prepared {
+pub struct PreparedRun {
     request: Request,
     plan: Plan,
     /// Output directory of the configuration files.
@@ -53,7 +53,7 @@ pub struct Prepared {
     pub notes: Vec<String>,
 }
 
-impl Prepared {
+impl PreparedRun {
     /// Plan of the run.
     pub fn plan(&self) -> &Plan {
         &self.plan
@@ -70,11 +70,11 @@ impl Prepared {
     }
 
     /// Predicted duration of every supported case, with its implementation.
-    pub fn predicted(&self) -> impl Iterator<Item = (CaseId, Implementation, Predicted)> {
+    pub fn predictions(&self) -> impl Iterator<Item = (CaseId, Implementation, Prediction)> {
         let (times, untimed) = (f64::from(self.launches()), self.request.overrides.untimed);
-        self.plan.predicted().map(move |(case, predicted)| {
+        self.plan.predictions().map(move |(case, predicted)| {
             let predicted = if untimed {
-                Predicted { prepared: predicted.prepared, ..Predicted::default() }
+                Prediction { preparation: predicted.preparation, ..Prediction::default() }
             } else {
                 predicted * times
             };
@@ -86,11 +86,11 @@ impl Prepared {
     /// record once it is on disk.
     pub fn start(
         &self,
-        place: &Place,
+        place: &OutputDirs,
         executor: &mut dyn Executor,
         listener: &mut dyn Listener,
-    ) -> Result<Outcome, RunError> {
-        let devices = FoundDevices::look(self.plan.devices(), &self.request.overrides)?;
+    ) -> Result<RunOutcome, RunError> {
+        let devices = RunDevices::discover(self.plan.devices(), &self.request.overrides)?;
         let _locks = devices.lock_clocks(&self.request.overrides)?;
         let header = self.header(&devices, place);
         let journal = Journal::create(&place.dir, &header)?;
@@ -101,14 +101,14 @@ impl Prepared {
     /// Resumes a run that stopped early.
     pub fn resume(
         &self,
-        place: &Place,
+        place: &OutputDirs,
         executor: &mut dyn Executor,
         listener: &mut dyn Listener,
-    ) -> Result<Outcome, RunError> {
-        if let Some(link) = contained::link_out(place) {
-            return Err(RunError::LeadsOut { link });
+    ) -> Result<RunOutcome, RunError> {
+        if let Some(link) = containment::escaping_link(place) {
+            return Err(RunError::EscapingLink { link });
         }
-        let devices = FoundDevices::look(self.plan.devices(), &self.request.overrides)?;
+        let devices = RunDevices::discover(self.plan.devices(), &self.request.overrides)?;
         let _locks = devices.lock_clocks(&self.request.overrides)?;
         let environment = Some(environment::describe(&devices.all));
         let resumed = Resumed { time: now().to_rfc3339(), argv: command_line(), environment };
@@ -116,7 +116,7 @@ impl Prepared {
         self.run(&devices, journal, place, executor, listener)
     }
 
-    fn header(&self, devices: &FoundDevices, place: &Place) -> Header {
+    fn header(&self, devices: &RunDevices, place: &OutputDirs) -> Header {
         let now = now();
         Header {
             run_id: place.run_id(&now),
@@ -126,48 +126,57 @@ impl Prepared {
             config_fingerprint: self.request.fingerprint(&self.plan),
             plan_cases: self.plan.len() as u64,
             environment: environment::describe(&devices.all),
-            output_dir: Some(place.as_seen_from_run()),
+            output_dir: Some(place.relative_to_run()),
         }
     }
 
     /// Measures, then writes the summary and the derived files.
     fn run(
         &self,
-        devices: &FoundDevices,
+        devices: &RunDevices,
         (journal, contents): (Journal, JournalContents),
-        place: &Place,
+        place: &OutputDirs,
         executor: &mut dyn Executor,
         listener: &mut dyn Listener,
-    ) -> Result<Outcome, RunError> {
+    ) -> Result<RunOutcome, RunError> {
         let JournalContents { header, records, warnings, resumed, .. } = contents;
         let (plan, untimed) = (&self.plan, self.request.overrides.untimed);
-        let mut writer = Desk::new(journal, records, plan.len(), listener);
+        let mut writer = RecordWriter::new(journal, records, plan.len(), listener);
         let floors = &devices.floors();
-        let mut dispatcher = Crew { executor, lookout: Lookout::default(), plan, place, devices, floors, untimed };
-        let measured = measure(plan, &mut dispatcher, &mut writer);
+        let mut dispatcher = Dispatcher {
+            executor,
+            kernel_tracer: KernelTracer::default(),
+            plan,
+            output_dirs: place,
+            devices,
+            floors,
+            untimed,
+        };
+        let measured = measure_groups(plan, &mut dispatcher, &mut writer);
         let notes = [&self.notes[..], &measured.notes].concat();
-        let stopped = measured.stopped();
-        Ended { plan, place, devices, floors, notes: &notes, header, resumed, warnings, stopped }.finish(writer)
+        let stopped = measured.into_error();
+        RunFinisher { plan, output_dirs: place, devices, floors, notes: &notes, header, resumed, warnings, stopped }
+            .finish(writer)
     }
 }
 
 /// Measures concurrent groups first, then the remaining ones sequentially; each record is on disk before the next case
 /// starts.
-fn measure(plan: &Plan, dispatcher: &mut Crew<'_>, writer: &mut Desk<'_>) -> AtOnce {
-    let mut concurrent = at_once::measure(dispatcher, writer);
-    let groups = plan.drawn();
+fn measure_groups(plan: &Plan, dispatcher: &mut Dispatcher<'_>, writer: &mut RecordWriter<'_>) -> ConcurrentRun {
+    let mut concurrent = concurrent::measure_concurrently(dispatcher, writer);
+    let groups = plan.shuffled_groups();
     for (at, &group) in groups.iter().enumerate() {
         if writer.interrupted() {
             break;
         }
-        if writer.is_complete(group) || concurrent.has_seen_to(plan, group) {
+        if writer.is_complete(group) || concurrent.covers(plan, group) {
             continue;
         }
         let device = plan.entry(group).device;
-        writer.begin(group, device);
+        writer.begin_group(group, device);
         let is_next = |other: &&&Group| plan.entry(other).device == device && !writer.is_complete(other);
         let next = groups[at + 1..].iter().find(is_next).copied();
-        if let Err(why) = dispatcher.measure(group, next, writer) {
+        if let Err(why) = dispatcher.dispatch(group, next, writer) {
             concurrent.lost.push((device, why));
             break;
         }

@@ -1,24 +1,24 @@
 //! End of a run: summary, derived files and notes.
 
-use super::desk::Desk;
-use super::found_devices::FoundDevices;
-use super::{Place, RunError};
-use super::{clocks, contained, order, surroundings};
+use super::record_writer::RecordWriter;
+use super::run_devices::RunDevices;
+use super::{OutputDirs, RunError};
+use super::{containment, environment_changes, mixed_clocks, plan_order};
 use crate::host::now;
-use crate::noise_floor::Floor;
+use crate::noise_floor::NoiseFloor;
 use crate::plan::Plan;
 use crate::suite_speedups::speedups;
 use crate::worker::WorkerError;
 use calorimeter_case::record::SuiteSpeedup;
 use calorimeter_case::{Device, Record};
-use calorimeter_sinks::journal::{Header, JournalWarning, Resumed, Summary, count_by_status};
-use calorimeter_sinks::{Run, SinkError, write_all};
+use calorimeter_sinks::journal::{Header, JournalWarning, Resumed, RunSummary, count_by_status};
+use calorimeter_sinks::{SinkError, SinkInput, write_all};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
 /// Result of a run.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// All records in plan order, including those of earlier parts. Their series are in the journal.
     pub records: Vec<Record>,
     /// Files written.
@@ -36,11 +36,11 @@ pub struct Outcome {
 }
 
 /// Writes the results of a run after its last group, or after it stopped.
-pub struct Ended<'a> {
+pub struct RunFinisher<'a> {
     pub plan: &'a Plan,
-    pub place: &'a Place,
-    pub devices: &'a FoundDevices,
-    pub floors: &'a HashMap<Device, Floor>,
+    pub output_dirs: &'a OutputDirs,
+    pub devices: &'a RunDevices,
+    pub floors: &'a HashMap<Device, NoiseFloor>,
     /// Notes about the configuration files.
     pub notes: &'a [String],
     pub header: Header,
@@ -49,30 +49,30 @@ pub struct Ended<'a> {
     pub stopped: Option<WorkerError>,
 }
 
-impl Ended<'_> {
+impl RunFinisher<'_> {
     /// Writes the summary and the derived files.
-    pub fn finish(self, writer: Desk<'_>) -> Result<Outcome, RunError> {
+    pub fn finish(self, writer: RecordWriter<'_>) -> Result<RunOutcome, RunError> {
         // An interrupt after the last record is ignored.
         let stopped_early = self.stopped.is_some() || writer.listener.interrupted();
-        let Desk { journal, mut records, error, .. } = writer;
+        let RecordWriter { journal, mut records, error, .. } = writer;
         if let Some(error) = error {
             return Err(error.into());
         }
         let interrupted = stopped_early && records.len() < self.plan.len();
         let mut notes = self.all_notes(&records);
-        order::sort(&mut records, self.plan.ids());
+        plan_order::sort_records(&mut records, self.plan.ids());
         if !self.resumed.is_empty() {
-            notes.extend(contained::keep_within(&mut records, self.place));
+            notes.extend(containment::redirect_exports(&mut records, self.output_dirs));
         }
         let counts = count_by_status(&records);
         let (finished, suite) = (now().to_rfc3339(), speedups(&records));
-        let summary = Summary { finished, interrupted, counts, notes: notes.clone(), suite: suite.clone() };
+        let summary = RunSummary { finished, interrupted, counts, notes: notes.clone(), suite: suite.clone() };
         let stored = journal.finish(&summary)?;
-        let Place { dir, output_dir } = self.place.clone();
-        let run = Run { dir, output_dir, header: self.header, records, stored };
+        let OutputDirs { dir, output_dir } = self.output_dirs.clone();
+        let run = SinkInput { dir, output_dir, header: self.header, records, stored };
         let written = write_all(&run);
         let (records, errors) = (run.records, written.errors);
-        Ok(Outcome { records, paths: written.paths, errors, interrupted, stopped: self.stopped, notes, suite })
+        Ok(RunOutcome { records, paths: written.paths, errors, interrupted, stopped: self.stopped, notes, suite })
     }
 
     /// Collects notes, ordered by subject: journal, devices, files, measurement.
@@ -82,10 +82,10 @@ impl Ended<'_> {
         let mut outdated: Vec<String> = self.floors.values().filter_map(|floor| floor.note.clone()).collect();
         outdated.sort_unstable();
         notes.extend(outdated);
-        notes.extend(self.devices.newcomers());
+        notes.extend(self.devices.new_users());
         notes.extend(self.notes.iter().cloned());
-        notes.extend(surroundings::changed(&self.header.environment, &self.resumed));
-        notes.extend(clocks::mixed(records));
+        notes.extend(environment_changes::changed_facts(&self.header.environment, &self.resumed));
+        notes.extend(mixed_clocks::mixed_clock_notes(records));
         notes
     }
 }

@@ -1,7 +1,7 @@
 //! Request of a run, as stored in its journal.
 
 use super::RunError;
-use crate::dialects::Source;
+use crate::dialects::ConfigSource;
 use crate::entries::{Entry, Overrides, ResolvedEntry};
 use crate::fingerprint::fnv1a;
 use crate::plan::Plan;
@@ -14,7 +14,7 @@ use std::path::Path;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Request {
     /// Configuration files.
-    pub sources: Vec<Source>,
+    pub sources: Vec<ConfigSource>,
     /// Entries without a file; they follow those of the files. Optional, because old journals do not have the field.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub entries: Vec<Entry>,
@@ -24,10 +24,10 @@ pub struct Request {
 
 impl Request {
     /// Reads the request from a journal.
-    pub fn of_journal(dir: &Path) -> Result<Self, RunError> {
+    pub fn from_journal(dir: &Path) -> Result<Self, RunError> {
         let header = journal::read_header(dir)?;
         serde_json::from_value(header.config)
-            .map_err(|error| RunError::NoConfig { dir: dir.to_owned(), cause: error.to_string() })
+            .map_err(|error| RunError::MissingConfig { dir: dir.to_owned(), cause: error.to_string() })
     }
 
     /// Request for resuming, together with the resolved entries for the reader.

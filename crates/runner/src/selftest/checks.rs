@@ -1,15 +1,18 @@
 //! Checks of the measurement.
 
-use super::company::{company, order};
-use super::rig::{Pair, Rig};
-use super::together::{CheckResult, all, alone, answer, beside, ends, is_one, lies_within, options, steps, together};
-use calorimeter_timing::{Comparison, Estimate, Failure, Overhead, Stopwatch, Verdict, Window, Work};
+use super::isolation::{isolation, order};
+use super::measurement::{
+    CheckResult, all_hold, compare_pair, compare_with_first, equals_one, interval_ends, is_within, measure_isolated,
+    options, spin_steps, with_noise_note,
+};
+use super::rig::{Rig, TimedWork};
+use calorimeter_timing::{Comparison, Failure, Overhead, Stopwatch, TimeEstimate, Verdict, Window, Work};
 
 /// Name, expected result and function.
-type Named = (&'static str, &'static str, fn(&mut dyn Rig) -> CheckResult);
+type CheckDefinition = (&'static str, &'static str, fn(&mut dyn Rig) -> CheckResult);
 
 /// All checks in order.
-pub const ALL: &[Named] = &[
+pub const ALL: &[CheckDefinition] = &[
     ("empty window", "reading and step below 1 % of a window; if subtracted, at most a tenth remains", empty_window),
     ("linear", "2 and 4 times the steps take 2 and 4 times as long, within 1 %", linear),
     ("copy", "70 to 102 % of the stated or measured memory bandwidth", copy),
@@ -19,26 +22,26 @@ pub const ALL: &[Named] = &[
         cold_and_hot,
     ),
     ("clocks", "other stopwatches and a replayed graph agree with the first stopwatch, within 1 %", clocks),
-    ("isolation", "equal time in isolation and interleaved with heavier and lighter work, within 2 %", company),
+    ("isolation", "equal time in isolation and interleaved with heavier and lighter work, within 2 %", isolation),
     ("order", "ratios of two chains compared in both orders have the product 1, within 1 %", order),
-    ("same against same", "a difference in at most 5 % of 20 comparisons", same),
-    ("a 5 % slower kernel", "SLOWER in at least 95 % of 40 comparisons; a 0.2 % slower one is SAME", slower),
-    ("device and wall", "device time of a window at most its wall time", wall),
+    ("same against same", "a difference in at most 5 % of 20 comparisons", same_against_same),
+    ("a 5 % slower kernel", "SLOWER in at least 95 % of 40 comparisons; a 0.2 % slower one is SAME", slower_kernel),
+    ("device and wall", "device time of a window at most its wall time", device_and_wall),
 ];
 
-const ELSEWHERE: &str = "does not apply to this device";
+const NOT_APPLICABLE: &str = "does not apply to this device";
 
 fn empty_window(rig: &mut dyn Rig) -> CheckResult {
-    let Pair { mut work, mut stopwatch, .. } = rig.spin(1_000)?;
+    let TimedWork { mut work, mut stopwatch, .. } = rig.spin(1_000)?;
     work.launch()?;
-    work.settle()?;
-    let granularity = stopwatch.granularity(work.as_mut())?;
+    work.synchronize()?;
+    let granularity = stopwatch.resolution(work.as_mut())?;
     let (empty, step) = (granularity.empty_ns as f64, granularity.step_ns as f64);
     let small = |nanos: f64| nanos <= 0.01 * options().window.as_nanos() as f64;
     let (holds, note) = match stopwatch.overhead() {
-        Overhead::Outside => (small(empty), String::new()),
-        Overhead::Inside => {
-            let residual = left(work.as_mut(), stopwatch.as_mut())?;
+        Overhead::Excluded => (small(empty), String::new()),
+        Overhead::Included => {
+            let residual = residual_overhead(work.as_mut(), stopwatch.as_mut())?;
             // An empty call takes time as well. Only a significant excess fails, since the machine may be busy.
             let limit = 0.1 * empty + 100.0;
             let (lo, hi) = (residual.lo.unwrap_or(residual.median), residual.hi.unwrap_or(residual.median));
@@ -50,61 +53,61 @@ fn empty_window(rig: &mut dyn Rig) -> CheckResult {
 }
 
 /// Work that launches nothing, and synchronizes like the wrapped work.
-struct Nothing<'a>(&'a mut dyn Work);
+struct EmptyWork<'a>(&'a mut dyn Work);
 
-impl Work for Nothing<'_> {
+impl Work for EmptyWork<'_> {
     fn launch(&mut self) -> Result<(), Failure> {
         Ok(())
     }
 
-    fn settle(&mut self) -> Result<(), Failure> {
-        self.0.settle()
+    fn synchronize(&mut self) -> Result<(), Failure> {
+        self.0.synchronize()
     }
 }
 
 /// Overhead of the stopwatch per launch that remains after its fixed overhead was subtracted.
-fn left(work: &mut dyn Work, stopwatch: &mut dyn Stopwatch) -> Result<Estimate, Failure> {
+fn residual_overhead(work: &mut dyn Work, stopwatch: &mut dyn Stopwatch) -> Result<TimeEstimate, Failure> {
     const CYCLES: usize = 16;
     const LENGTHS: std::ops::RangeInclusive<u32> = 1..=4;
     let mut windows = Vec::new();
     for launches in std::iter::repeat_n(LENGTHS, CYCLES).flatten() {
-        let nanos = stopwatch.window(&mut Nothing(work), launches)?.resolve()?;
+        let nanos = stopwatch.window(&mut EmptyWork(work), launches)?.resolve()?;
         windows.push(Window { launches, nanos });
     }
-    Estimate::of(&windows, Overhead::Inside).ok_or_else(|| "no windows measured".into())
+    TimeEstimate::from_windows(&windows, Overhead::Included).ok_or_else(|| "no windows measured".into())
 }
 
 fn linear(rig: &mut dyn Rig) -> CheckResult {
-    let steps = steps(rig)?;
+    let steps = spin_steps(rig)?;
     let (mut once, mut twice, mut four_times) = (rig.spin(steps)?, rig.spin(2 * steps)?, rig.spin(4 * steps)?);
-    let mut launch = if rig.launching_takes_long() { Some(rig.spin(1)?) } else { None };
+    let mut launch = if rig.has_slow_launches() { Some(rig.spin(1)?) } else { None };
     let pairs = [&mut once, &mut twice, &mut four_times].into_iter().chain(launch.as_mut()).collect();
-    let compared = together(pairs, 5)?;
+    let compared = compare_with_first(pairs, 5)?;
     // Launch overhead as a share of the first chain; interleaved with it, since it depends on the load.
     let (min_share, max_share) =
-        compared.get(2).map_or((0.0, 0.0), |launch| (1.0 / ends(launch).1, 1.0 / ends(launch).0));
+        compared.get(2).map_or((0.0, 0.0), |launch| (1.0 / interval_ends(launch).1, 1.0 / interval_ends(launch).0));
     let times = |ratio: f64, launch: f64| (1.0 / ratio - launch) / (1.0 - launch);
-    let holds = all([2.0, 4.0].iter().zip(&compared).map(|(wanted, compared)| {
-        let (lo, hi) = ends(compared);
-        is_one(times(hi, min_share) / wanted, times(lo, max_share) / wanted, 0.01)
+    let holds = all_hold([2.0, 4.0].iter().zip(&compared).map(|(wanted, compared)| {
+        let (lo, hi) = interval_ends(compared);
+        equals_one(times(hi, min_share) / wanted, times(lo, max_share) / wanted, 0.01)
     }));
     let share = compared.get(2).map_or(0.0, |launch| 1.0 / launch.ratio);
     let note = if share > 0.0 { format!(" without launch overhead ({:.1} %)", 100.0 * share) } else { String::new() };
     let found = format!("{:.3} and {:.3}{note}", times(compared[0].ratio, share), times(compared[1].ratio, share));
-    Ok(answer(holds, found))
+    Ok(with_noise_note(holds, found))
 }
 
 // ANCHOR: check
 fn copy(rig: &mut dyn Rig) -> CheckResult {
-    let Some(before) = rig.bandwidth()? else { return Ok((None, ELSEWHERE.into())) };
+    let Some(before) = rig.bandwidth()? else { return Ok((None, NOT_APPLICABLE.into())) };
     let mut copy = rig.large_copy()?;
-    let (time, bytes) = (alone(&mut copy)?, copy.bytes as f64);
+    let (time, bytes) = (measure_isolated(&mut copy)?, copy.bytes as f64);
     // A measured bandwidth of shared memory varies between measurements.
     let after = rig.bandwidth()?.unwrap_or(before);
     let lo = bytes / time.hi.unwrap_or(time.median) / before.max(after);
     let hi = bytes / time.lo.unwrap_or(time.median) / before.min(after);
     let shares = format!("{:.0} to {:.0} % of the bandwidth", 100.0 * lo, 100.0 * hi);
-    Ok(answer(lies_within(lo, hi, 0.7..=1.02), format!("{:.0} GB/s, {shares}", bytes / time.median)))
+    Ok(with_noise_note(is_within(lo, hi, 0.7..=1.02), format!("{:.0} GB/s, {shares}", bytes / time.median)))
 }
 // ANCHOR_END: check
 
@@ -112,43 +115,46 @@ fn cold_and_hot(rig: &mut dyn Rig) -> CheckResult {
     let (bytes, sets) = rig.cached_copy();
     let more = sets * 3 / 2;
     let mut cold = rig.copy(bytes, sets)?;
-    let hot = beside(&mut cold, &mut rig.copy(bytes, 1)?, 2)?;
-    let colder = beside(&mut cold, &mut rig.copy(bytes, more)?, 3)?;
+    let hot = compare_pair(&mut cold, &mut rig.copy(bytes, 1)?, 2)?;
+    let colder = compare_pair(&mut cold, &mut rig.copy(bytes, more)?, 3)?;
     // A copy from memory is no faster than a copy that exceeds every cache.
     let mut large = rig.large_copy()?;
     let size = cold.bytes as f64 / large.bytes as f64;
-    let beyond = beside(&mut cold, &mut large, 4)?;
+    let beyond = compare_pair(&mut cold, &mut large, 4)?;
     // Only significant deviations fail, since other load may disturb each of these for a while.
-    let (lo, hi) = ends(&colder);
-    let holds = ends(&hot).1 >= 0.97 && lo <= 1.1 && hi >= 0.9 && size / ends(&beyond).1 <= 1.1;
+    let (lo, hi) = interval_ends(&colder);
+    let holds = interval_ends(&hot).1 >= 0.97 && lo <= 1.1 && hi >= 0.9 && size / interval_ends(&beyond).1 <= 1.1;
     let (gain, flat, rate) = (hot.ratio, 1.0 / colder.ratio, size / beyond.ratio);
     let found = format!("cold/hot {gain:.2}; {more}/{sets} sets {flat:.2}; {rate:.2} of the rate of a large copy");
     Ok((Some(holds), found))
 }
 
 fn clocks(rig: &mut dyn Rig) -> CheckResult {
-    let steps = steps(rig)?;
+    let steps = spin_steps(rig)?;
     let mut others = rig.other_clocks(steps)?;
     if others.is_empty() {
-        return Ok((None, ELSEWHERE.into()));
+        return Ok((None, NOT_APPLICABLE.into()));
     }
     let mut first = rig.spin(steps)?;
     let names: Vec<&str> = others.iter().map(|pair| pair.stopwatch.name()).collect();
-    let compared = together(std::iter::once(&mut first).chain(&mut others).collect(), 1)?;
-    let holds = all(compared.iter().map(|one| {
-        let (lo, hi) = ends(one);
-        is_one(lo, hi, 0.01)
+    let compared = compare_with_first(std::iter::once(&mut first).chain(&mut others).collect(), 1)?;
+    let holds = all_hold(compared.iter().map(|one| {
+        let (lo, hi) = interval_ends(one);
+        equals_one(lo, hi, 0.01)
     }));
     let ratios = names.iter().zip(&compared).map(|(name, one)| format!("{name} {:.4}", 1.0 / one.ratio));
-    Ok(answer(holds, format!("relative to {}: {}", first.stopwatch.name(), ratios.collect::<Vec<_>>().join(", "))))
+    Ok(with_noise_note(
+        holds,
+        format!("relative to {}: {}", first.stopwatch.name(), ratios.collect::<Vec<_>>().join(", ")),
+    ))
 }
 
-fn same(rig: &mut dyn Rig) -> CheckResult {
+fn same_against_same(rig: &mut dyn Rig) -> CheckResult {
     const COMPARISONS: u64 = 20;
-    let steps = steps(rig)?;
+    let steps = spin_steps(rig)?;
     let (mut wrong, mut deviations) = (0, Vec::new());
     for seed in 0..COMPARISONS {
-        let compared = beside(&mut rig.spin(steps)?, &mut rig.spin(steps)?, seed)?;
+        let compared = compare_pair(&mut rig.spin(steps)?, &mut rig.spin(steps)?, seed)?;
         wrong += u32::from(matches!(compared.verdict, Verdict::Faster | Verdict::Slower));
         deviations.push((compared.ratio - 1.0).abs());
     }
@@ -156,12 +162,12 @@ fn same(rig: &mut dyn Rig) -> CheckResult {
     Ok((Some(wrong <= 1), format!("{wrong} of {COMPARISONS}; ratios within {:.2} % of 1", 100.0 * worst)))
 }
 
-fn slower(rig: &mut dyn Rig) -> CheckResult {
+fn slower_kernel(rig: &mut dyn Rig) -> CheckResult {
     const COMPARISONS: u64 = 40;
     const SMALL_COMPARISONS: u64 = 5;
-    let steps = steps(rig)?;
+    let steps = spin_steps(rig)?;
     let mut verdict = |share: f64, seed: u64| -> Result<Comparison, Failure> {
-        beside(&mut rig.spin(steps)?, &mut rig.spin((steps as f64 * share).round() as u64)?, seed)
+        compare_pair(&mut rig.spin(steps)?, &mut rig.spin((steps as f64 * share).round() as u64)?, seed)
     };
     let (mut found, mut unclear) = (0, 0);
     for seed in 0..COMPARISONS {
@@ -181,19 +187,21 @@ fn slower(rig: &mut dyn Rig) -> CheckResult {
         (_, possible) if possible * 100 >= total * 95 => None,
         _ => Some(false),
     };
-    let holds =
-        all([is_enough(found, unclear, COMPARISONS), is_enough(same as u64, small_unclear as u64, SMALL_COMPARISONS)]);
+    let holds = all_hold([
+        is_enough(found, unclear, COMPARISONS),
+        is_enough(same as u64, small_unclear as u64, SMALL_COMPARISONS),
+    ]);
     let result = format!(
         "{found} of {COMPARISONS}, {unclear} unclear; 0.2 %: {same} of {SMALL_COMPARISONS} SAME, {small_unclear} unclear"
     );
-    Ok(answer(holds, result))
+    Ok(with_noise_note(holds, result))
 }
 
-fn wall(rig: &mut dyn Rig) -> CheckResult {
+fn device_and_wall(rig: &mut dyn Rig) -> CheckResult {
     const LAUNCHES: u32 = 10;
-    let steps = steps(rig)?;
-    let Pair { mut work, mut stopwatch, .. } = rig.spin(steps)?;
-    let launches = LAUNCHES.next_multiple_of(stopwatch.unit());
+    let steps = spin_steps(rig)?;
+    let TimedWork { mut work, mut stopwatch, .. } = rig.spin(steps)?;
+    let launches = LAUNCHES.next_multiple_of(stopwatch.launch_multiple());
     stopwatch.window(work.as_mut(), launches)?.resolve()?;
     let before = stopwatch.now();
     let device = stopwatch.window(work.as_mut(), launches)?.resolve()? as f64;
@@ -204,7 +212,7 @@ fn wall(rig: &mut dyn Rig) -> CheckResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use calorimeter_timing::{MockWork, Observer, Quiet, Reading, Script};
+    use calorimeter_timing::{MockWork, NullObserver, Observer, Reading, Script};
     use serde_json::Value;
 
     /// Stopwatch with overhead per window and per launch, and with a coarse step.
@@ -226,34 +234,34 @@ mod tests {
         fn window(&mut self, _: &mut dyn Work, launches: u32) -> Result<Reading, Failure> {
             // Every other reading is longer by one step.
             self.window ^= self.step;
-            Ok(Reading::Now(self.window + self.launch * u64::from(launches)))
+            Ok(Reading::Ready(self.window + self.launch * u64::from(launches)))
         }
     }
 
     impl Rig for Costly {
-        fn spin(&mut self, _: u64) -> Result<Pair, Failure> {
+        fn spin(&mut self, _: u64) -> Result<TimedWork, Failure> {
             let (work, _) = MockWork::pair(Script::default());
-            Ok(Pair { work: Box::new(work), stopwatch: Box::new(*self), bytes: 0 })
+            Ok(TimedWork { work: Box::new(work), stopwatch: Box::new(*self), bytes: 0 })
         }
-        fn copy(&mut self, _: u64, _: u32) -> Result<Pair, Failure> {
+        fn copy(&mut self, _: u64, _: u32) -> Result<TimedWork, Failure> {
             self.spin(0)
         }
-        fn large_copy(&mut self) -> Result<Pair, Failure> {
+        fn large_copy(&mut self) -> Result<TimedWork, Failure> {
             self.spin(0)
         }
         fn cached_copy(&self) -> (u64, u32) {
             (0, 0)
         }
-        fn other_clocks(&mut self, _: u64) -> Result<Vec<Pair>, Failure> {
+        fn other_clocks(&mut self, _: u64) -> Result<Vec<TimedWork>, Failure> {
             Ok(Vec::new())
         }
         fn observer(&mut self) -> Box<dyn Observer + '_> {
-            Box::new(Quiet)
+            Box::new(NullObserver)
         }
         fn facts(&mut self) -> Value {
             Value::Null
         }
-        fn others(&mut self) -> Result<Vec<String>, String> {
+        fn other_users(&mut self) -> Result<Vec<String>, String> {
             Ok(Vec::new())
         }
         fn bandwidth(&mut self) -> Result<Option<f64>, Failure> {
@@ -262,15 +270,15 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_that_is_not_taken_off_and_a_coarse_clock_are_found_on_every_kind_of_clock() {
-        use Overhead::{Inside, Outside};
+    fn overhead_and_coarse_steps_are_detected() {
+        use Overhead::{Excluded, Included};
         for (overhead, window, launch, step, holds) in [
-            (Outside, 0, 0, 1, true),
-            (Outside, 65_536, 0, 1, false),
-            (Outside, 0, 0, 1 << 15, false),
-            (Inside, 65_536, 0, 1, true),
-            (Inside, 65_536, 30_000, 1, false),
-            (Inside, 65_536, 0, 1 << 15, false),
+            (Excluded, 0, 0, 1, true),
+            (Excluded, 65_536, 0, 1, false),
+            (Excluded, 0, 0, 1 << 15, false),
+            (Included, 65_536, 0, 1, true),
+            (Included, 65_536, 30_000, 1, false),
+            (Included, 65_536, 0, 1 << 15, false),
         ] {
             let (passed, found) = empty_window(&mut Costly { overhead, window, launch, step }).unwrap();
             assert_eq!(passed, Some(holds), "{found}");

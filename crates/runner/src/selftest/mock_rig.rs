@@ -1,13 +1,13 @@
 //! Scripted device for the checks, with injectable faults.
 
-use super::rig::{Pair, Rig};
-use calorimeter_timing::{Failure, MockClock, MockWork, Observer, Phase, Script, State};
+use super::rig::{Rig, TimedWork};
+use calorimeter_timing::{DeviceState, Failure, MockClock, MockWork, Observer, Phase, Script};
 use serde_json::{Value, json};
 
 /// Behavior of the scripted device; correct by default.
-pub struct Lies {
+pub struct MockFaults {
     /// Extra nanoseconds of each launch.
-    pub hidden_nanos: f64,
+    pub extra_launch_nanos: f64,
     /// Relative noise of a window.
     pub noise: f64,
     /// Memory bandwidth in GB/s; the stated one is 1000.
@@ -21,30 +21,30 @@ pub struct Lies {
     /// Time of the second stopwatch relative to the first.
     pub other_clock_share: f64,
     /// Hide throttling from the sensors.
-    pub hushed: bool,
+    pub hides_throttling: bool,
     /// Time of every second chain relative to the others.
     pub second_share: f64,
     /// Round the time of chains to powers of this base.
-    pub coarseness: f64,
+    pub rounding_base: f64,
     /// Settings reported by the sensors.
     pub facts: Value,
     /// Other users of the device.
-    pub others: Vec<String>,
+    pub other_users: Vec<String>,
 }
 
-impl Default for Lies {
+impl Default for MockFaults {
     fn default() -> Self {
         Self {
-            hidden_nanos: 0.0,
+            extra_launch_nanos: 0.0,
             noise: 0.005,
             copy_gbps: 900.0,
             cached_share: 0.5,
             cold_share: 1.0,
             graph_share: 1.0,
             other_clock_share: 1.0,
-            hushed: false,
+            hides_throttling: false,
             second_share: 1.0,
-            coarseness: 1.0,
+            rounding_base: 1.0,
             facts: json!({
                 "persistence_mode": true,
                 "mig": false,
@@ -59,62 +59,62 @@ impl Default for Lies {
                 "smt": false,
                 "virtual_machine": false,
             }),
-            others: Vec::new(),
+            other_users: Vec::new(),
         }
     }
 }
 
 /// Bytes of a copy that exceeds the cache.
-const LARGE: u64 = 1 << 30;
+const LARGE_COPY_BYTES: u64 = 1 << 30;
 
 /// Scripted device.
 pub struct MockRig {
-    lies: Lies,
+    faults: MockFaults,
     seed: u64,
     clock: MockClock,
 }
 
 impl MockRig {
     /// Creates a device with these faults.
-    pub fn new(lies: Lies) -> Self {
-        Self { lies, seed: 0, clock: MockClock::new(Script::default()) }
+    pub fn new(faults: MockFaults) -> Self {
+        Self { faults, seed: 0, clock: MockClock::new(Script::default()) }
     }
 
     /// Creates work on the clock that all work shares.
-    fn scripted(&mut self, nanos: f64, bytes: u64, load: f64) -> Pair {
+    fn scripted(&mut self, nanos: f64, bytes: u64, load: f64) -> TimedWork {
         self.seed += 1;
-        let script = Script { nanos, load, noise: self.lies.noise, seed: self.seed, ..Script::default() };
-        let stopwatch = Box::new(self.clock.beside(script.clone()));
+        let script = Script { nanos, load, noise: self.faults.noise, seed: self.seed, ..Script::default() };
+        let stopwatch = Box::new(self.clock.with_shared_machine(script.clone()));
         let (work, _) = MockWork::pair(script);
-        Pair { work: Box::new(work), stopwatch, bytes }
+        TimedWork { work: Box::new(work), stopwatch, bytes }
     }
 
     fn rounded(&self, nanos: f64) -> f64 {
-        let base = self.lies.coarseness;
+        let base = self.faults.rounding_base;
         if base > 1.0 { base.powf(nanos.log(base).round()) } else { nanos }
     }
 }
 
 impl Rig for MockRig {
-    fn spin(&mut self, steps: u64) -> Result<Pair, Failure> {
-        let share = if self.seed % 2 == 1 { self.lies.second_share } else { 1.0 };
-        Ok(self.scripted(self.rounded(steps as f64 + self.lies.hidden_nanos) * share, 0, 0.0))
+    fn spin(&mut self, steps: u64) -> Result<TimedWork, Failure> {
+        let share = if self.seed % 2 == 1 { self.faults.second_share } else { 1.0 };
+        Ok(self.scripted(self.rounded(steps as f64 + self.faults.extra_launch_nanos) * share, 0, 0.0))
     }
 
-    fn copy(&mut self, bytes: u64, sets: u32) -> Result<Pair, Failure> {
+    fn copy(&mut self, bytes: u64, sets: u32) -> Result<TimedWork, Failure> {
         let share = match (bytes, sets) {
-            (LARGE.., _) => 1.0,
-            (_, 1) => self.lies.cached_share,
-            _ => self.lies.cold_share,
+            (LARGE_COPY_BYTES.., _) => 1.0,
+            (_, 1) => self.faults.cached_share,
+            _ => self.faults.cold_share,
         };
-        Ok(self.scripted(2.0 * bytes as f64 / self.lies.copy_gbps * share, 2 * bytes, 0.0))
+        Ok(self.scripted(2.0 * bytes as f64 / self.faults.copy_gbps * share, 2 * bytes, 0.0))
     }
 
-    fn large_copy(&mut self) -> Result<Pair, Failure> {
-        self.copy(LARGE, 2)
+    fn large_copy(&mut self) -> Result<TimedWork, Failure> {
+        self.copy(LARGE_COPY_BYTES, 2)
     }
 
-    fn heavy(&mut self) -> Result<Pair, Failure> {
+    fn heavy_work(&mut self) -> Result<TimedWork, Failure> {
         // High enough that the mean of three interleaved works exceeds the power limit.
         Ok(self.scripted(1e6, 0, 6.0))
     }
@@ -123,8 +123,8 @@ impl Rig for MockRig {
         (1 << 20, 100)
     }
 
-    fn other_clocks(&mut self, steps: u64) -> Result<Vec<Pair>, Failure> {
-        let shares = [self.lies.other_clock_share, self.lies.graph_share];
+    fn other_clocks(&mut self, steps: u64) -> Result<Vec<TimedWork>, Failure> {
+        let shares = [self.faults.other_clock_share, self.faults.graph_share];
         Ok(shares.map(|share| self.scripted(steps as f64 * share, 0, 0.0)).into())
     }
 
@@ -133,15 +133,15 @@ impl Rig for MockRig {
     }
 
     fn observer(&mut self) -> Box<dyn Observer + '_> {
-        Box::new(ScriptedSensors { clock: self.clock.clone(), hushed: self.lies.hushed })
+        Box::new(ScriptedSensors { clock: self.clock.clone(), hushed: self.faults.hides_throttling })
     }
 
     fn facts(&mut self) -> Value {
-        self.lies.facts.clone()
+        self.faults.facts.clone()
     }
 
-    fn others(&mut self) -> Result<Vec<String>, String> {
-        Ok(self.lies.others.clone())
+    fn other_users(&mut self) -> Result<Vec<String>, String> {
+        Ok(self.faults.other_users.clone())
     }
 }
 
@@ -152,7 +152,7 @@ struct ScriptedSensors {
 }
 
 impl Observer for ScriptedSensors {
-    fn state(&mut self, _: Phase) -> Option<State> {
+    fn state(&mut self, _: Phase) -> Option<DeviceState> {
         (!self.hushed).then(|| self.clock.state())
     }
 }

@@ -30,7 +30,7 @@ const ALL: &[Setting] = &[
     }),
     ("application clocks", "driver default", |facts| {
         let advice = "changed from the default; reset with `sudo nvidia-smi --reset-applications-clocks`";
-        as_by_default(facts, "application_clocks", "default_application_clocks", advice)
+        compare_with_default(facts, "application_clocks", "default_application_clocks", advice)
     }),
     ("clock offsets", "none", |facts| {
         let offsets = facts.get("clock_offsets")?.as_str()?;
@@ -39,7 +39,7 @@ const ALL: &[Setting] = &[
     }),
     ("power limit", "driver default", |facts| {
         let advice = "changed from the default, and matmuls reach it; reset with `sudo nvidia-smi -pl`";
-        as_by_default(facts, "power_limit_w", "default_power_limit_w", advice)
+        compare_with_default(facts, "power_limit_w", "default_power_limit_w", advice)
     }),
     ("governor", "performance", |facts| {
         let governor = facts.get("governor")?.as_str()?;
@@ -68,24 +68,24 @@ const ALL: &[Setting] = &[
 ];
 
 /// Checks all settings that are readable on this machine.
-pub fn look(rig: &mut dyn Rig) -> Vec<Check> {
-    let others = match rig.others() {
-        Ok(others) if others.is_empty() => check("other users", "none", "none".into(), None),
+pub fn check_settings(rig: &mut dyn Rig) -> Vec<Check> {
+    let others = match rig.other_users() {
+        Ok(others) if others.is_empty() => setting_check("other users", "none", "none".into(), None),
         Ok(others) => {
             let advice = "stop them or wait; with --require-idle, a run refuses to start";
-            check("other users", "none", others.join("; "), Some(advice))
+            setting_check("other users", "none", others.join("; "), Some(advice))
         }
-        Err(why) => Check { passed: None, ..check("other users", "none", format!("unknown: {why}"), None) },
+        Err(why) => Check { passed: None, ..setting_check("other users", "none", format!("unknown: {why}"), None) },
     };
     let facts = rig.facts();
     let checks = ALL.iter().filter_map(|(name, wanted, read)| {
         let (found, advice) = read(&facts)?;
-        Some(check(name, wanted, found, advice))
+        Some(setting_check(name, wanted, found, advice))
     });
     checks.chain([others]).collect()
 }
 
-fn check(name: &'static str, wanted: &'static str, found: String, advice: Option<&'static str>) -> Check {
+fn setting_check(name: &'static str, wanted: &'static str, found: String, advice: Option<&'static str>) -> Check {
     Check { name, passed: advice.is_none().then_some(true), found, wanted, advice }
 }
 
@@ -93,7 +93,7 @@ fn on_or_off(on: bool) -> String {
     if on { "on" } else { "off" }.into()
 }
 
-fn as_by_default(
+fn compare_with_default(
     facts: &Value,
     name: &str,
     default: &str,

@@ -1,6 +1,6 @@
 //! Batches of cases whose memory fits on the device.
 
-use super::context::Context;
+use super::context::WorkerContext;
 use super::event::{Event, Listener};
 use super::protocol::{AssignedCase, Assignment};
 use calorimeter_case::{Case, Device, Record, Status};
@@ -11,7 +11,7 @@ use calorimeter_case::{Case, Device, Record, Status};
 pub fn batches(
     assignment: &Assignment,
     device: Device,
-    context: &mut Context,
+    context: &mut WorkerContext,
     listener: &mut dyn Listener,
 ) -> Vec<Vec<AssignedCase>> {
     let Some(free) = context.free_memory(device) else {
@@ -23,22 +23,23 @@ pub fn batches(
         let case = &assigned.case;
         // Fewer sets if memory is short, but at least two if several are requested.
         let min_sets = assigned.sets.min(2);
-        let additional = budget.saturating_sub(need(case, 1)) / case.set_bytes().unwrap_or(1).max(1);
+        let additional = budget.saturating_sub(required_bytes(case, 1)) / case.buffer_set_bytes().unwrap_or(1).max(1);
         let sets = assigned.sets.min(additional.saturating_add(1).min(u64::from(u32::MAX)) as u32);
-        if need(case, min_sets) <= budget {
+        if required_bytes(case, min_sets) <= budget {
             fitting.push(AssignedCase { sets, ..assigned.clone() });
             continue;
         }
-        let (need, free) = (need(case, min_sets) as f64 / 1e9, free as f64 / 1e9);
+        let (need, free) = (required_bytes(case, min_sets) as f64 / 1e9, free as f64 / 1e9);
         let reason = format!("does not fit: it needs about {need:.1} GB, {free:.1} GB are free on {device}");
-        listener.hear(Event::Ended(Box::new(Record::without_time(case.clone(), Status::Failed, reason))));
+        listener.on_event(Event::CaseFinished(Box::new(Record::without_time(case.clone(), Status::Failed, reason))));
     }
-    let fits = |cases: &[&AssignedCase]| cases.iter().map(|one| need(&one.case, one.sets)).sum::<u64>() <= budget;
+    let fits =
+        |cases: &[&AssignedCase]| cases.iter().map(|one| required_bytes(&one.case, one.sets)).sum::<u64>() <= budget;
     if assignment.timing.is_none() || fits(&fitting.iter().collect::<Vec<_>>()) {
         return vec![fitting];
     }
     let with_baseline = |one: &AssignedCase| {
-        let baseline = one.against.as_ref().and_then(|id| fitting.iter().find(|other| other.case.id == *id));
+        let baseline = one.baseline.as_ref().and_then(|id| fitting.iter().find(|other| other.case.id == *id));
         let baseline = baseline.filter(|baseline| fits(&[baseline, one])).cloned();
         baseline.into_iter().chain([one.clone()]).collect()
     };
@@ -46,6 +47,6 @@ pub fn batches(
 }
 
 /// Bytes that a case requires with `sets` buffer sets.
-fn need(case: &Case, sets: u32) -> u64 {
-    case.memory_bytes.unwrap_or(0) + u64::from(sets - 1) * case.set_bytes().unwrap_or(0)
+fn required_bytes(case: &Case, sets: u32) -> u64 {
+    case.memory_bytes.unwrap_or(0) + u64::from(sets - 1) * case.buffer_set_bytes().unwrap_or(0)
 }

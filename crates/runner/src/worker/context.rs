@@ -1,64 +1,64 @@
 //! State shared by all assignments of a worker process.
 
-use super::ahead::Ahead;
 use super::arm::sensors::Sensors;
-use super::arm::state::Probed;
+use super::arm::state::ProbedCase;
+use super::input_prefetch::InputPrefetch;
 use super::panics;
-use crate::peaks::Peaks;
+use crate::peaks::DevicePeaks;
 use crate::platforms;
 use calorimeter_case::{Device, Implementation, TuningLevel};
-use calorimeter_timing::{Granularity, Silence};
-use calorimeter_zoo::Machines;
+use calorimeter_timing::{ClockResolution, JitMonitor};
+use calorimeter_zoo::NativeDevices;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
 /// State shared by all assignments of a worker process.
-pub struct Context {
-    pub machines: Machines,
-    pub silence: &'static Silence,
+pub struct WorkerContext {
+    pub machines: NativeDevices,
+    pub silence: &'static JitMonitor,
     pub sensors: Option<Sensors>,
-    pub peaks: Option<Peaks>,
+    pub peaks: Option<DevicePeaks>,
     /// Measured resolution of each clock.
-    pub granularities: HashMap<(&'static str, Implementation), Granularity>,
+    pub granularities: HashMap<(&'static str, Implementation), ClockResolution>,
     /// Autotune cache directory.
-    pub tuning: Option<PathBuf>,
+    pub autotune_dir: Option<PathBuf>,
     /// Rounding of sizes in autotune keys.
-    pub level: TuningLevel,
+    pub tuning_level: TuningLevel,
     /// True if this worker traces kernels instead of timing.
-    pub looks: bool,
+    pub traces_kernels: bool,
     /// Directory of measured peaks.
-    pub kept_peaks: Option<PathBuf>,
+    pub peaks_dir: Option<PathBuf>,
     /// Inputs of the next group, computed in the background.
-    pub ahead: Option<Ahead>,
+    pub prefetch: Option<InputPrefetch>,
     /// Case of the interference probe, until another assignment arrives.
-    pub probed: Option<Probed>,
+    pub probed_case: Option<ProbedCase>,
     /// Memory that was free before the first allocation. Pools keep what they allocated and may reuse it, so that later
     /// queries would be too low.
     free_memory: Option<u64>,
 }
 
-impl Context {
-    pub fn new(tuning: Option<PathBuf>, kept_peaks: Option<PathBuf>) -> Self {
-        panics::remember();
+impl WorkerContext {
+    pub fn new(autotune_dir: Option<PathBuf>, peaks_dir: Option<PathBuf>) -> Self {
+        panics::install_hook();
         Self {
-            machines: Machines::default(),
-            silence: Silence::listen(),
+            machines: NativeDevices::default(),
+            silence: JitMonitor::install(),
             sensors: None,
             peaks: None,
             granularities: HashMap::new(),
-            tuning,
-            level: TuningLevel::default(),
-            looks: false,
-            kept_peaks,
-            ahead: None,
-            probed: None,
+            autotune_dir,
+            tuning_level: TuningLevel::default(),
+            traces_kernels: false,
+            peaks_dir,
+            prefetch: None,
+            probed_case: None,
             free_memory: None,
         }
     }
 
     pub fn free_memory(&mut self, device: Device) -> Option<u64> {
         if self.free_memory.is_none() {
-            self.free_memory = platforms::of(device).free_memory(device, &mut self.machines);
+            self.free_memory = platforms::for_device(device).free_memory(device, &mut self.machines);
         }
         self.free_memory
     }

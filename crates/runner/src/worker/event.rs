@@ -10,36 +10,36 @@ use std::fmt;
 #[non_exhaustive]
 pub enum Event {
     /// A run starts. Sent by the run only.
-    Begun {
+    RunStarted {
         /// Number of cases.
         cases: usize,
         /// Cases that an earlier part of the run finished.
-        already: Vec<CaseId>,
+        finished: Vec<CaseId>,
     },
     /// Work on a case continues.
-    Touched {
+    Progress {
         /// Id of the case.
         case: CaseId,
         /// Current stage.
         stage: Stage,
     },
     /// Current stage of every busy device. Sent by the run only.
-    AtWork(Vec<(CaseId, Stage)>),
+    ActiveStages(Vec<(CaseId, Stage)>),
     /// The kernels of a case were traced.
-    Saw {
+    KernelsTraced {
         /// Id of the case.
         case: CaseId,
         /// Traced kernels.
-        kernels: SeenKernels,
+        kernels: TracedKernels,
     },
     /// A case has finished. Listeners of a run receive it after the record is on disk.
-    Ended(Box<Record>),
+    CaseFinished(Box<Record>),
 }
 
 /// Receives every event and may stop the work.
 pub trait Listener {
     /// Handles an event.
-    fn hear(&mut self, event: Event);
+    fn on_event(&mut self, event: Event);
 
     /// True if the work must stop; cases without a record remain for a later run.
     fn interrupted(&self) -> bool {
@@ -47,15 +47,15 @@ pub trait Listener {
     }
 
     /// Reports the current stage of a case.
-    fn touch(&mut self, case: &CaseId, stage: Stage) {
-        self.hear(Event::Touched { case: case.clone(), stage });
+    fn report_progress(&mut self, case: &CaseId, stage: Stage) {
+        self.on_event(Event::Progress { case: case.clone(), stage });
     }
 }
 
 /// Kernels of a few passes in launch order, each with its name and nanoseconds. The host synchronized after each, so
 /// that gaps between them are unknown.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct SeenKernels {
+pub struct TracedKernels {
     /// Number of passes.
     pub passes: u32,
     /// Name and nanoseconds of each kernel.
@@ -71,7 +71,7 @@ pub enum Stage {
     /// First launches: kernels are compiled and tuned.
     Tune,
     /// Comparing the output with the reference, which the host computes first.
-    Judge,
+    Check,
     /// Measuring the peaks of the device, once per device and GEMM kind.
     Peaks,
     /// Calibrating the launches per window, and warming up.
@@ -87,7 +87,7 @@ impl fmt::Display for Stage {
         f.pad(match self {
             Self::Open => "preparing",
             Self::Tune => "tuning",
-            Self::Judge => "checking",
+            Self::Check => "checking",
             Self::Peaks => "finding the device's peaks",
             Self::WarmUp => "warming up",
             Self::Measure => "measuring",

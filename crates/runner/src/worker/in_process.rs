@@ -1,11 +1,11 @@
 //! Executor without isolation, for programs that embed the runner and cannot start themselves again.
 
-use super::context::Context;
+use super::context::WorkerContext;
 use super::event::{Event, Listener};
-use super::group::work;
-use super::poison::Poisoned;
+use super::group::run_assignment;
+use super::poison::PoisonedProcess;
 use super::protocol::Assignment;
-use super::remaining::remaining;
+use super::remaining::remaining_cases;
 use super::{Executor, WorkerError, panics};
 use crate::devices::DiscoveredDevice;
 use calorimeter_case::{CaseId, Record, Status};
@@ -21,29 +21,29 @@ use std::time::Duration;
 #[derive(Default)]
 pub struct InProcess {
     /// Contexts by device identity, because sensors, peaks and free memory belong to the device.
-    contexts: HashMap<String, Context>,
+    contexts: HashMap<String, WorkerContext>,
     poison: Option<String>,
 }
 
 impl InProcess {
-    fn context(&mut self, identity: &str) -> &mut Context {
-        self.contexts.entry(identity.to_owned()).or_insert_with(|| Context::new(None, None))
+    fn context(&mut self, identity: &str) -> &mut WorkerContext {
+        self.contexts.entry(identity.to_owned()).or_insert_with(|| WorkerContext::new(None, None))
     }
 }
 
 /// Forwards the first result of each case and remembers its status.
-struct FirstEnds<'a> {
+struct FirstResultListener<'a> {
     listener: &'a mut dyn Listener,
-    ended: &'a mut HashMap<CaseId, Status>,
+    finished: &'a mut HashMap<CaseId, Status>,
 }
 
-impl Listener for FirstEnds<'_> {
-    fn hear(&mut self, event: Event) {
-        if let Event::Ended(record) = &event {
-            let Entry::Vacant(first) = self.ended.entry(record.case.id.clone()) else { return };
+impl Listener for FirstResultListener<'_> {
+    fn on_event(&mut self, event: Event) {
+        if let Event::CaseFinished(record) = &event {
+            let Entry::Vacant(first) = self.finished.entry(record.case.id.clone()) else { return };
             first.insert(record.outcome.status);
         }
-        self.listener.hear(event);
+        self.listener.on_event(event);
     }
 
     fn interrupted(&self) -> bool {
@@ -61,30 +61,30 @@ impl Executor for InProcess {
     ) -> Result<(), WorkerError> {
         let mut finished = HashMap::new();
         loop {
-            let pending = remaining(assignment, &finished);
+            let pending = remaining_cases(assignment, &finished);
             if pending.is_empty() || listener.interrupted() {
                 return Ok(());
             }
-            let rest = assignment.only(|id| pending.contains(id));
+            let rest = assignment.filter_cases(|id| pending.contains(id));
             if let Some(reason) = &self.poison {
                 let reason = format!("an earlier case left this process in an untrusted state: {reason}");
                 for assigned in rest.cases.into_iter().filter(|assigned| !finished.contains_key(&assigned.case.id)) {
                     let record = Record::without_time(assigned.case, Status::Skipped, reason.clone());
-                    listener.hear(Event::Ended(Box::new(record)));
+                    listener.on_event(Event::CaseFinished(Box::new(record)));
                 }
                 return Ok(());
             }
             let context = self.context(&assignment.device.identity);
-            let mut ends = FirstEnds { listener, ended: &mut finished };
-            if let Err(Poisoned { case, reason }) = work(&rest, context, &mut ends) {
+            let mut ends = FirstResultListener { listener, finished: &mut finished };
+            if let Err(PoisonedProcess { case, reason }) = run_assignment(&rest, context, &mut ends) {
                 let Some(poisoned) = rest.cases.into_iter().find(|assigned| assigned.case.id == case) else { continue };
                 // A baseline that was measured again keeps its record, but no longer serves as a baseline.
                 if finished.insert(case, Status::Failed).is_none() {
                     let record = Record::without_time(poisoned.case, Status::Failed, reason.clone());
-                    listener.hear(Event::Ended(Box::new(record)));
+                    listener.on_event(Event::CaseFinished(Box::new(record)));
                 }
                 // A panic on this thread was unwound properly; one on a device thread was not.
-                self.poison = panics::on_device().map(|_| reason);
+                self.poison = panics::device_panic().map(|_| reason);
             }
         }
     }
@@ -95,10 +95,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_of_one_device_is_not_said_of_another() {
+    fn devices_do_not_share_peaks() {
         let mut executor = InProcess::default();
-        executor.context("one").kept_peaks = Some("peaks of one".into());
-        assert_eq!(executor.context("another").kept_peaks, None);
-        assert!(executor.context("one").kept_peaks.is_some());
+        executor.context("one").peaks_dir = Some("peaks of one".into());
+        assert_eq!(executor.context("another").peaks_dir, None);
+        assert!(executor.context("one").peaks_dir.is_some());
     }
 }

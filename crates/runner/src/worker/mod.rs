@@ -4,35 +4,35 @@
 //! worker, `child` receives commands, `group` runs an assignment, `arm` measures a case, `input_prefetch` computes the
 //! inputs of the next group meanwhile, and `inspect` examines measured cases.
 
-mod ahead;
 pub(crate) mod arm;
+pub(crate) mod autotune_cache;
 mod batches;
+mod buffer_placement;
 mod child;
+mod combine;
 mod context;
 mod event;
 mod group;
+mod group_context;
 mod in_process;
+mod input_prefetch;
 mod inspect;
-mod kernels;
-mod launches;
+mod kernel_trace;
 mod operands;
 mod panics;
-mod places;
 mod poison;
 mod pool;
 mod position;
 mod protocol;
 mod remaining;
-mod scene;
-mod together;
-pub(crate) mod tuned;
+mod repeated;
 
 pub use child::serve_if_worker;
-pub use event::{Event, Listener, SeenKernels, Stage};
+pub use event::{Event, Listener, Stage, TracedKernels};
 pub use in_process::InProcess;
-pub use launches::Launches;
 pub use pool::Subprocess;
-pub use protocol::{AssignedCase, Assignment, DeviceFacts, Kept, Next};
+pub use protocol::{AssignedCase, Assignment, DeviceFacts, NextGroup, WorkerCaches};
+pub use repeated::RepeatedExecutor;
 
 use crate::devices::DiscoveredDevice;
 use calorimeter_case::Device;
@@ -50,12 +50,12 @@ pub trait Executor {
     ) -> Result<(), WorkerError>;
 
     /// Creates another executor for use on several devices concurrently; `None` if that is not supported.
-    fn another(&self, _devices: usize) -> Option<Box<dyn Executor + Send>> {
+    fn for_concurrent_devices(&self, _devices: usize) -> Option<Box<dyn Executor + Send>> {
         None
     }
 
     /// Creates an executor that traces kernels instead of timing, if supported. Its assignments end without records.
-    fn looker(&self) -> Option<Box<dyn Executor>> {
+    fn kernel_tracer(&self) -> Option<Box<dyn Executor>> {
         None
     }
 }
@@ -68,10 +68,10 @@ pub enum WorkerError {
     Spawn(std::io::Error),
     /// Several workers in a row exited before they started a case.
     #[error("worker processes exit before they start a case; last output: {0}")]
-    Stillborn(String),
+    ExitedEarly(String),
     /// Workers for some devices of a fleet failed.
     #[error("{}", by_device(.0))]
-    Lost(Vec<(Device, WorkerError)>),
+    DevicesLost(Vec<(Device, WorkerError)>),
 }
 
 fn by_device(lost: &[(Device, WorkerError)]) -> String {

@@ -1,15 +1,15 @@
 //! Task, inputs and reference outputs shared by the cases of an assignment.
 
 use calorimeter_case::{Case, CaseId, Device};
-use calorimeter_recipes::{RecipeError, Treatment, Variant};
+use calorimeter_recipes::{QuantConfig, RecipeError, RecipeVariant};
 use calorimeter_timing::{MockClock, Script};
-use calorimeter_zoo::foreign::Foreign;
-use calorimeter_zoo::{Inputs, Look, Reference, Subject, Task, ZooError};
+use calorimeter_zoo::foreign::ForeignHandle;
+use calorimeter_zoo::{Inputs, OutputQuery, Reference, Subject, Task, ZooError};
 use std::collections::HashSet;
 
 /// Kind of input data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Content {
+pub enum InputKind {
     /// Inputs of the gate, designed to expose wrong scales.
     Gate,
     /// Inputs that are timed.
@@ -17,25 +17,25 @@ pub enum Content {
 }
 
 /// Task on a device. Its inputs and references are computed on first use.
-pub struct Operands {
+pub struct GroupOperands {
     pub task: Task,
     pub device: Device,
-    timed: Option<Inputs>,
-    gate: Option<Inputs>,
-    pub(super) references: Vec<(Content, Treatment, Vec<Reference>)>,
+    timed_inputs: Option<Inputs>,
+    gate_inputs: Option<Inputs>,
+    pub(super) references: Vec<(InputKind, QuantConfig, Vec<Reference>)>,
     /// Cases that were measured and passed. A baseline among them may be measured again, if not all cases fit into
     /// memory concurrently.
-    pub passed: HashSet<CaseId>,
+    pub passed_cases: HashSet<CaseId>,
     /// Outputs of the first foreign program, after it ran.
-    pub first: Option<Vec<Reference>>,
+    pub first_program_outputs: Option<Vec<Reference>>,
     /// Simulated time of the mock device.
-    pub mock: MockClock,
+    pub mock_clock: MockClock,
 }
 
-impl Operands {
+impl GroupOperands {
     /// Creates the operands from the first case; all cases of the group share them. `foreign` is set for foreign
     /// programs.
-    pub fn of(case: &Case, foreign: Option<Foreign>, seed: u64) -> Result<Self, ZooError> {
+    pub fn new(case: &Case, foreign: Option<ForeignHandle>, seed: u64) -> Result<Self, ZooError> {
         let subject = match foreign {
             Some(foreign) => Subject::Foreign(foreign),
             None => case.workload.as_str().parse()?,
@@ -43,80 +43,97 @@ impl Operands {
         let task = Task::new(subject, &case.shape, case.element, case.output, seed)?;
         let (references, mock) = (Vec::new(), MockClock::new(Script::default()));
         let passed = HashSet::new();
-        Ok(Self { task, device: case.device, timed: None, gate: None, references, passed, first: None, mock })
+        Ok(Self {
+            task,
+            device: case.device,
+            timed_inputs: None,
+            gate_inputs: None,
+            references,
+            passed_cases: passed,
+            first_program_outputs: None,
+            mock_clock: mock,
+        })
     }
 
     /// True if `others` belong to an equal task on an equal device.
-    pub fn is_for(&self, others: &Self) -> bool {
+    pub fn is_equivalent(&self, others: &Self) -> bool {
         (&self.task, self.device) == (&others.task, others.device)
     }
 
     /// Inputs that are timed.
-    pub fn inputs(&mut self) -> &Inputs {
-        self.timed.get_or_insert_with(|| self.task.inputs())
+    pub fn timed_inputs(&mut self) -> &Inputs {
+        self.timed_inputs.get_or_insert_with(|| self.task.inputs())
     }
 
-    pub fn inputs_of(&mut self, content: Content) -> &Inputs {
+    pub fn inputs_for(&mut self, content: InputKind) -> &Inputs {
         match content {
-            Content::Timed => self.inputs(),
-            Content::Gate => self.gate.get_or_insert_with(|| self.task.gate_inputs()),
+            InputKind::Timed => self.timed_inputs(),
+            InputKind::Gate => self.gate_inputs.get_or_insert_with(|| self.task.gate_inputs()),
         }
     }
 
     /// Reference outputs for a treatment and kind of inputs.
-    pub fn references(&mut self, content: Content, treatment: &Treatment) -> Result<&[Reference], ZooError> {
-        let at = self.referred(content, treatment)?;
+    pub fn references(&mut self, content: InputKind, treatment: &QuantConfig) -> Result<&[Reference], ZooError> {
+        let at = self.reference_index(content, treatment)?;
         Ok(&self.references[at].2)
     }
 
     /// Index of the reference outputs for a treatment and kind of inputs; computes them on first use.
-    fn referred(&mut self, content: Content, treatment: &Treatment) -> Result<usize, ZooError> {
-        let same = |known: &(Content, Treatment, Vec<Reference>)| known.0 == content && known.1 == *treatment;
+    fn reference_index(&mut self, content: InputKind, treatment: &QuantConfig) -> Result<usize, ZooError> {
+        let same = |known: &(InputKind, QuantConfig, Vec<Reference>)| known.0 == content && known.1 == *treatment;
         if let Some(at) = self.references.iter().position(same) {
             return Ok(at);
         }
         let task = self.task.clone();
-        let made = task.references(self.inputs_of(content), treatment)?;
+        let made = task.references(self.inputs_for(content), treatment)?;
         self.references.push((content, *treatment, made));
         Ok(self.references.len() - 1)
     }
 
     /// Queries that reduce the outputs to a digest sufficient for all checks. Empty if whole outputs are required: for
     /// foreign programs, or if accuracy samples other positions.
-    pub fn looks(&mut self, content: Content, treatment: &Treatment) -> Result<Vec<Look<'_>>, ZooError> {
+    pub fn output_queries(
+        &mut self,
+        content: InputKind,
+        treatment: &QuantConfig,
+    ) -> Result<Vec<OutputQuery<'_>>, ZooError> {
         if matches!(self.task, Task::Foreign(_)) {
             return Ok(Vec::new());
         }
-        let own = self.referred(content, treatment)?;
+        let own = self.reference_index(content, treatment)?;
         let yardstick = match content {
-            Content::Gate => own,
-            Content::Timed => self.referred(content, &Treatment::none(self.task.dtype()))?,
+            InputKind::Gate => own,
+            InputKind::Timed => self.reference_index(content, &QuantConfig::unquantized(self.task.dtype()))?,
         };
         let (references, yardstick) = (&self.references[own].2, self.references[yardstick].2.first());
         let same =
             yardstick.map(|reference| &reference.sample) == references.first().map(|reference| &reference.sample);
-        Ok(if same { references.iter().map(Reference::look).collect() } else { Vec::new() })
+        Ok(if same { references.iter().map(Reference::query).collect() } else { Vec::new() })
     }
 
     /// Reference for the accuracy of a case, if any: the unquantized model in double precision, or the output of the
     /// first foreign program.
-    pub fn yardstick(&mut self, case: &Case) -> Result<Option<&Reference>, ZooError> {
+    pub fn accuracy_reference(&mut self, case: &Case) -> Result<Option<&Reference>, ZooError> {
         if let Task::Foreign(problem) = &self.task {
-            let is_first = problem.foreign.first() == Some(case.implementation);
-            return Ok(self.first.as_ref().filter(|_| !is_first).and_then(|references| references.first()));
+            let is_first = problem.foreign.reference_implementation() == Some(case.implementation);
+            return Ok(self
+                .first_program_outputs
+                .as_ref()
+                .filter(|_| !is_first)
+                .and_then(|references| references.first()));
         }
-        let plain = Treatment::none(self.task.dtype());
-        Ok(self.references(Content::Timed, &plain)?.first())
+        let plain = QuantConfig::unquantized(self.task.dtype());
+        Ok(self.references(InputKind::Timed, &plain)?.first())
     }
 
     /// Quantization of a case. The plan has already verified that it is supported.
-    pub fn treatment(&self, case: &Case) -> Result<Treatment, ZooError> {
+    pub fn treatment(&self, case: &Case) -> Result<QuantConfig, ZooError> {
         self.task.treatment(variant(case)?)
     }
 }
 
-fn variant(case: &Case) -> Result<Variant, RecipeError> {
-    Ok(Variant {
+fn variant(case: &Case) -> Result<RecipeVariant, RecipeError> {
+    Ok(RecipeVariant {
         recipe: case.recipe.as_str().parse()?,
         sparsity: case.sparsity.map(|sparsity| sparsity.as_str().parse()).transpose()?,
     })

@@ -5,24 +5,24 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Panic in this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Panic {
+pub struct RecordedPanic {
     /// Name of the thread.
     pub thread: String,
     /// Panic message.
     pub message: String,
 }
 
-impl Panic {
+impl RecordedPanic {
     /// True if the thread belongs to a device.
-    pub fn on_a_device_thread(&self) -> bool {
+    pub fn is_on_device_thread(&self) -> bool {
         self.thread.starts_with("DSD-") || self.thread.starts_with("DSU-")
     }
 }
 
-static PANICS: Mutex<Vec<Panic>> = Mutex::new(Vec::new());
+static PANICS: Mutex<Vec<RecordedPanic>> = Mutex::new(Vec::new());
 
 /// Installs a hook that records panics; the previous hook still prints them.
-pub fn remember() {
+pub fn install_hook() {
     static INSTALLED: OnceLock<()> = OnceLock::new();
     INSTALLED.get_or_init(|| {
         let previous = std::panic::take_hook();
@@ -34,22 +34,22 @@ pub fn remember() {
                 .map(ToString::to_string)
                 .or_else(|| payload.downcast_ref::<String>().cloned());
             let message = text.unwrap_or_else(|| "panic without a message".into());
-            lock().push(Panic { thread, message });
+            lock().push(RecordedPanic { thread, message });
             previous(info);
         }));
     });
 }
 
 /// Removes and returns the panics recorded so far.
-pub fn take() -> Vec<Panic> {
+pub fn take_panics() -> Vec<RecordedPanic> {
     std::mem::take(&mut lock())
 }
 
 /// First panic of a device thread, if any. It stays recorded, because the process cannot be trusted again.
-pub fn on_device() -> Option<Panic> {
-    lock().iter().find(|panic| panic.on_a_device_thread()).cloned()
+pub fn device_panic() -> Option<RecordedPanic> {
+    lock().iter().find(|panic| panic.is_on_device_thread()).cloned()
 }
 
-fn lock() -> std::sync::MutexGuard<'static, Vec<Panic>> {
+fn lock() -> std::sync::MutexGuard<'static, Vec<RecordedPanic>> {
     PANICS.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,16 +1,16 @@
 //! Run side of the protocol: starts, watches, kills and replaces worker processes.
 
-use super::child::{BEAT, WORKER};
+use super::child::{HEARTBEAT_INTERVAL, WORKER_ARGUMENT};
 use super::event::{Event, Listener, Stage};
-use super::position::Position;
-use super::protocol::{AssignedCase, Assignment, Kept, Message, Order};
-use super::remaining::remaining;
-use super::{Executor, WorkerError, tuned};
+use super::position::ProgressFile;
+use super::protocol::{AssignedCase, Assignment, WorkerCaches, WorkerCommand, WorkerMessage};
+use super::remaining::remaining_cases;
+use super::{Executor, WorkerError, autotune_cache};
 use crate::cache::file_name;
 use crate::devices::DiscoveredDevice;
 use crate::entries::Autotune;
 use calorimeter_case::{CaseId, Device, Record, Status};
-use calorimeter_timing::FORBIDDEN;
+use calorimeter_timing::TUNING_DISABLED;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -24,101 +24,106 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Poll interval for worker events.
-const GLANCE: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Heartbeat timeout: a worker silent for this long is considered hung.
-const SILENCE: Duration = Duration::from_secs(30);
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Cap on the time charged per poll, so that suspend or SIGSTOP does not trigger timeouts.
-const AWAKE: Duration = Duration::from_secs(1);
+const MAX_CHARGE_PER_POLL: Duration = Duration::from_secs(1);
 /// Timeout for a worker to exit by itself, and for its last output.
-const PATIENCE: Duration = Duration::from_secs(1);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Bytes of standard error that are retained per worker.
-const TAIL: usize = 4096;
+const STDERR_TAIL_BYTES: usize = 4096;
 /// Maximum number of workers in a row that exit before they start a case.
-const STILLBORN: u32 = 3;
+const MAX_EARLY_EXITS: u32 = 3;
 
 /// Environment variable for the number of threads that prepare cases; a value set by the user has priority.
-const THREADS: &str = "RAYON_NUM_THREADS";
+const THREADS_VARIABLE: &str = "RAYON_NUM_THREADS";
 
 /// Executor that measures in worker processes, one at a time. Workers are this program, started again.
 pub struct Subprocess {
-    kept: Kept,
+    caches: WorkerCaches,
     worker: Option<Worker>,
-    program: Program,
+    program: WorkerProgram,
     /// Threads per worker, if limited.
     threads: Option<usize>,
     /// Autotune cache for this run only. Without it, CubeCL would write to a project around the working directory.
-    passing: Option<TempDir>,
+    temporary_cache: Option<TempDir>,
 }
 
 /// Command that starts a worker.
-type Program = fn() -> std::io::Result<Command>;
+type WorkerProgram = fn() -> std::io::Result<Command>;
 
 /// Running worker process.
 struct Worker {
     device: Device,
     child: Child,
-    orders: ChildStdin,
-    messages: Receiver<Message>,
-    position: Position,
+    commands: ChildStdin,
+    messages: Receiver<WorkerMessage>,
+    position: ProgressFile,
     stderr: Arc<Mutex<Vec<u8>>>,
     /// Disconnected after all of standard error was read.
-    drained: Receiver<()>,
+    stderr_closed: Receiver<()>,
 }
 
 /// Result of an assignment in a worker.
-enum Ending {
+enum AssignmentEnd {
     Done,
-    Unheard { case: CaseId },
+    MissingRecord { case: CaseId },
     Interrupted,
     Poisoned { case: CaseId, reason: String },
     TimedOut { case: CaseId },
-    Frozen { case: Option<CaseId>, silence: Duration },
-    Gone { case: Option<CaseId> },
+    Hung { case: Option<CaseId>, silence: Duration },
+    Exited { case: Option<CaseId> },
 }
 
 impl Subprocess {
     /// Creates an executor whose workers use the given caches; tuned kernels have a directory per device.
-    pub fn new(kept: Kept) -> Self {
-        Self { kept, worker: None, program: myself, threads: None, passing: None }
+    pub fn new(caches: WorkerCaches) -> Self {
+        Self { caches, worker: None, program: own_program, threads: None, temporary_cache: None }
     }
 
     /// Creates another executor for concurrent devices. Threads are divided among them, so that preparation for one
     /// does not disturb the measurement of another.
-    pub(super) fn sharing(&self, devices: usize) -> Self {
+    pub(super) fn sharing_threads(&self, devices: usize) -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from) / devices.max(1);
-        Self { program: self.program, threads: Some(threads.max(1)), ..Self::new(self.kept.clone()) }
+        Self { program: self.program, threads: Some(threads.max(1)), ..Self::new(self.caches.clone()) }
     }
 
     /// Discards the worker: the next assignment starts a new process.
-    pub fn renew(&mut self) {
+    pub fn restart_worker(&mut self) {
         self.worker = None;
     }
 
-    fn worker(&mut self, device: &DiscoveredDevice) -> Result<&mut Worker, WorkerError> {
+    fn worker_for(&mut self, device: &DiscoveredDevice) -> Result<&mut Worker, WorkerError> {
         // The worker of another device must exit before the next one starts.
         let fitting = self.worker.take().filter(|worker| worker.device == device.device);
         let worker = match fitting {
             Some(worker) => worker,
             None => {
-                let tuning = Some(self.tuning(device).map_err(WorkerError::Spawn)?);
-                Worker::start(self.program, self.threads, device, Kept { tuning, ..self.kept.clone() })?
+                let tuning = Some(self.autotune_dir(device).map_err(WorkerError::Spawn)?);
+                Worker::start(
+                    self.program,
+                    self.threads,
+                    device,
+                    WorkerCaches { autotune_dir: tuning, ..self.caches.clone() },
+                )?
             }
         };
         Ok(self.worker.insert(worker))
     }
 
     /// Autotune directory of a device: the persistent one if its content is trusted, otherwise a temporary one.
-    fn tuning(&mut self, device: &DiscoveredDevice) -> std::io::Result<PathBuf> {
+    fn autotune_dir(&mut self, device: &DiscoveredDevice) -> std::io::Result<PathBuf> {
         let name = file_name(&device.identity);
-        let persistent = self.kept.tuning.as_ref().map(|root| root.join(&name));
-        if let Some(persistent) = persistent.filter(|folder| tuned::is_trusted(folder)) {
+        let persistent = self.caches.autotune_dir.as_ref().map(|root| root.join(&name));
+        if let Some(persistent) = persistent.filter(|folder| autotune_cache::is_trusted(folder)) {
             return Ok(persistent);
         }
-        let temporary = match self.passing.take() {
+        let temporary = match self.temporary_cache.take() {
             Some(temporary) => temporary,
             None => tempfile::Builder::new().prefix("calorimeter-").tempdir()?,
         };
-        Ok(self.passing.insert(temporary).path().join(name))
+        Ok(self.temporary_cache.insert(temporary).path().join(name))
     }
 }
 
@@ -133,37 +138,40 @@ impl Executor for Subprocess {
         let (mut finished, mut without_baseline) = (HashMap::new(), HashSet::new());
         let mut early_exits = 0;
         loop {
-            let pending = remaining(assignment, &finished);
+            let pending = remaining_cases(assignment, &finished);
             if pending.is_empty() || listener.interrupted() {
                 return Ok(());
             }
-            let rest = assignment.only(|id| pending.contains(id));
-            let ending = self.worker(device)?.work(&rest, timeout, &mut finished, &without_baseline, listener);
+            let rest = assignment.filter_cases(|id| pending.contains(id));
+            let ending =
+                self.worker_for(device)?.run_assignment(&rest, timeout, &mut finished, &without_baseline, listener);
             let (case, status, reason) = match ending {
-                Ending::Done => continue,
-                Ending::Unheard { case } => (
+                AssignmentEnd::Done => continue,
+                AssignmentEnd::MissingRecord { case } => (
                     Some(case),
                     Status::Crashed,
                     "its worker process finished without a readable record of the case".into(),
                 ),
-                Ending::Interrupted => {
+                AssignmentEnd::Interrupted => {
                     self.worker = None;
                     return Ok(());
                 }
-                Ending::Poisoned { case, reason } if reason.contains(FORBIDDEN) => {
-                    let once = Autotune { level: self.kept.level, ..Autotune::default() };
-                    (Some(case), Status::Skipped, format!("{}; run once with --autotune {once}", FORBIDDEN))
+                AssignmentEnd::Poisoned { case, reason } if reason.contains(TUNING_DISABLED) => {
+                    let once = Autotune { level: self.caches.tuning_level, ..Autotune::default() };
+                    (Some(case), Status::Skipped, format!("{}; run once with --autotune {once}", TUNING_DISABLED))
                 }
-                Ending::Poisoned { case, reason } => (Some(case), Status::Failed, reason),
-                Ending::TimedOut { case } => (Some(case), Status::Timeout, format!("took longer than {timeout:?}")),
-                Ending::Frozen { case, silence } => (
+                AssignmentEnd::Poisoned { case, reason } => (Some(case), Status::Failed, reason),
+                AssignmentEnd::TimedOut { case } => {
+                    (Some(case), Status::Timeout, format!("took longer than {timeout:?}"))
+                }
+                AssignmentEnd::Hung { case, silence } => (
                     case,
                     Status::Crashed,
                     format!("its worker process stopped responding (no heartbeat for {silence:?})"),
                 ),
-                Ending::Gone { case } => (case, Status::Crashed, String::new()),
+                AssignmentEnd::Exited { case } => (case, Status::Crashed, String::new()),
             };
-            let (exit, stderr_tail) = self.worker.take().map(Worker::end).unwrap_or_default();
+            let (exit, stderr_tail) = self.worker.take().map(Worker::shut_down).unwrap_or_default();
             let exit = exit.unwrap_or_else(|| "closed its pipe and was killed".into());
             let reason = if reason.is_empty() { format!("its worker process {exit}") } else { reason };
             match case.and_then(|id| rest.cases.iter().find(|assigned| assigned.case.id == id)) {
@@ -173,44 +181,47 @@ impl Executor for Subprocess {
                     record.outcome.stderr_tail = stderr_tail;
                     // A baseline that was measured again keeps its record, but no longer serves as a baseline.
                     if finished.insert(assigned.case.id.clone(), status).is_none() {
-                        listener.hear(Event::Ended(Box::new(record)));
+                        listener.on_event(Event::CaseFinished(Box::new(record)));
                     } else {
-                        let compared = |one: &&AssignedCase| one.against.as_ref() == Some(&assigned.case.id);
+                        let compared = |one: &&AssignedCase| one.baseline.as_ref() == Some(&assigned.case.id);
                         without_baseline
                             .extend(assignment.cases.iter().filter(compared).map(|one| one.case.id.clone()));
                     }
                 }
                 None => {
                     early_exits += 1;
-                    if early_exits == STILLBORN {
-                        return Err(WorkerError::Stillborn(stderr_tail.unwrap_or(reason)));
+                    if early_exits == MAX_EARLY_EXITS {
+                        return Err(WorkerError::ExitedEarly(stderr_tail.unwrap_or(reason)));
                     }
                 }
             }
         }
     }
 
-    fn looker(&self) -> Option<Box<dyn Executor>> {
-        Some(Box::new(Self { threads: self.threads, ..Self::new(Kept { look: true, ..self.kept.clone() }) }))
+    fn kernel_tracer(&self) -> Option<Box<dyn Executor>> {
+        Some(Box::new(Self {
+            threads: self.threads,
+            ..Self::new(WorkerCaches { trace_kernels: true, ..self.caches.clone() })
+        }))
     }
 
-    fn another(&self, devices: usize) -> Option<Box<dyn Executor + Send>> {
-        Some(Box::new(self.sharing(devices)))
+    fn for_concurrent_devices(&self, devices: usize) -> Option<Box<dyn Executor + Send>> {
+        Some(Box::new(self.sharing_threads(devices)))
     }
 }
 
 impl Worker {
     fn start(
-        program: Program,
+        program: WorkerProgram,
         threads: Option<usize>,
         device: &DiscoveredDevice,
-        kept: Kept,
+        kept: WorkerCaches,
     ) -> Result<Self, WorkerError> {
         let mut program = program().map_err(WorkerError::Spawn)?;
-        if let Some(threads) = threads.filter(|_| std::env::var_os(THREADS).is_none()) {
-            program.env(THREADS, threads.to_string());
+        if let Some(threads) = threads.filter(|_| std::env::var_os(THREADS_VARIABLE).is_none()) {
+            program.env(THREADS_VARIABLE, threads.to_string());
         }
-        let position = Position::create().map_err(WorkerError::Spawn)?;
+        let position = ProgressFile::create().map_err(WorkerError::Spawn)?;
         program
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -219,7 +230,7 @@ impl Worker {
             .env("RUST_MIN_STACK", (64u32 << 20).to_string())
             // Ctrl-C must reach only the run, which then ends its worker.
             .process_group(0);
-        let mut child = position.inherited(|| program.spawn()).map_err(WorkerError::Spawn)?;
+        let mut child = position.spawn_inheriting(|| program.spawn()).map_err(WorkerError::Spawn)?;
         let missing = || WorkerError::Spawn(std::io::Error::other("a pipe is missing"));
         let (orders, stdout) = (child.stdin.take().ok_or_else(missing)?, child.stdout.take().ok_or_else(missing)?);
         let mut errors = child.stderr.take().ok_or_else(missing)?;
@@ -245,7 +256,7 @@ impl Worker {
             while let Ok(read @ 1..) = errors.read(&mut chunk) {
                 let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
                 tail.extend_from_slice(&chunk[..read]);
-                let excess = tail.len().saturating_sub(TAIL);
+                let excess = tail.len().saturating_sub(STDERR_TAIL_BYTES);
                 tail.drain(..excess);
             }
         };
@@ -257,98 +268,102 @@ impl Worker {
             return Err(WorkerError::Spawn(error));
         }
 
-        let number = position.number();
-        let mut worker = Self { device: device.device, child, orders, messages, position, stderr, drained };
-        worker.order(&Order::Hello { position: number, kept });
+        let number = position.descriptor();
+        let mut worker =
+            Self { device: device.device, child, commands: orders, messages, position, stderr, stderr_closed: drained };
+        worker.send(&WorkerCommand::Configure { position: number, caches: kept });
         Ok(worker)
     }
 
     /// Sends a command. Write errors are ignored: the end of the event stream reveals a dead worker.
-    fn order(&mut self, order: &Order) {
+    fn send(&mut self, order: &WorkerCommand) {
         let mut line = serde_json::to_vec(order).unwrap_or_default();
         line.push(b'\n');
-        let _ = self.orders.write_all(&line);
+        let _ = self.commands.write_all(&line);
     }
 
-    fn work(
+    fn run_assignment(
         &mut self,
         assignment: &Assignment,
         timeout: Duration,
         finished: &mut HashMap<CaseId, Status>,
         without_baseline: &HashSet<CaseId>,
         listener: &mut dyn Listener,
-    ) -> Ending {
+    ) -> AssignmentEnd {
         if self.position.clear().is_err() {
-            return Ending::Gone { case: None };
+            return AssignmentEnd::Exited { case: None };
         }
-        self.order(&Order::Measure(Box::new(assignment.clone())));
+        self.send(&WorkerCommand::Measure(Box::new(assignment.clone())));
         let mut spent: HashMap<CaseId, Duration> = HashMap::new();
         let mut reported: HashSet<CaseId> = HashSet::new();
         let (mut silent, mut polled) = (Duration::ZERO, Instant::now());
         // Detects a hung worker before the case times out, but tolerates a few late heartbeats.
-        let silence = SILENCE.min(timeout / 2).max(3 * BEAT);
+        let silence = HEARTBEAT_TIMEOUT.min(timeout / 2).max(3 * HEARTBEAT_INTERVAL);
         loop {
             if listener.interrupted() {
-                return Ending::Interrupted;
+                return AssignmentEnd::Interrupted;
             }
-            let message = match self.messages.recv_timeout(GLANCE) {
+            let message = match self.messages.recv_timeout(POLL_INTERVAL) {
                 Ok(message) => Some(message),
                 Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => return Ending::Gone { case: self.touched(assignment) },
+                Err(RecvTimeoutError::Disconnected) => {
+                    return AssignmentEnd::Exited { case: self.current_case(assignment) };
+                }
             };
-            let passed = polled.elapsed().min(AWAKE);
+            let passed = polled.elapsed().min(MAX_CHARGE_PER_POLL);
             polled = Instant::now();
             silent = if message.is_some() { Duration::ZERO } else { silent + passed };
             match message {
-                Some(Message::Event(mut event)) => {
-                    if let Event::Ended(record) = &mut event
+                Some(WorkerMessage::Event(mut event)) => {
+                    if let Event::CaseFinished(record) = &mut event
                         && record.is_ok()
                         && without_baseline.contains(&record.case.id)
                     {
-                        record.warn(BEREFT);
+                        record.warn(BASELINE_LOST);
                     }
                     let (case, status) = match &event {
-                        Event::Ended(record) => (record.case.id.clone(), record.outcome.status),
-                        Event::Saw { case, .. } => (case.clone(), Status::Ok),
-                        Event::Begun { .. } | Event::AtWork(_) | Event::Touched { .. } => continue,
+                        Event::CaseFinished(record) => (record.case.id.clone(), record.outcome.status),
+                        Event::KernelsTraced { case, .. } => (case.clone(), Status::Ok),
+                        Event::RunStarted { .. } | Event::ActiveStages(_) | Event::Progress { .. } => continue,
                     };
                     reported.insert(case.clone());
                     // A baseline that is measured again keeps its first record.
                     if let Entry::Vacant(first) = finished.entry(case) {
                         first.insert(status);
-                        listener.hear(event);
+                        listener.on_event(event);
                     }
                 }
-                Some(Message::Poisoned { case, reason }) => return Ending::Poisoned { case, reason },
-                Some(Message::Done) => {
+                Some(WorkerMessage::Poisoned { case, reason }) => return AssignmentEnd::Poisoned { case, reason },
+                Some(WorkerMessage::Done) => {
                     let missing = assignment.cases.iter().find(|assigned| !finished.contains_key(&assigned.case.id));
-                    return missing.map_or(Ending::Done, |one| Ending::Unheard { case: one.case.id.clone() });
+                    return missing
+                        .map_or(AssignmentEnd::Done, |one| AssignmentEnd::MissingRecord { case: one.case.id.clone() });
                 }
-                Some(Message::Beat) | None => {}
+                Some(WorkerMessage::Heartbeat) | None => {}
             }
             if silent > silence {
-                return Ending::Frozen { case: self.touched(assignment), silence };
+                return AssignmentEnd::Hung { case: self.current_case(assignment), silence };
             }
-            if let Some((case, stage)) = self.position.get().and_then(|at| named(assignment, at)) {
+            if let Some((case, stage)) = self.position.get().and_then(|at| case_at(assignment, at)) {
                 // Elapsed time is charged to the current case; windows are much shorter than the poll interval.
                 let spent = spent.entry(case.clone()).or_default();
                 *spent += passed;
-                listener.touch(case, stage);
+                listener.report_progress(case, stage);
                 // A finished case may run again as a baseline.
                 if *spent > timeout && !reported.contains(case) {
-                    return Ending::TimedOut { case: case.clone() };
+                    return AssignmentEnd::TimedOut { case: case.clone() };
                 }
             }
         }
     }
 
     /// Case that the worker reported last.
-    fn touched(&self, assignment: &Assignment) -> Option<CaseId> {
-        Some(named(assignment, self.position.get()?)?.0.clone())
+    fn current_case(&self, assignment: &Assignment) -> Option<CaseId> {
+        Some(case_at(assignment, self.position.get()?)?.0.clone())
     }
 
     /// True if the process has exited; its status remains available.
-    fn has_ended(&self) -> bool {
+    fn has_exited(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         !matches!(waitid(WaitId::Pid(Pid::from_child(&self.child)), options), Ok(None))
     }
@@ -362,17 +377,17 @@ impl Worker {
     }
 
     /// Ends the process; returns its exit description and the tail of standard error.
-    fn end(mut self) -> (Option<String>, Option<String>) {
+    fn shut_down(mut self) -> (Option<String>, Option<String>) {
         // The status of a process that exits by itself is more informative than that of a kill.
         let start = Instant::now();
-        while !self.has_ended() && start.elapsed() < PATIENCE {
+        while !self.has_exited() && start.elapsed() < EXIT_TIMEOUT {
             std::thread::sleep(Duration::from_millis(2));
         }
-        let exited = self.has_ended();
+        let exited = self.has_exited();
         self.kill();
-        let exit = self.child.wait().ok().filter(|_| exited).map(describe);
+        let exit = self.child.wait().ok().filter(|_| exited).map(describe_exit);
         // A process started by the worker may keep the pipe open.
-        let _ = self.drained.recv_timeout(PATIENCE);
+        let _ = self.stderr_closed.recv_timeout(EXIT_TIMEOUT);
         let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         let tail = String::from_utf8_lossy(&stderr).trim().to_owned();
         (exit, (!tail.is_empty()).then_some(tail))
@@ -380,18 +395,18 @@ impl Worker {
 }
 
 /// Command for the running executable, even if its file was deleted or replaced.
-fn myself() -> std::io::Result<Command> {
+fn own_program() -> std::io::Result<Command> {
     let running = Path::new("/proc/self/exe");
     let mut program = if running.exists() { Command::new(running) } else { Command::new(std::env::current_exe()?) };
-    program.arg(WORKER);
+    program.arg(WORKER_ARGUMENT);
     Ok(program)
 }
 
 /// Warning for a case whose finished baseline crashed when it was measured again.
-const BEREFT: &str = "no speed-up: the worker process exited while the baseline was measured again";
+const BASELINE_LOST: &str = "no speed-up: the worker process exited while the baseline was measured again";
 
 /// Case at a position of the worker's assignment.
-fn named(assignment: &Assignment, (at, stage): (usize, Stage)) -> Option<(&CaseId, Stage)> {
+fn case_at(assignment: &Assignment, (at, stage): (usize, Stage)) -> Option<(&CaseId, Stage)> {
     Some((&assignment.cases.get(at)?.case.id, stage))
 }
 
@@ -406,7 +421,7 @@ impl Drop for Worker {
 }
 
 /// Describes the exit of a process, as the end of a sentence.
-fn describe(status: ExitStatus) -> String {
+fn describe_exit(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exited with code {code}"),
         (_, Some(6)) => "aborted (signal 6)".into(),
@@ -427,24 +442,24 @@ mod tests {
 
     /// Listener that collects records.
     #[derive(Default)]
-    struct Ends(Vec<Record>);
+    struct RecordCollector(Vec<Record>);
 
-    impl Listener for Ends {
-        fn hear(&mut self, event: Event) {
-            if let Event::Ended(record) = event {
+    impl Listener for RecordCollector {
+        fn on_event(&mut self, event: Event) {
+            if let Event::CaseFinished(record) = event {
                 self.0.push(*record);
             }
         }
     }
 
     /// Records of a worker that prints these lines after each command.
-    fn heard(assignment: &Assignment, lines: &[String]) -> Vec<Record> {
+    fn records_of_worker(assignment: &Assignment, lines: &[String]) -> Vec<Record> {
         let prints: String = lines.iter().map(|line| format!("echo '{line}'; ")).collect();
-        heard_of_each(assignment, &[format!("while read order; do {prints} done")])
+        records_of_workers(assignment, &[format!("while read order; do {prints} done")])
     }
 
     /// Records of workers that run these scripts in turn; descriptor 9 is the shared progress file.
-    fn heard_of_each(assignment: &Assignment, workers: &[String]) -> Vec<Record> {
+    fn records_of_workers(assignment: &Assignment, workers: &[String]) -> Vec<Record> {
         thread_local!(static WORKERS: RefCell<VecDeque<String>> = RefCell::default());
         let takes_over = r#"read hello; exec 9<>"/dev/fd/$(echo "$hello" | sed 's/.*"position":\([0-9]*\).*/\1/')""#;
         WORKERS.set(workers.iter().map(|does| format!("{takes_over}; {does}")).collect());
@@ -453,51 +468,55 @@ mod tests {
             shell.arg("-c").arg(WORKERS.with_borrow_mut(|left| left.pop_front()).expect("no more workers"));
             Ok(shell)
         };
-        let device = devices::present(Device::Mock(0)).unwrap();
-        let mut subprocess = Subprocess { program, ..Subprocess::new(Kept::default()) };
-        let mut ends = Ends::default();
+        let device = devices::find_device(Device::Mock(0)).unwrap();
+        let mut subprocess = Subprocess { program, ..Subprocess::new(WorkerCaches::default()) };
+        let mut ends = RecordCollector::default();
         subprocess.run(assignment, &device, Duration::from_secs(30), &mut ends).unwrap();
         ends.0
     }
 
-    fn said(message: &Message) -> String {
+    fn to_line(message: &WorkerMessage) -> String {
         serde_json::to_string(message).unwrap()
     }
 
     #[test]
-    fn a_case_whose_record_cannot_be_read_has_crashed() {
-        let records = heard(&assignment(1), &[r#"{"event":{"ended":{"case":0,"rec"#.into(), said(&Message::Done)]);
+    fn unreadable_record_counts_as_crash() {
+        let records = records_of_worker(
+            &assignment(1),
+            &[r#"{"event":{"ended":{"case":0,"rec"#.into(), to_line(&WorkerMessage::Done)],
+        );
         let [record] = &records[..] else { panic!("{records:?}") };
         assert_eq!(record.outcome.status, Status::Crashed);
         assert!(record.outcome.reason.as_ref().unwrap().contains("without a readable record"), "{record:?}");
     }
 
     #[test]
-    fn a_case_is_recorded_once() {
+    fn case_is_recorded_once() {
         let assignment = assignment(2);
         let record = |case: usize, status| {
             let record = Record::new(assignment.cases[case].case.clone(), status);
-            said(&Message::Event(Event::Ended(Box::new(record))))
+            to_line(&WorkerMessage::Event(Event::CaseFinished(Box::new(record))))
         };
-        let lines = [record(0, Status::Ok), record(0, Status::Failed), record(1, Status::Ok), said(&Message::Done)];
-        let records = heard(&assignment, &lines);
+        let lines =
+            [record(0, Status::Ok), record(0, Status::Failed), record(1, Status::Ok), to_line(&WorkerMessage::Done)];
+        let records = records_of_worker(&assignment, &lines);
         let statuses: Vec<_> = records.iter().map(|record| (&*record.case.id, record.outcome.status)).collect();
         assert_eq!(statuses, [("0", Status::Ok), ("1", Status::Ok)]);
     }
 
     #[test]
-    fn a_case_whose_baseline_is_lost_when_it_is_measured_again_says_so() {
+    fn lost_baseline_is_reported() {
         let assignment = assignment(2);
         let ended = |case: usize| {
             let record = Record::new(assignment.cases[case].case.clone(), Status::Ok);
-            format!("echo '{}'", said(&Message::Event(Event::Ended(Box::new(record)))))
+            format!("echo '{}'", to_line(&WorkerMessage::Event(Event::CaseFinished(Box::new(record)))))
         };
         let touches_the_baseline = r"printf '\001\000\000\000\004\000\000\000' >&9";
         let first = format!("read order; {touches_the_baseline}; {}", ended(0));
-        let second = format!("read order; {}; echo '{}'; read more", ended(1), said(&Message::Done));
-        let records = heard_of_each(&assignment, &[first, second]);
+        let second = format!("read order; {}; echo '{}'; read more", ended(1), to_line(&WorkerMessage::Done));
+        let records = records_of_workers(&assignment, &[first, second]);
         let warnings: Vec<_> =
             records.iter().map(|record| (&*record.case.id, record.outcome.warnings.clone())).collect();
-        assert_eq!(warnings, [("0", vec![]), ("1", vec![BEREFT.to_owned()])]);
+        assert_eq!(warnings, [("0", vec![]), ("1", vec![BASELINE_LOST.to_owned()])]);
     }
 }

@@ -11,12 +11,12 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, PoisonError};
 
 /// Unnamed file shared by the run and one worker.
-pub struct Position(File);
+pub struct ProgressFile(File);
 
 const STAGES: [Stage; 7] =
-    [Stage::Open, Stage::Tune, Stage::Peaks, Stage::WarmUp, Stage::Measure, Stage::Profile, Stage::Judge];
+    [Stage::Open, Stage::Tune, Stage::Peaks, Stage::WarmUp, Stage::Measure, Stage::Profile, Stage::Check];
 
-impl Position {
+impl ProgressFile {
     /// Creates a file.
     pub fn create() -> Result<Self> {
         let created = Self(anonymous_file()?);
@@ -26,7 +26,7 @@ impl Position {
     }
 
     /// Starts a process that inherits the file.
-    pub fn inherited<T>(&self, start: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub fn spawn_inheriting<T>(&self, start: impl FnOnce() -> Result<T>) -> Result<T> {
         // Serialized, or processes started concurrently would inherit the file, too.
         static STARTING: Mutex<()> = Mutex::new(());
         let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -37,12 +37,12 @@ impl Position {
     }
 
     /// File descriptor, which is equal in the run and in the worker.
-    pub fn number(&self) -> i32 {
+    pub fn descriptor(&self) -> i32 {
         self.0.as_raw_fd()
     }
 
     /// Opens the inherited file by its descriptor.
-    pub fn take_over(number: i32) -> Result<Self> {
+    pub fn open_inherited(number: i32) -> Result<Self> {
         Ok(Self(OpenOptions::new().write(true).open(format!("/dev/fd/{number}"))?))
     }
 
@@ -94,11 +94,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_worker_sets_the_run_reads() {
-        let run = Position::create().unwrap();
-        let worker = Position::take_over(run.number()).unwrap();
+    fn run_reads_what_the_worker_sets() {
+        let run = ProgressFile::create().unwrap();
+        let worker = ProgressFile::open_inherited(run.descriptor()).unwrap();
         assert_eq!(run.get(), None);
-        for (case, stage) in [(0, Stage::Open), (7, Stage::Measure), (7, Stage::Judge)] {
+        for (case, stage) in [(0, Stage::Open), (7, Stage::Measure), (7, Stage::Check)] {
             worker.set(case, stage).unwrap();
             assert_eq!(run.get(), Some((case, stage)));
         }
@@ -107,15 +107,15 @@ mod tests {
     }
 
     #[test]
-    fn only_the_process_that_is_meant_inherits_the_file() {
-        let run = Position::create().unwrap();
+    fn only_the_worker_inherits_the_file() {
+        let run = ProgressFile::create().unwrap();
         let sees = || {
             Ok(std::process::Command::new("test")
                 .arg("-e")
-                .arg(format!("/dev/fd/{}", run.number()))
+                .arg(format!("/dev/fd/{}", run.descriptor()))
                 .status()?
                 .success())
         };
-        assert_eq!((run.inherited(sees).unwrap(), sees().unwrap()), (true, false));
+        assert_eq!((run.spawn_inheriting(sees).unwrap(), sees().unwrap()), (true, false));
     }
 }

@@ -1,24 +1,24 @@
 //! Protocol between a run and its workers: one JSON object per line.
 
-use super::{Event, SeenKernels};
-use crate::mock::Rule;
+use super::{Event, TracedKernels};
+use crate::mock::MockRule;
 use calorimeter_case::{Case, CaseId, TuningLevel};
 use calorimeter_timing::Options;
 use calorimeter_timing::telemetry::LockedClock;
-use calorimeter_zoo::foreign::Foreign;
+use calorimeter_zoo::foreign::ForeignHandle;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Command from the run to a worker, over standard input.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Order {
+pub enum WorkerCommand {
     /// Configuration; always the first command.
-    Hello {
+    Configure {
         /// Descriptor of the inherited progress file.
         position: i32,
         /// Persistent caches.
-        kept: Kept,
+        caches: WorkerCaches,
     },
     /// Measure an assignment.
     Measure(Box<Assignment>),
@@ -27,9 +27,9 @@ pub enum Order {
 /// Message from a worker to the run, over the pipe that was its standard output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Message {
+pub enum WorkerMessage {
     /// The worker is alive.
-    Beat,
+    Heartbeat,
     /// An event of a case.
     Event(Event),
     /// A case left the process in an untrusted state; the worker exits.
@@ -45,20 +45,20 @@ pub enum Message {
 
 /// Persistent caches of workers, and options that depend on them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Kept {
+pub struct WorkerCaches {
     /// Autotune cache directory; one per device.
     #[serde(default, with = "crate::path_serde::option")]
-    pub tuning: Option<PathBuf>,
+    pub autotune_dir: Option<PathBuf>,
     /// Rounding of sizes in autotune keys.
     #[serde(default)]
-    pub level: TuningLevel,
+    pub tuning_level: TuningLevel,
     /// Directory of measured peaks.
     #[serde(default, with = "crate::path_serde::option")]
-    pub peaks: Option<PathBuf>,
+    pub peaks_dir: Option<PathBuf>,
     /// True if kernels without a cached decision must not be tuned.
-    pub never_tune: bool,
-    /// True if the worker lets the runtime time every kernel instead of measuring cases: see [`SeenKernels`].
-    pub look: bool,
+    pub forbid_tuning: bool,
+    /// True if the worker lets the runtime time every kernel instead of measuring cases: see [`TracedKernels`].
+    pub trace_kernels: bool,
 }
 
 /// Facts about a device, so that a worker need not discover devices.
@@ -85,32 +85,32 @@ pub struct Assignment {
     /// Definition of the foreign programs, if the cases run any; a name alone does not identify them in another
     /// process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub foreign: Option<Foreign>,
+    pub foreign: Option<ForeignHandle>,
     /// Facts about the device.
     pub device: DeviceFacts,
     /// Folder of the run, for traces and memory profiles.
     #[serde(default, with = "crate::path_serde::option")]
-    pub folder: Option<PathBuf>,
+    pub run_dir: Option<PathBuf>,
     /// Measurement options; without them each case is opened and checked, but not timed.
     pub timing: Option<Options>,
     /// Seed of the tensors.
     pub seed: u64,
     /// Rules of the mock device.
-    pub mock: Vec<Rule>,
+    pub mock: Vec<MockRule>,
     /// True if other devices of the host are busy concurrently.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub in_company: bool,
+    pub concurrent_devices: bool,
     /// True for the interference probe: only a time is measured, without gate, inspections and peaks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_probe: bool,
     /// Group whose inputs may be prefetched meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next: Option<Next>,
+    pub next: Option<NextGroup>,
 }
 
 /// Group that is likely to be assigned next.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Next {
+pub struct NextGroup {
     /// Cases with equal workload, shape, dtype and device.
     pub cases: Vec<Case>,
     /// Seed of the tensors.
@@ -123,17 +123,17 @@ pub struct AssignedCase {
     /// Case to measure.
     pub case: Case,
     /// Id of its baseline.
-    pub against: Option<CaseId>,
+    pub baseline: Option<CaseId>,
     /// Number of buffer sets that its launches rotate through.
     pub sets: u32,
     /// Kernels traced by another worker, if the stopwatch of this one reports none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kernels: Option<SeenKernels>,
+    pub kernels: Option<TracedKernels>,
 }
 
 impl Assignment {
     /// Returns the assignment restricted to cases that satisfy `keep`.
-    pub fn only(&self, keep: impl Fn(&CaseId) -> bool) -> Self {
+    pub fn filter_cases(&self, keep: impl Fn(&CaseId) -> bool) -> Self {
         let cases = self.cases.iter().filter(|assigned| keep(&assigned.case.id)).cloned().collect();
         Self { cases, ..self.without_cases() }
     }
@@ -143,11 +143,11 @@ impl Assignment {
             cases: Vec::new(),
             foreign: self.foreign,
             device: self.device.clone(),
-            folder: self.folder.clone(),
+            run_dir: self.run_dir.clone(),
             timing: self.timing.clone(),
             seed: self.seed,
             mock: self.mock.clone(),
-            in_company: self.in_company,
+            concurrent_devices: self.concurrent_devices,
             is_probe: self.is_probe,
             next: self.next.clone(),
         }

@@ -6,10 +6,10 @@ use std::collections::{HashMap, HashSet};
 
 /// Cases without a record, and their baselines. Baselines that have a record are measured again, interleaved; their
 /// records stay valid.
-pub fn remaining(assignment: &Assignment, ended: &HashMap<CaseId, Status>) -> HashSet<CaseId> {
+pub fn remaining_cases(assignment: &Assignment, ended: &HashMap<CaseId, Status>) -> HashSet<CaseId> {
     let pending = |assigned: &&AssignedCase| !ended.contains_key(&assigned.case.id);
     let baselines: HashSet<&CaseId> =
-        assignment.cases.iter().filter(pending).filter_map(|one| one.against.as_ref()).collect();
+        assignment.cases.iter().filter(pending).filter_map(|one| one.baseline.as_ref()).collect();
     let again = |id: &CaseId| ended.get(id) == Some(&Status::Ok) && baselines.contains(id);
     let needed = assignment.cases.iter().filter(|one| pending(one) || again(&one.case.id));
     needed.map(|one| one.case.id.clone()).collect()
@@ -25,7 +25,7 @@ pub mod tests {
         let id = |number: usize| CaseId::from(number.to_string());
         let case = |number| AssignedCase {
             case: Case { id: id(number), ..Case::default() },
-            against: (number > 0).then(|| id(0)),
+            baseline: (number > 0).then(|| id(0)),
             sets: 1,
             kernels: None,
         };
@@ -33,18 +33,18 @@ pub mod tests {
             cases: (0..cases).map(case).collect(),
             foreign: None,
             device: Default::default(),
-            folder: None,
+            run_dir: None,
             timing: None,
             seed: 0,
             mock: vec![],
-            in_company: false,
+            concurrent_devices: false,
             is_probe: false,
             next: None,
         }
     }
 
     #[test]
-    fn what_is_left_keeps_the_baseline_that_was_measured() {
+    fn remaining_cases_include_measured_baseline() {
         let (ok, crashed) = (Some(Status::Ok), Some(Status::Crashed));
         for (ended, expected) in [
             ([None, None, None], vec!["0", "1", "2"]),
@@ -56,7 +56,7 @@ pub mod tests {
             let ids = ["0", "1", "2"].map(CaseId::from);
             let known = ids.into_iter().zip(ended).filter_map(|(id, status)| Some((id, status?))).collect();
             let expected: HashSet<CaseId> = expected.into_iter().map(CaseId::from).collect();
-            assert_eq!(remaining(&assignment(3), &known), expected, "{ended:?}");
+            assert_eq!(remaining_cases(&assignment(3), &known), expected, "{ended:?}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `csv`: one shape per row of a file with the columns m, k and n in any order, and optionally a name.
 
-use crate::parameter::{Kind, Parameter};
+use crate::parameter::{Parameter, ParameterKind};
 use crate::{Generator, MAX_SHAPES, NamedShape, Shape, ShapeError};
 use ::csv::{ReaderBuilder, StringRecord, Trim};
 use calorimeter_case::read_text;
@@ -9,11 +9,11 @@ use std::path::Path;
 const PATH: Parameter = Parameter {
     name: "path",
     about: "a CSV file with the columns m, k, n and optionally name; relative to the configuration file",
-    kind: Kind::Path,
+    kind: ParameterKind::Path,
 };
 
 /// Enough for a million shapes with names of forty letters.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_FILE_BYTES: u64 = 64 << 20;
 
 const COLUMNS: [&str; 4] = ["m", "k", "n", "name"];
 
@@ -22,17 +22,17 @@ pub(super) static CSV: Generator = Generator {
     about: "one shape per row of a file",
     parameters: &[PATH],
     count: |_| Ok(None),
-    shapes: |settings, base| read(&base.join(settings.path(&PATH))),
+    shapes: |settings, base| read_csv(&base.join(settings.path(&PATH))),
 };
 
-fn read(path: &Path) -> Result<Vec<NamedShape>, ShapeError> {
+fn read_csv(path: &Path) -> Result<Vec<NamedShape>, ShapeError> {
     let unreadable = |cause: String| ShapeError::Unreadable { path: path.into(), cause };
     let line_error = |line, cause| ShapeError::Line { path: path.into(), line, cause: Box::new(cause) };
-    let text = read_text(path, MOST_BYTES).map_err(|error| unreadable(error.to_string()))?;
+    let text = read_text(path, MAX_FILE_BYTES).map_err(|error| unreadable(error.to_string()))?;
 
     let mut reader = ReaderBuilder::new().trim(Trim::All).flexible(true).from_reader(text.as_bytes());
     let columns = reader.headers().map_err(|error| unreadable(error.to_string()))?;
-    let columns = Columns::find(columns).map_err(|cause| line_error(1, cause))?;
+    let columns = CsvColumns::find(columns).map_err(|cause| line_error(1, cause))?;
     let mut made: Vec<NamedShape> = Vec::new();
     let mut row = StringRecord::new();
     while reader.read_record(&mut row).map_err(|error| unreadable(error.to_string()))? {
@@ -41,7 +41,7 @@ fn read(path: &Path) -> Result<Vec<NamedShape>, ShapeError> {
             let narrow = "split the file".to_owned();
             return Err(ShapeError::TooMany { what: path.display().to_string(), count, narrow });
         }
-        let named = columns.read(&row, made.len()).map_err(|cause| line_error(line_of(&text, &row), cause))?;
+        let named = columns.read(&row, made.len()).map_err(|cause| line_error(line_number(&text, &row), cause))?;
         made.push(named);
     }
     if made.is_empty() {
@@ -51,7 +51,7 @@ fn read(path: &Path) -> Result<Vec<NamedShape>, ShapeError> {
 }
 
 /// Line number of a row. The reader's own position precedes blank lines and the second half of `\r\n`.
-fn line_of(text: &str, row: &StringRecord) -> u64 {
+fn line_number(text: &str, row: &StringRecord) -> u64 {
     let from = row.position().map_or(0, |position| position.byte() as usize);
     let bytes = text.as_bytes();
     let blank = bytes[from..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
@@ -59,13 +59,13 @@ fn line_of(text: &str, row: &StringRecord) -> u64 {
 }
 
 /// Positions of the columns in a row.
-struct Columns {
+struct CsvColumns {
     len: usize,
     sizes: [usize; 3],
     name: Option<usize>,
 }
 
-impl Columns {
+impl CsvColumns {
     fn find(header: &StringRecord) -> Result<Self, ShapeError> {
         let mut cells = header.iter().map(str::to_lowercase);
         if let Some(found) = cells.find(|cell| !COLUMNS.contains(&cell.as_str())) {
@@ -76,7 +76,7 @@ impl Columns {
         let position = |column: &str| {
             let mut positions = (0..header.len()).filter(|&i| header[i] == column);
             match (positions.next(), positions.next()) {
-                (_, Some(_)) => Err(ShapeError::GivenTwice { name: column.to_owned() }),
+                (_, Some(_)) => Err(ShapeError::DuplicateName { name: column.to_owned() }),
                 (position, None) => Ok(position),
             }
         };
@@ -93,14 +93,14 @@ impl Columns {
             return Err(ShapeError::Fields(format!("found {} fields where the header has {}", row.len(), self.len)));
         }
         let [m, k, n] = self.sizes.map(|position| &row[position]);
-        let shape = Shape::new(size("m", m)?, size("k", k)?, size("n", n)?)?;
+        let shape = Shape::new(parse_size("m", m)?, parse_size("k", k)?, parse_size("n", n)?)?;
         let name = self.name.map(|position| &row[position]).filter(|name| !name.is_empty());
         Ok(NamedShape { name: name.map_or_else(|| format!("csv_{index}"), str::to_owned).into(), shape })
     }
 }
 
-fn size(axis: &str, cell: &str) -> Result<u64, ShapeError> {
-    cell.parse().map_err(|_| crate::shape::size_of(axis).reject(format_args!("{cell:?}")))
+fn parse_size(axis: &str, cell: &str) -> Result<u64, ShapeError> {
+    cell.parse().map_err(|_| crate::shape::size_bounds(axis).reject(format_args!("{cell:?}")))
 }
 
 #[cfg(test)]
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_come_in_any_order_and_a_name_is_optional() {
+    fn column_order_is_free_and_name_optional() {
         for (text, expected) in [
             ("m,k,n\n1,2,3\n4,5,6\n", ["csv_0 m1-k2-n3", "csv_1 m4-k5-n6"]),
             ("n, K ,m\r\n3,2,1\r\n\r\n 6 ,5,4", ["csv_0 m1-k2-n3", "csv_1 m4-k5-n6"]),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_row_names_its_line() {
+    fn errors_report_the_line() {
         for (text, expected) in [
             ("m,k,n\n1,2,3\n1,0,3\n", "shapes.csv:3: k is 0: it must be a whole number from 1 to 2147483648"),
             ("m,k,n\n\n1,x,3\n", "shapes.csv:3: k is \"x\": it must be a whole number from 1 to 2147483648"),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_repeats_no_text_of_thousands_of_letters() {
+    fn errors_abbreviate_long_text() {
         for text in [format!("m,k,n,{}\n", "no".repeat(5_000)), format!("m,k,n\n1,2,{}\n", "7".repeat(10_000))] {
             let error = shapes_of(&text).unwrap_err();
             assert!(error.len() < 300 && error.contains("[…]"), "{error}");
@@ -161,14 +161,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_named() {
+    fn missing_file_is_reported() {
         let source: ShapeSource = serde_yaml::from_str("{name: csv, path: nowhere.csv}").unwrap();
         let error = source.shapes_in(Path::new("/no/folder")).unwrap_err().to_string();
         assert!(error.starts_with("cannot read /no/folder/nowhere.csv: "), "{error}");
     }
 
     #[test]
-    fn a_file_without_end_is_refused() {
+    fn endless_file_is_rejected() {
         let source: ShapeSource = serde_yaml::from_str("{name: csv, path: zero}").unwrap();
         let error = source.shapes_in(Path::new("/dev")).unwrap_err().to_string();
         let reason = "exceeds 64 MiB, the size limit of such a file; shorten it";
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_too_many_rows_is_counted_and_refused() {
+    fn too_many_rows_are_rejected() {
         let text = format!("m,k,n\n{}", "1,1,1\n".repeat(1_000_007));
         assert_eq!(
             shapes_of(&text).unwrap_err(),

@@ -1,10 +1,13 @@
 //! `custom`: shapes listed explicitly.
 
-use crate::parameter::{Kind, Parameter};
+use crate::parameter::{Parameter, ParameterKind};
 use crate::{Generator, NamedShape};
 
-const SHAPES: Parameter =
-    Parameter { name: "shapes", about: "the shapes as a list of [m, k, n], made in that order", kind: Kind::Shapes };
+const SHAPES: Parameter = Parameter {
+    name: "shapes",
+    about: "the shapes as a list of [m, k, n], made in that order",
+    kind: ParameterKind::Shapes,
+};
 
 pub(super) static CUSTOM: Generator = Generator {
     name: "custom",
@@ -21,7 +24,7 @@ mod tests {
     use super::super::listing;
 
     #[test]
-    fn shapes_come_as_listed() {
+    fn custom_preserves_order_and_duplicates() {
         let made = listing("{name: custom, shapes: [[1024, 512, 2048], [1, 1, 1], [1024, 512, 2048]]}");
         assert_eq!(made, ["custom 1024 512 2048", "custom 1 1 1", "custom 1024 512 2048"]);
     }

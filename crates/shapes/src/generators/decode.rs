@@ -25,33 +25,33 @@
 //!
 //! An expert receives only the rows routed to it, so its M is smaller than the number of sequences.
 
-use crate::parameter::{Kind, Parameter, Settings};
+use crate::parameter::{GeneratorSettings, Parameter, ParameterKind};
 use crate::{Generator, NamedShape};
 
-struct Model {
+struct DecodeModel {
     name: &'static str,
     /// Name, K and N.
     layers: &'static [(&'static str, u64, u64)],
 }
 
-const MODELS: [Model; 5] = [
-    Model {
+const MODELS: [DecodeModel; 5] = [
+    DecodeModel {
         name: "llama3_8b",
         layers: &[("qkv", 4096, 6144), ("o", 4096, 4096), ("gate_up", 4096, 28672), ("down", 14336, 4096)],
     },
-    Model {
+    DecodeModel {
         name: "llama3_70b",
         layers: &[("qkv", 8192, 10240), ("o", 8192, 8192), ("gate_up", 8192, 57344), ("down", 28672, 8192)],
     },
-    Model {
+    DecodeModel {
         name: "qwen3_32b",
         layers: &[("qkv", 5120, 10240), ("o", 8192, 5120), ("gate_up", 5120, 51200), ("down", 25600, 5120)],
     },
-    Model {
+    DecodeModel {
         name: "gemma3_27b",
         layers: &[("qkv", 5376, 8192), ("o", 4096, 5376), ("gate_up", 5376, 43008), ("down", 21504, 5376)],
     },
-    Model {
+    DecodeModel {
         name: "deepseek_v3",
         layers: &[
             ("q_a", 7168, 1536),
@@ -67,7 +67,7 @@ const MODELS: [Model; 5] = [
     },
 ];
 
-const NAMES: [&str; MODELS.len()] = {
+const MODEL_NAMES: [&str; MODELS.len()] = {
     let mut names = [""; MODELS.len()];
     let mut i = 0;
     while i < names.len() {
@@ -77,28 +77,28 @@ const NAMES: [&str; MODELS.len()] = {
     names
 };
 
-const WHICH: Parameter = Parameter {
+const MODELS_PARAMETER: Parameter = Parameter {
     name: "models",
     about: "models whose layers to include, in that order",
-    kind: Kind::Names { what: "model of decode", known: &NAMES },
+    kind: ParameterKind::Names { what: "model of decode", known: &MODEL_NAMES },
 };
 
-const ROWS: Parameter = Parameter {
+const ROWS_PARAMETER: Parameter = Parameter {
     name: "m",
     about: "sequences per batch, in ascending order",
-    kind: Kind::Sizes { default: &[1, 2, 4, 8, 16, 32, 64, 128] },
+    kind: ParameterKind::Sizes { default: &[1, 2, 4, 8, 16, 32, 64, 128] },
 };
 
 pub(super) static DECODE: Generator = Generator {
     name: "decode",
     about: "linear layers of current models at the small M of text generation",
-    parameters: &[WHICH, ROWS],
+    parameters: &[MODELS_PARAMETER, ROWS_PARAMETER],
     count: |settings| {
         let layers: usize = models(settings).map(|model| model.layers.len()).sum();
-        Ok(Some((layers * settings.sizes(&ROWS).len()) as u64))
+        Ok(Some((layers * settings.sizes(&ROWS_PARAMETER).len()) as u64))
     },
     shapes: |settings, _| {
-        let mut rows = settings.sizes(&ROWS).to_vec();
+        let mut rows = settings.sizes(&ROWS_PARAMETER).to_vec();
         rows.sort_unstable();
         let mut made = Vec::new();
         for model in models(settings) {
@@ -113,8 +113,8 @@ pub(super) static DECODE: Generator = Generator {
 };
 
 /// Selected models, in the order of the parameter.
-fn models(settings: &Settings) -> impl Iterator<Item = &'static Model> {
-    settings.names(&WHICH).into_iter().filter_map(|name| MODELS.iter().find(|model| model.name == name))
+fn models(settings: &GeneratorSettings) -> impl Iterator<Item = &'static DecodeModel> {
+    settings.names(&MODELS_PARAMETER).into_iter().filter_map(|name| MODELS.iter().find(|model| model.name == name))
 }
 
 #[cfg(test)]
@@ -170,11 +170,11 @@ mod tests {
     #[test]
     fn every_model_is_checked_against_a_configuration() {
         let checked: Vec<&str> = DENSE.iter().map(|model| model.0).chain(["deepseek_v3"]).collect();
-        assert_eq!(NAMES.to_vec(), checked);
+        assert_eq!(MODEL_NAMES.to_vec(), checked);
     }
 
     #[test]
-    fn the_order_is_model_then_layer_then_ascending_m() {
+    fn shapes_are_ordered_by_model_layer_m() {
         let made = listing("name: decode");
         assert_eq!(made.len(), (4 * 4 + 9) * 8);
         assert_eq!(made[0], "decode.llama3_8b.qkv_m1 1 4096 6144");

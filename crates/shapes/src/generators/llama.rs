@@ -25,7 +25,7 @@ mod tests {
     use super::super::listing;
 
     #[test]
-    fn the_four_layers_have_their_historical_names_and_sizes() {
+    fn llama_layers_are_stable() {
         assert_eq!(
             listing("name: llama"),
             [

@@ -11,7 +11,7 @@ mod sweep;
 use crate::Generator;
 
 /// Built-in generators, in display order.
-pub(crate) const OURS: &[&Generator] = &[
+pub(crate) const BUILT_IN: &[&Generator] = &[
     &custom::CUSTOM,
     &llama::LLAMA,
     &powers::POW2,

@@ -2,7 +2,7 @@
 //!
 //! The exponents are shared with the sweeps; see [`exponents`].
 
-use crate::parameter::{Kind, Parameter, Settings};
+use crate::parameter::{GeneratorSettings, Parameter, ParameterKind};
 use crate::{Generator, NamedShape, ShapeError};
 
 const MIN: Parameter = min_power(10);
@@ -36,18 +36,22 @@ pub(super) static POW2_EXTENDED: Generator = Generator {
 
 /// The parameter `min_power`.
 pub(super) const fn min_power(default: u64) -> Parameter {
-    Parameter { name: "min_power", about: "the exponent of the smallest side", kind: Kind::Power { default } }
+    Parameter { name: "min_power", about: "the exponent of the smallest side", kind: ParameterKind::Power { default } }
 }
 
 /// The parameter `max_power`.
 pub(super) const fn max_power(default: u64) -> Parameter {
-    Parameter { name: "max_power", about: "the exponent of the largest side, included", kind: Kind::Power { default } }
+    Parameter {
+        name: "max_power",
+        about: "the exponent of the largest side, included",
+        kind: ParameterKind::Power { default },
+    }
 }
 
 /// Exponents from `min_power` to `max_power`, inclusive.
 pub(super) fn exponents(
     generator: &'static str,
-    settings: &Settings,
+    settings: &GeneratorSettings,
     min: &Parameter,
     max: &Parameter,
 ) -> Result<std::ops::RangeInclusive<u64>, ShapeError> {
@@ -79,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn pow2_extended_puts_a_cube_between_each_two() {
+    fn pow2_extended_adds_intermediate_cubes() {
         let made = listing("name: pow2_extended");
         let sides = [1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576];
         let expected: Vec<String> =
@@ -88,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exponents_can_be_chosen_up_to_the_largest_cube() {
+    fn exponents_are_configurable() {
         assert_eq!(listing("{name: pow2, min_power: 0, max_power: 1}"), ["pow2_0 1 1 1", "pow2_1 2 2 2"]);
         assert_eq!(listing("{name: pow2, min_power: 12, max_power: 12}"), ["pow2_0 4096 4096 4096"]);
         assert_eq!(listing(&format!("{{name: pow2_extended, max_power: {MAX_POWER}}}")).len(), 22);

@@ -10,16 +10,16 @@ use crate::{Generator, NamedShape, ShapeError};
 /// Token counts of long prompts.
 const TOKENS: [u64; 2] = [16384, 128_000];
 
-type Layer = (&'static str, u64, u64);
+type LayerShape = (&'static str, u64, u64);
 
-const LLAMA4_LAYERS: [Layer; 3] =
+const LLAMA4_LAYERS: [LayerShape; 3] =
     [("llama4_FFN", 8192, 5120), ("llama4_QO_proj", 8192, 8192), ("llama4_KV_proj", 8192, 1024)];
-const DEEPSEEK_236B_LAYERS: [Layer; 2] =
+const DEEPSEEK_236B_LAYERS: [LayerShape; 2] =
     [("deepseek_v3_236b_FFN", 1536, 5120), ("deepseek_v3_236b_QKVO_proj", 7168, 7168)];
-const DEEPSEEK_671B_LAYERS: [Layer; 2] =
+const DEEPSEEK_671B_LAYERS: [LayerShape; 2] =
     [("deepseek_v3_671b_FFN", 2048, 7168), ("deepseek_v3_671b_QKVO_proj", 7168, 7168)];
-const QWEN3_LAYERS: [Layer; 2] = [("qwen3_32b_QO_proj", 5120, 5120), ("qwen3_32b_KV_proj", 5120, 640)];
-const GEMMA3_LAYERS: [Layer; 2] = [("gemma3_27b_QO_proj", 4096, 4096), ("gemma3_27b_KV_proj", 4096, 1024)];
+const QWEN3_LAYERS: [LayerShape; 2] = [("qwen3_32b_QO_proj", 5120, 5120), ("qwen3_32b_KV_proj", 5120, 640)];
+const GEMMA3_LAYERS: [LayerShape; 2] = [("gemma3_27b_QO_proj", 4096, 4096), ("gemma3_27b_KV_proj", 4096, 1024)];
 
 pub(super) static LLAMA4: Generator = Generator {
     name: "llama4",
@@ -61,11 +61,11 @@ pub(super) static GEMMA3_27B: Generator = Generator {
     shapes: |_, _| shapes(&GEMMA3_LAYERS),
 };
 
-fn count(layers: &[Layer]) -> Result<Option<u64>, ShapeError> {
+fn count(layers: &[LayerShape]) -> Result<Option<u64>, ShapeError> {
     Ok(Some((TOKENS.len() * layers.len()) as u64))
 }
 
-fn shapes(layers: &[Layer]) -> Result<Vec<NamedShape>, ShapeError> {
+fn shapes(layers: &[LayerShape]) -> Result<Vec<NamedShape>, ShapeError> {
     TOKENS.iter().flat_map(|&m| layers.iter().map(move |&(name, k, n)| NamedShape::new(name, [m, k, n]))).collect()
 }
 
@@ -74,7 +74,7 @@ mod tests {
     use super::super::listing;
 
     #[test]
-    fn the_historical_sets_stay_as_they_were() {
+    fn published_shapes_are_stable() {
         for (name, layers) in [
             ("llama4", &["FFN 8192 5120", "QO_proj 8192 8192", "KV_proj 8192 1024"][..]),
             ("deepseek_v3_236b", &["FFN 1536 5120", "QKVO_proj 7168 7168"]),

@@ -1,7 +1,7 @@
 //! `small_sweep` and `sweep`: combinations of powers of two, N fastest.
 
 use super::powers::{exponents, max_power, min_power};
-use crate::parameter::{Parameter, Settings};
+use crate::parameter::{GeneratorSettings, Parameter};
 use crate::{Generator, NamedShape, ShapeError};
 
 const SMALL_MIN: Parameter = min_power(10);
@@ -19,7 +19,7 @@ pub(super) static SMALL_SWEEP: Generator = Generator {
             .map(|powers| powers.count() as u64)
             .map(|n| Some(n * (n + 1) * (n + 2) / 6))
     },
-    shapes: |settings, _| numbered("small_sweep", settings, &SMALL_MIN, &SMALL_MAX, |[m, k, n]| m <= k && k <= n),
+    shapes: |settings, _| combinations("small_sweep", settings, &SMALL_MIN, &SMALL_MAX, |[m, k, n]| m <= k && k <= n),
 };
 
 pub(super) static SWEEP: Generator = Generator {
@@ -27,13 +27,13 @@ pub(super) static SWEEP: Generator = Generator {
     about: "every combination of powers of two",
     parameters: &[MIN, MAX],
     count: |settings| Ok(Some((exponents("sweep", settings, &MIN, &MAX)?.count() as u64).pow(3))),
-    shapes: |settings, _| numbered("sweep", settings, &MIN, &MAX, |_| true),
+    shapes: |settings, _| combinations("sweep", settings, &MIN, &MAX, |_| true),
 };
 
 /// Combinations accepted by `keep`, M outermost, numbered from zero.
-fn numbered(
+fn combinations(
     name: &'static str,
-    settings: &Settings,
+    settings: &GeneratorSettings,
     min: &Parameter,
     max: &Parameter,
     keep: fn([u64; 3]) -> bool,
@@ -57,7 +57,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_small_sweep_keeps_what_widens() {
+    fn small_sweep_has_ascending_axes() {
         let made = listing("name: small_sweep");
         assert_eq!(made.len(), 35);
         assert_eq!(
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_has_m_outermost_and_n_fastest() {
+    fn sweep_varies_n_fastest() {
         let made = listing("name: sweep");
         assert_eq!(made.len(), 512);
         assert_eq!(made[..2], ["sweep_0 256 256 256", "sweep_1 256 256 512"]);

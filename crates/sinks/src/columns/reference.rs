@@ -8,7 +8,7 @@ pub fn markdown() -> String {
     let columns = COLUMNS.iter().map(|column| {
         let field =
             if column.field == column.name { "same as column".to_owned() } else { format!("`{}`", column.field) };
-        row([column.name, &field, &column.in_words(), column.doc])
+        row([column.name, &field, &column.type_description(), column.doc])
     });
     let fields = JOURNAL_ONLY.iter().map(|Field { name, kind, doc }| format!("| `{name}` | {kind} | {doc} |\n"));
     let mut text = "| column | field of the record | type, unit | meaning |\n|---|---|---|---|\n".to_owned();

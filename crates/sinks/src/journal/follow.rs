@@ -1,10 +1,10 @@
 //! Follows a journal that another process writes.
 
-use super::blocks::Blocks;
-use super::format::{Header, LineIn, Resumed, Summary, read_first_line, read_later_line};
+use super::blocks::LineBlocks;
+use super::format::{Header, IncomingLine, Resumed, RunSummary, read_first_line, read_later_line};
 use super::open;
 use crate::SinkError;
-use crate::lock::is_at;
+use crate::lock::is_same_file;
 use calorimeter_case::record::Record;
 use std::fs::{File, TryLockError};
 use std::io::{Seek, SeekFrom};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// Open journal with the current read position.
 #[derive(Debug)]
-pub struct Follower {
+pub struct JournalFollower {
     path: PathBuf,
     file: File,
     header: Header,
@@ -24,20 +24,20 @@ pub struct Follower {
 /// Line of a journal after the header.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum Followed {
+pub enum JournalLine {
     /// Finished case, or a later record of one.
     Record(Box<Record>),
     /// Resumption of the run.
     Resumed(Resumed),
     /// End of the run, unless it is resumed.
-    Summary(Summary),
+    Summary(RunSummary),
 }
 
-impl Follower {
+impl JournalFollower {
     /// Opens the journal in `dir`, or a journal file, and reads its first line.
     pub fn open(dir: &Path) -> Result<Self, SinkError> {
         let (file, path) = open(dir)?;
-        let mut blocks = Blocks::starting_small(&file, &path);
+        let mut blocks = LineBlocks::starting_small(&file, &path);
         let (header, next) = match blocks.next()?.first() {
             Some(line) => (read_first_line(line.text, line.number, &path)?, line.text.len() as u64 + 1),
             None => return Err(SinkError::NotAJournal { path }),
@@ -53,10 +53,10 @@ impl Follower {
     /// Reports every complete line since the last call.
     ///
     /// An incomplete line is left for the next call, since a resumed run truncates it.
-    pub fn read(&mut self, mut on_line: impl FnMut(Followed)) -> Result<(), SinkError> {
+    pub fn read(&mut self, mut on_line: impl FnMut(JournalLine)) -> Result<(), SinkError> {
         let unreadable = |cause| SinkError::Read { path: self.path.clone(), cause };
         (&self.file).seek(SeekFrom::Start(self.next)).map_err(unreadable)?;
-        let mut blocks = Blocks::of(&self.file, &self.path);
+        let mut blocks = LineBlocks::new(&self.file, &self.path);
         loop {
             let lines = blocks.next()?;
             if lines.is_empty() {
@@ -64,15 +64,19 @@ impl Follower {
             }
             for line in lines {
                 on_line(match read_later_line(line.text, self.lines + line.number, &self.path)? {
-                    LineIn::Record(record) => Followed::Record(record),
-                    LineIn::Resumed(resumed) => Followed::Resumed(resumed),
-                    LineIn::Summary(summary) => Followed::Summary(summary),
+                    IncomingLine::Record(record) => JournalLine::Record(record),
+                    IncomingLine::Resumed(resumed) => JournalLine::Resumed(resumed),
+                    IncomingLine::Summary(summary) => JournalLine::Summary(summary),
                 });
             }
         }
-        let (lines, length, _) = blocks.end();
+        let (lines, length, _) = blocks.totals();
         (self.next, self.lines) = (self.next + length, self.lines + lines);
-        if is_at(&self.file, &self.path) { Ok(()) } else { Err(SinkError::JournalLost { path: self.path.clone() }) }
+        if is_same_file(&self.file, &self.path) {
+            Ok(())
+        } else {
+            Err(SinkError::JournalLost { path: self.path.clone() })
+        }
     }
 
     /// True if no process is writing the journal any more; its last lines may still be unread.

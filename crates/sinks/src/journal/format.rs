@@ -47,7 +47,7 @@ pub struct Resumed {
 
 /// End of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Summary {
+pub struct RunSummary {
     /// Time in RFC 3339.
     pub finished: String,
     /// True if the run was stopped before the end of the plan.
@@ -72,7 +72,7 @@ struct FirstLine<'a> {
 
 /// Fields that the first line of every version has.
 #[derive(Deserialize)]
-struct Signature {
+struct FormatSignature {
     schema: String,
     version: u32,
 }
@@ -80,45 +80,45 @@ struct Signature {
 /// Later line, for writing.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum LineOut<'a> {
+pub enum OutgoingLine<'a> {
     Record(&'a Record),
     Resumed(&'a Resumed),
-    Summary(&'a Summary),
+    Summary(&'a RunSummary),
 }
 
 /// Later line, for reading; `R` is the part of a record that the reader requested.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum LineIn<R> {
+pub enum IncomingLine<R> {
     Record(R),
     Resumed(Resumed),
-    Summary(Summary),
+    Summary(RunSummary),
 }
 
-impl<R> LineIn<R> {
+impl<R> IncomingLine<R> {
     /// Converts the record.
-    pub fn map<M>(self, make: impl FnOnce(R) -> M) -> LineIn<M> {
+    pub fn map<M>(self, make: impl FnOnce(R) -> M) -> IncomingLine<M> {
         match self {
-            LineIn::Record(record) => LineIn::Record(make(record)),
-            LineIn::Resumed(resumed) => LineIn::Resumed(resumed),
-            LineIn::Summary(summary) => LineIn::Summary(summary),
+            IncomingLine::Record(record) => IncomingLine::Record(make(record)),
+            IncomingLine::Resumed(resumed) => IncomingLine::Resumed(resumed),
+            IncomingLine::Summary(summary) => IncomingLine::Summary(summary),
         }
     }
 }
 
 /// Encodes the first line.
-pub fn first_line(path: &Path, header: &Header) -> Result<Vec<u8>, SinkError> {
+pub fn encode_first_line(path: &Path, header: &Header) -> Result<Vec<u8>, SinkError> {
     encode(path, &FirstLine { schema: SCHEMA.into(), version: VERSION, header })
 }
 
 /// Encodes a later line.
-pub fn later_line(path: &Path, line: &LineOut<'_>) -> Result<Vec<u8>, SinkError> {
+pub fn encode_line(path: &Path, line: &OutgoingLine<'_>) -> Result<Vec<u8>, SinkError> {
     encode(path, line)
 }
 
 /// Encodes a record. If its time series exceed `most` bytes, encodes it without them and returns the shortened record.
-pub fn line_of(path: &Path, record: &Record, most: u64) -> Result<(Vec<u8>, Option<Record>), SinkError> {
-    let line = later_line(path, &LineOut::Record(record))?;
+pub fn encode_record(path: &Path, record: &Record, most: u64) -> Result<(Vec<u8>, Option<Record>), SinkError> {
+    let line = encode_line(path, &OutgoingLine::Record(record))?;
     if line.len() as u64 <= most {
         return Ok((line, None));
     }
@@ -128,7 +128,7 @@ pub fn line_of(path: &Path, record: &Record, most: u64) -> Result<(Vec<u8>, Opti
     let warning =
         format!("windows and samples dropped: the journal line had {long} MiB, more than the maximum of {most} MiB");
     shortened.outcome.warnings.push(warning);
-    Ok((later_line(path, &LineOut::Record(&shortened))?, Some(shortened)))
+    Ok((encode_line(path, &OutgoingLine::Record(&shortened))?, Some(shortened)))
 }
 
 fn encode(path: &Path, line: &impl Serialize) -> Result<Vec<u8>, SinkError> {
@@ -139,7 +139,7 @@ fn encode(path: &Path, line: &impl Serialize) -> Result<Vec<u8>, SinkError> {
 
 /// Decodes the first line.
 pub fn read_first_line(line: &[u8], number: usize, path: &Path) -> Result<Header, SinkError> {
-    match serde_json::from_slice::<Signature>(line) {
+    match serde_json::from_slice::<FormatSignature>(line) {
         Ok(signature) if signature.schema == SCHEMA && signature.version > VERSION => {
             Err(SinkError::NewerVersion { path: path.to_owned(), found: signature.version, known: VERSION })
         }
@@ -151,15 +151,19 @@ pub fn read_first_line(line: &[u8], number: usize, path: &Path) -> Result<Header
 }
 
 /// Decodes a later line.
-pub fn read_later_line<R: DeserializeOwned>(line: &[u8], number: usize, path: &Path) -> Result<LineIn<R>, SinkError> {
+pub fn read_later_line<R: DeserializeOwned>(
+    line: &[u8],
+    number: usize,
+    path: &Path,
+) -> Result<IncomingLine<R>, SinkError> {
     serde_json::from_slice(line).map_err(|cause| bad_line(path, number, cause))
 }
 
 /// Decodes a line that is known to hold a record.
-pub fn record_of_line(line: &[u8], path: &Path) -> Result<Record, SinkError> {
+pub fn decode_record(line: &[u8], path: &Path) -> Result<Record, SinkError> {
     match serde_json::from_slice(line).map_err(|cause| SinkError::format(path, cause))? {
-        LineIn::Record(record) => Ok(record),
-        LineIn::Resumed(_) | LineIn::Summary(_) => Err(SinkError::NotAJournal { path: path.to_owned() }),
+        IncomingLine::Record(record) => Ok(record),
+        IncomingLine::Resumed(_) | IncomingLine::Summary(_) => Err(SinkError::NotAJournal { path: path.to_owned() }),
     }
 }
 

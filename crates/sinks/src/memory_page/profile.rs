@@ -1,11 +1,11 @@
 //! Input of the page.
 
-use calorimeter_case::record::Bound;
+use calorimeter_case::record::PeakBound;
 use serde::{Deserialize, Serialize};
 
 /// Memory over time under one recipe and implementation, as recorded by one source.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Profile {
+pub struct MemoryProfile {
     /// Recipe and implementation: `baseline eager`, `int8wo eager`, …
     pub label: String,
     /// Source: `host-allocator`, `cupti`, `pool-statistics`, …
@@ -23,20 +23,20 @@ pub struct Profile {
     /// Bytes reserved on the device, as (time, value).
     pub reserved: Vec<(u64, u64)>,
     /// Named points in time.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<MemoryMark>,
     /// Maximum values.
-    pub peaks: Peaks,
+    pub peaks: PeakBytes,
     /// Time of the peak whose blocks are listed.
     pub peak_at_ns: Option<u64>,
     /// Blocks alive at the peak; empty if the source reports totals only.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<MemoryBlock>,
     /// Notes on the interpretation of the values.
     pub notes: Vec<String>,
 }
 
 /// Named point in time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark {
+pub struct MemoryMark {
     /// Nanoseconds since the start of the profile.
     pub at_ns: u64,
     /// Name.
@@ -45,7 +45,7 @@ pub struct Mark {
 
 /// Maximum bytes; `None` if the source does not report them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Peaks {
+pub struct PeakBytes {
     /// Requested bytes.
     pub allocated: Option<u64>,
     /// Allocated bytes including padding.
@@ -53,12 +53,12 @@ pub struct Peaks {
     /// Bytes reserved on the device.
     pub reserved: Option<u64>,
     /// Accuracy of the values.
-    pub bound: Bound,
+    pub bound: PeakBound,
 }
 
 /// Memory block that was not freed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Block {
+pub struct MemoryBlock {
     /// Start address.
     pub address: u64,
     /// Size.
@@ -69,14 +69,14 @@ pub struct Block {
     pub what: Option<String>,
 }
 
-impl Profile {
+impl MemoryProfile {
     pub(super) fn lines(&self) -> [&[(u64, u64)]; 3] {
         [&self.allocated, &self.active, &self.reserved]
     }
 }
 
-impl Peaks {
-    pub(super) fn named(&self) -> [(&'static str, Option<u64>); 3] {
+impl PeakBytes {
+    pub(super) fn with_names(&self) -> [(&'static str, Option<u64>); 3] {
         [("allocated", self.allocated), ("active", self.active), ("reserved", self.reserved)]
     }
 }

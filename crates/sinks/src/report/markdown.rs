@@ -1,12 +1,12 @@
 //! Summary as Markdown, for a pull request or a message.
 
 use super::run::SummarizedRun;
-use super::summary::{CauseLine, MeanLine, Summary};
-use crate::markdown::{code, in_a_cell};
+use super::summary::{CauseLine, MeanLine, ReportSummary};
+use crate::markdown::{code, escape_cell};
 
 /// Formats status counts, mean speed-ups per recipe, and reasons for missing times.
 pub fn markdown(runs: &[SummarizedRun]) -> String {
-    let summary = Summary::of(runs);
+    let summary = ReportSummary::new(runs);
     let statuses: Vec<String> = summary.statuses.iter().map(|(status, count)| format!("{count} {status}")).collect();
     let names: Vec<String> = runs.iter().map(|run| code(&run.name)).collect();
     let mut text = format!("### {}\n\n{} cases: **{}**\n", names.join(", "), summary.cases, statuses.join(", "));
@@ -38,7 +38,7 @@ fn machine(run: &SummarizedRun) -> Option<String> {
         ))
     });
     let facts: Vec<String> = devices.chain(of("cpu").map(String::from)).chain(of("os").map(String::from)).collect();
-    Some(format!("{}, started {}: {}", code(&run.name), in_a_cell(&header.started), in_a_cell(&facts.join("; "))))
+    Some(format!("{}, started {}: {}", code(&run.name), escape_cell(&header.started), escape_cell(&facts.join("; "))))
 }
 
 fn mean(line: &MeanLine, runs: &[SummarizedRun]) -> String {
@@ -51,21 +51,21 @@ fn mean(line: &MeanLine, runs: &[SummarizedRun]) -> String {
     format!(
         "| {} | {} | {run}{}, {}, {} | {} | {:.3}x{interval} | {:.3}x at {} | {:.3}x at {} |\n",
         code(&together.recipe),
-        in_a_cell(&together.implementation),
-        in_a_cell(&together.device),
-        in_a_cell(&together.dtype),
-        in_a_cell(&together.regime),
+        escape_cell(&together.implementation),
+        escape_cell(&together.device),
+        escape_cell(&together.dtype),
+        escape_cell(&together.regime),
         together.cases,
         together.ratio,
         best.ratio,
-        in_a_cell(&best.shape),
+        escape_cell(&best.shape),
         worst.ratio,
-        in_a_cell(&worst.shape),
+        escape_cell(&worst.shape),
     )
 }
 
 fn cause(CauseLine { status, reason, cases, examples }: &CauseLine) -> String {
     let examples: Vec<String> = examples.iter().map(|id| code(id)).collect();
     let more = if *cases > examples.len() { ", …" } else { "" };
-    format!("| {status} | {cases} | {}: {}{more} |\n", in_a_cell(reason), examples.join(", "))
+    format!("| {status} | {cases} | {}: {}{more} |\n", escape_cell(reason), examples.join(", "))
 }

@@ -4,9 +4,9 @@ use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
 
-use super::packed::{Packed, packed};
+use super::packed_columns::{PackedColumn, pack_columns};
 use super::run::{ReportedProfile, ReportedRun, SummarizedRun};
-use super::summary::Summary;
+use super::summary::ReportSummary;
 
 const FRAME: &str = include_str!("page/frame.html");
 const STYLE: &str = include_str!("page/style.css");
@@ -34,8 +34,13 @@ const SCRIPTS: [&str; 16] = [
 /// Renders the page for a directory.
 pub(super) fn html(runs: &[ReportedRun], profiles: &[ReportedProfile], folder: &Path) -> Result<String, String> {
     let summarized: Vec<SummarizedRun> = runs.iter().map(SummarizedRun::from).collect();
-    let summary = Summary::of(&summarized);
-    let data = Data { summary, runs: runs.iter().map(Facts::of).collect(), profiles, columns: packed(runs, folder) };
+    let summary = ReportSummary::new(&summarized);
+    let data = ReportPageData {
+        summary,
+        runs: runs.iter().map(RunFacts::new).collect(),
+        profiles,
+        columns: pack_columns(runs, folder),
+    };
     let json = serde_json::to_string(&data).map_err(|cause| cause.to_string())?;
     // These characters occur only in strings, where the escapes are equivalent; unescaped they could end the script
     // element.
@@ -47,16 +52,16 @@ pub(super) fn html(runs: &[ReportedRun], profiles: &[ReportedProfile], folder: &
 
 /// Data of the page's scripts.
 #[derive(Serialize)]
-struct Data<'a> {
-    summary: Summary<'a>,
-    runs: Vec<Facts<'a>>,
+struct ReportPageData<'a> {
+    summary: ReportSummary<'a>,
+    runs: Vec<RunFacts<'a>>,
     profiles: &'a [ReportedProfile],
-    columns: Vec<Packed<'a>>,
+    columns: Vec<PackedColumn<'a>>,
 }
 
 /// Provenance of a run; mostly empty for a Parquet file without a journal.
 #[derive(Serialize)]
-struct Facts<'a> {
+struct RunFacts<'a> {
     name: &'a str,
     cases: usize,
     planned: Option<u64>,
@@ -65,12 +70,12 @@ struct Facts<'a> {
     id: Option<&'a str>,
     argv: &'a [String],
     environment: Option<&'a Value>,
-    sources: Vec<Source<'a>>,
+    sources: Vec<ConfigFile<'a>>,
 }
 
 /// Configuration file of a run.
 #[derive(Serialize)]
-struct Source<'a> {
+struct ConfigFile<'a> {
     path: &'a str,
     text: &'a str,
     /// True if the text was truncated.
@@ -78,10 +83,10 @@ struct Source<'a> {
 }
 
 /// Maximum bytes shown of a configuration file; longer ones are generated.
-const MOST_OF_A_SOURCE: usize = 16 << 10;
+const MAX_SOURCE_BYTES: usize = 16 << 10;
 
-impl<'a> Facts<'a> {
-    fn of(run: &'a ReportedRun) -> Self {
+impl<'a> RunFacts<'a> {
+    fn new(run: &'a ReportedRun) -> Self {
         let header = run.read.header.as_ref();
         let sources = header.and_then(|header| header.config.get("sources")?.as_array()).into_iter().flatten();
         Self {
@@ -93,15 +98,15 @@ impl<'a> Facts<'a> {
             id: header.map(|header| header.run_id.as_str()),
             argv: header.map_or(&[], |header| &header.argv),
             environment: header.map(|header| &header.environment),
-            sources: sources.filter_map(Source::of).collect(),
+            sources: sources.filter_map(ConfigFile::parse).collect(),
         }
     }
 }
 
-impl<'a> Source<'a> {
-    fn of(source: &'a Value) -> Option<Self> {
+impl<'a> ConfigFile<'a> {
+    fn parse(source: &'a Value) -> Option<Self> {
         let (path, whole) = (source.get("path")?.as_str()?, source.get("text")?.as_str()?);
-        let text = &whole[..whole.floor_char_boundary(MOST_OF_A_SOURCE)];
+        let text = &whole[..whole.floor_char_boundary(MAX_SOURCE_BYTES)];
         Some(Self { path, text, cut: text.len() < whole.len() })
     }
 }

@@ -6,7 +6,7 @@ use calorimeter_case::record::{Record, SuiteSpeedup};
 use serde::Serialize;
 
 use crate::journal::Header;
-use crate::{Brief, ReadBack};
+use crate::{CaseExcerpt, StoredRun};
 
 /// Run to report.
 #[derive(Clone, Debug)]
@@ -16,9 +16,9 @@ pub struct ReportedRun {
     /// Directory of the run with its traces and memory profiles.
     pub dir: PathBuf,
     /// Header and records.
-    pub read: ReadBack,
+    pub read: StoredRun,
     /// Mean speed-up of each recipe over all shapes.
-    pub means: Vec<Mean>,
+    pub means: Vec<MeanSpeedup>,
 }
 
 /// Profile of a calibrated machine.
@@ -38,25 +38,25 @@ pub struct SummarizedRun {
     /// Provenance; `None` for a Parquet file without a journal.
     pub header: Option<Header>,
     /// Excerpts of the records.
-    pub cases: Vec<Brief>,
+    pub cases: Vec<CaseExcerpt>,
     /// Mean speed-up of each recipe over all shapes.
-    pub means: Vec<Mean>,
+    pub means: Vec<MeanSpeedup>,
 }
 
 impl From<&ReportedRun> for SummarizedRun {
     fn from(ReportedRun { name, read, means, .. }: &ReportedRun) -> Self {
-        let cases = read.records.iter().map(Brief::from).collect();
+        let cases = read.records.iter().map(CaseExcerpt::from).collect();
         Self { name: name.clone(), header: read.header.clone(), cases, means: means.clone() }
     }
 }
 
 /// Mean of several speed-ups, and their records.
 #[derive(Clone, Debug)]
-pub struct Mean {
+pub struct MeanSpeedup {
     /// Mean.
-    pub together: SuiteSpeedup,
+    pub speedup: SuiteSpeedup,
     /// Indices of the records in the run.
-    pub of: Vec<usize>,
+    pub record_indices: Vec<usize>,
 }
 
 /// Records of all runs, in order.

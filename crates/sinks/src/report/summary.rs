@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-use super::run::{Mean, SummarizedRun};
-use crate::causes::{causes_of, counted};
+use super::run::{MeanSpeedup, SummarizedRun};
+use crate::causes::{count_texts, group_causes};
 use crate::record::SuiteSpeedup;
-use crate::{Brief, Status};
+use crate::{CaseExcerpt, Status};
 
 /// Summary of all runs.
 #[derive(Serialize)]
-pub(super) struct Summary<'a> {
+pub(super) struct ReportSummary<'a> {
     pub(super) cases: usize,
     /// Number of cases per status, without zeros.
     pub(super) statuses: Vec<(Status, usize)>,
@@ -47,38 +47,38 @@ pub(super) struct CauseLine<'a> {
     pub(super) examples: Vec<&'a str>,
 }
 
-const EXAMPLES: usize = 3;
+const MAX_EXAMPLES: usize = 3;
 
-impl<'a> Summary<'a> {
-    pub(super) fn of(runs: &'a [SummarizedRun]) -> Self {
+impl<'a> ReportSummary<'a> {
+    pub(super) fn new(runs: &'a [SummarizedRun]) -> Self {
         let briefs = || runs.iter().flat_map(|run| &run.cases);
         let ended = |status| briefs().filter(|brief| brief.status == status).count();
         let statuses = Status::ALL.map(|status| (status, ended(status)));
         let mut first = 0;
         let mut means = Vec::new();
         for (place, run) in runs.iter().enumerate() {
-            means.extend(run.means.iter().filter_map(|mean| line(place, mean, &run.cases, first)));
+            means.extend(run.means.iter().filter_map(|mean| mean_line(place, mean, &run.cases, first)));
             first += run.cases.len();
         }
         let ends = briefs().map(|brief| (brief.status, brief.reason.as_deref().unwrap_or_default(), &*brief.id));
-        let causes = causes_of(ends).into_iter().map(|cause| CauseLine {
+        let causes = group_causes(ends).into_iter().map(|cause| CauseLine {
             status: cause.status,
             reason: cause.reason,
             cases: cause.ids.len(),
-            examples: cause.ids.into_iter().take(EXAMPLES).collect(),
+            examples: cause.ids.into_iter().take(MAX_EXAMPLES).collect(),
         });
         Self {
             cases: first,
             statuses: statuses.into_iter().filter(|(_, count)| *count > 0).collect(),
             means,
             causes: causes.collect(),
-            warnings: counted(briefs().flat_map(|brief| &brief.warnings)),
+            warnings: count_texts(briefs().flat_map(|brief| &brief.warnings)),
         }
     }
 }
 
 /// Line of a mean; `first` is the index of the run's first record.
-fn line<'a>(run: usize, mean: &'a Mean, cases: &'a [Brief], first: usize) -> Option<MeanLine<'a>> {
+fn mean_line<'a>(run: usize, mean: &'a MeanSpeedup, cases: &'a [CaseExcerpt], first: usize) -> Option<MeanLine<'a>> {
     let ratio = |place: usize| cases.get(place)?.speedup;
     // Ties: the last is the best and the first the worst.
     let by_ratio = |one: &&usize, other: &&usize| ratio(**one).unwrap_or(0.0).total_cmp(&ratio(**other).unwrap_or(0.0));
@@ -86,7 +86,7 @@ fn line<'a>(run: usize, mean: &'a Mean, cases: &'a [Brief], first: usize) -> Opt
         let case = cases.get(*place)?;
         Some(Extreme { row: first + place, id: &case.id, shape: case.shape.to_string(), ratio: case.speedup? })
     };
-    let best = extreme(mean.of.iter().max_by(by_ratio)?)?;
-    let worst = extreme(mean.of.iter().min_by(by_ratio)?)?;
-    Some(MeanLine { run, together: &mean.together, best, worst })
+    let best = extreme(mean.record_indices.iter().max_by(by_ratio)?)?;
+    let worst = extreme(mean.record_indices.iter().min_by(by_ratio)?)?;
+    Some(MeanLine { run, together: &mean.speedup, best, worst })
 }

@@ -1,6 +1,6 @@
 //! Bencher Metric Format: measures with bounds for each case.
 
-use super::measured;
+use super::measured_records;
 use calorimeter_case::record::{Estimate, Record};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -30,6 +30,6 @@ pub fn bencher(records: &[Record]) -> String {
         let speedup = speedup.map(|one| Measure { value: one.ratio, lower_value: one.lo, upper_value: one.hi });
         (record.case.id.to_string(), Measures { latency, speedup })
     };
-    let cases: BTreeMap<String, Measures> = measured(records).map(measures).collect();
+    let cases: BTreeMap<String, Measures> = measured_records(records).map(measures).collect();
     serde_json::to_string_pretty(&cases).unwrap_or_default() + "\n"
 }

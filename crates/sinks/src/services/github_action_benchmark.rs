@@ -1,11 +1,11 @@
 //! List for `github-action-benchmark`, tool `customSmallerIsBetter`.
 
-use super::measured;
+use super::measured_records;
 use calorimeter_case::record::{Estimate, Record, Speedup};
 use serde::Serialize;
 
 #[derive(Serialize)]
-struct Entry {
+struct BenchmarkActionEntry {
     name: String,
     unit: &'static str,
     value: f64,
@@ -22,8 +22,8 @@ pub fn github_action_benchmark(records: &[Record]) -> String {
         let range = lo.zip(hi).map(|(lo, hi)| format!("± {}", picoseconds((median - lo).max(hi - median))));
         let told = |speedup: &Speedup| format!("{:.3}x {} than {}", speedup.ratio, speedup.verdict, speedup.vs);
         let (name, extra) = (record.case.id.to_string(), record.speedup.as_ref().map(told));
-        Entry { name, unit: "ns", value: median, range, extra }
+        BenchmarkActionEntry { name, unit: "ns", value: median, range, extra }
     };
-    let entries: Vec<Entry> = measured(records).map(entry).collect();
+    let entries: Vec<BenchmarkActionEntry> = measured_records(records).map(entry).collect();
     serde_json::to_string_pretty(&entries).unwrap_or_default() + "\n"
 }

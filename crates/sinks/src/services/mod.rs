@@ -11,7 +11,7 @@ pub use open_metrics::open_metrics;
 use calorimeter_case::record::{Estimate, Record};
 
 /// Measured records with their times.
-fn measured(records: &[Record]) -> impl Iterator<Item = (&Record, Estimate)> {
+fn measured_records(records: &[Record]) -> impl Iterator<Item = (&Record, Estimate)> {
     records.iter().filter(|record| record.is_ok()).filter_map(|record| Some((record, record.time.time_ns?)))
 }
 
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn github_action_benchmark_has_a_time_with_its_range() {
+    fn github_action_benchmark_has_time_and_range() {
         let found: serde_json::Value = serde_json::from_str(&github_action_benchmark(&records())).unwrap();
         let first =
             json!({ "name": "a/m1", "unit": "ns", "value": 1500.0, "range": "± 60", "extra": "2.000x FASTER than b" });
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn bencher_has_measures_with_their_bounds() {
+    fn bencher_has_measures_with_bounds() {
         let found: serde_json::Value = serde_json::from_str(&bencher(&records())).unwrap();
         let first = json!({
             "latency": { "value": 1500.0, "lower_value": 1450.0, "upper_value": 1560.0 },

@@ -1,6 +1,6 @@
 //! OpenMetrics text format, for Prometheus and compatible systems.
 
-use super::measured;
+use super::measured_records;
 use calorimeter_case::Case;
 use calorimeter_case::record::{Estimate, Record};
 use std::fmt::Write;
@@ -12,14 +12,14 @@ pub fn open_metrics(records: &[Record]) -> String {
                     # TYPE calorimeter_time_seconds gauge\n\
                     # UNIT calorimeter_time_seconds seconds\n"
         .to_owned();
-    for (record, Estimate { median, lo, hi }) in measured(records) {
+    for (record, Estimate { median, lo, hi }) in measured_records(records) {
         let seconds = |nanos: Option<f64>| nanos.map(|nanos| nanos / 1e9);
         samples(&mut text, "calorimeter_time_seconds", &record.case, [Some(median), lo, hi].map(seconds));
     }
     text += "# HELP calorimeter_speedup_ratio How many times faster a case is than its baseline.\n\
              # TYPE calorimeter_speedup_ratio gauge\n\
              # UNIT calorimeter_speedup_ratio ratio\n";
-    for record in measured(records).map(|(record, _)| record) {
+    for record in measured_records(records).map(|(record, _)| record) {
         if let Some(speedup) = &record.speedup {
             let values = [Some(speedup.ratio), speedup.lo, speedup.hi];
             samples(&mut text, "calorimeter_speedup_ratio", &record.case, values);

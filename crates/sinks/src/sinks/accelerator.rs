@@ -4,12 +4,12 @@
 mod row;
 mod statistics;
 
-use crate::sink::{Run, Sink};
-use crate::spreadsheet::as_text;
+use crate::sink::{Sink, SinkInput};
+use crate::spreadsheet::escape_formula;
 use crate::{SinkError, atomic, lock};
 use calorimeter_case::record::Record;
-use calorimeter_case::{Export, too_long};
-use row::{Cell, Column, Row};
+use calorimeter_case::{Export, too_large_error};
+use row::{AcceleratorCell, AcceleratorRow, NamedCell};
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File};
@@ -26,30 +26,31 @@ impl Sink for Accelerator {
         "accelerator"
     }
 
-    fn write(&self, run: &Run) -> Result<Vec<PathBuf>, SinkError> {
+    fn write(&self, run: &SinkInput) -> Result<Vec<PathBuf>, SinkError> {
         let mut paths = Vec::new();
-        let mut reports: BTreeMap<PathBuf, Vec<(String, Vec<Row>)>> = BTreeMap::new();
+        let mut reports: BTreeMap<PathBuf, Vec<(String, Vec<AcceleratorRow>)>> = BTreeMap::new();
         for (export, records) in entries(&run.records) {
             let mut rows = Vec::new();
             for record in &records {
-                rows.extend(Row::of(&*run.with_series(record)?));
+                rows.extend(AcceleratorRow::from_record(&*run.with_series(record)?));
             }
             if rows.is_empty() {
                 continue;
             }
-            let name = format!("t_{}_{}", one_part(records[0].case.workload.as_str()), token(run, export.entry));
+            let name =
+                format!("t_{}_{}", sanitize_name(records[0].case.workload.as_str()), file_token(run, export.entry));
             if let Some(csv_path) = &export.csv_path {
-                let path = folder(run, csv_path).join(format!("{name}.tsv"));
+                let path = output_dir(run, csv_path).join(format!("{name}.tsv"));
                 atomic::write(&path, &table(&rows).map_err(|cause| SinkError::format(&path, cause))?)?;
                 paths.push(path);
             }
             if let Some(metrics_dir) = &export.metrics_dir {
-                let path = folder(run, metrics_dir).join("metrics_report.jsonl");
+                let path = output_dir(run, metrics_dir).join("metrics_report.jsonl");
                 reports.entry(path).or_default().push((name, rows));
             }
         }
         for (path, reports) in reports {
-            add(&path, &reports)?;
+            append_lines(&path, &reports)?;
             paths.push(path);
         }
         Ok(paths)
@@ -75,7 +76,7 @@ fn entries(records: &[Record]) -> Vec<(&Export, Vec<&Record>)> {
 ///
 /// If the user gave a directory for all results, or the configured one is a URL, it is a subdirectory of the run with
 /// the last part of the configured path.
-fn folder(run: &Run, configured: &str) -> PathBuf {
+fn output_dir(run: &SinkInput, configured: &str) -> PathBuf {
     let configured = Path::new(configured);
     if run.dir == run.output_dir || configured.to_string_lossy().contains("://") {
         return run.dir.join(configured.file_name().unwrap_or_default());
@@ -84,13 +85,13 @@ fn folder(run: &Run, configured: &str) -> PathBuf {
 }
 
 /// Sanitizes a name for use in a path; names in a journal are arbitrary.
-fn one_part(name: &str) -> String {
+fn sanitize_name(name: &str) -> String {
     name.replace(|c: char| !c.is_ascii_alphanumeric() && !"._-".contains(c), "_")
 }
 
 /// Ten characters that are random in the original and here a hash of the run and entry, so that files keep their names
 /// when rendered again.
-fn token(run: &Run, entry: u32) -> String {
+fn file_token(run: &SinkInput, entry: u32) -> String {
     const CHARACTERS: &[u8; 36] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     let header = &run.header;
     let identity = format!("{} {} {} {entry}", header.run_id, header.started, header.config_fingerprint);
@@ -101,69 +102,71 @@ fn token(run: &Run, entry: u32) -> String {
     (0..10).map(|place| char::from(CHARACTERS[(hash / 36u64.pow(place) % 36) as usize])).collect()
 }
 
-fn table(rows: &[Row]) -> Result<Vec<u8>, ::csv::Error> {
+fn table(rows: &[AcceleratorRow]) -> Result<Vec<u8>, ::csv::Error> {
     let mut writer = ::csv::WriterBuilder::new().delimiter(b'\t').from_writer(Vec::new());
     writer.write_record(rows[0].columns().map(|(name, _)| name))?;
     for row in rows {
-        writer.write_record(row.columns().map(|(_, cell)| written(cell)))?;
+        writer.write_record(row.columns().map(|(_, cell)| cell_text(cell)))?;
     }
     writer.into_inner().map_err(|failed| failed.into_error().into())
 }
 
 /// Formats a cell of the table. User-defined names must not be interpreted as formulas.
-fn written(cell: &Cell) -> String {
+fn cell_text(cell: &AcceleratorCell) -> String {
     match cell {
-        Cell::Text(text) => as_text(text.into()).into_owned(),
+        AcceleratorCell::Text(text) => escape_formula(text.into()).into_owned(),
         figure => figure.text(),
     }
 }
 
 /// Line of `metrics_report.jsonl`.
 #[derive(Serialize)]
-struct Line {
-    metrics: Ordered,
-    dimensions: Ordered,
+struct MetricsLine {
+    metrics: OrderedObject,
+    dimensions: OrderedObject,
 }
 
 /// JSON object with keys in column order.
-struct Ordered(Vec<Column>);
+struct OrderedObject(Vec<NamedCell>);
 
-impl Serialize for Ordered {
+impl Serialize for OrderedObject {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, cell)| (name, cell)))
     }
 }
 
-impl Line {
-    fn of(row: &Row, report: &str) -> Self {
-        let measured = row.metrics.iter().chain(&row.newer).filter(|(_, cell)| *cell != Cell::Empty);
-        let facts = row.metadata.iter().chain(&row.ours).filter(|(_, cell)| *cell != Cell::Empty);
-        let mut dimensions: Vec<Column> = facts.map(|(name, cell)| (name.clone(), Cell::Text(cell.text()))).collect();
-        dimensions.push((REPORT.into(), Cell::Text(report.to_owned())));
-        Self { metrics: Ordered(measured.cloned().collect()), dimensions: Ordered(dimensions) }
+impl MetricsLine {
+    fn new(row: &AcceleratorRow, report: &str) -> Self {
+        let measured = row.metrics.iter().chain(&row.newer).filter(|(_, cell)| *cell != AcceleratorCell::Empty);
+        let facts = row.metadata.iter().chain(&row.own).filter(|(_, cell)| *cell != AcceleratorCell::Empty);
+        let mut dimensions: Vec<NamedCell> =
+            facts.map(|(name, cell)| (name.clone(), AcceleratorCell::Text(cell.text()))).collect();
+        dimensions.push((REPORT_DIMENSION.into(), AcceleratorCell::Text(report.to_owned())));
+        Self { metrics: OrderedObject(measured.cloned().collect()), dimensions: OrderedObject(dimensions) }
     }
 }
 
 /// Dimension that identifies the lines of a run when its files are rendered again.
-const REPORT: &str = "report";
+const REPORT_DIMENSION: &str = "report";
 
 /// Timeout for the lock of a report that other processes append to.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Appends lines to a shared file and removes earlier lines of this run.
-fn add(path: &Path, reports: &[(String, Vec<Row>)]) -> Result<(), SinkError> {
+fn append_lines(path: &Path, reports: &[(String, Vec<AcceleratorRow>)]) -> Result<(), SinkError> {
     let mut lines = String::new();
     for (row, name) in reports.iter().flat_map(|(name, rows)| rows.iter().map(move |row| (row, name))) {
-        let line = serde_json::to_string(&Line::of(row, name)).map_err(|cause| SinkError::format(path, cause))?;
+        let line =
+            serde_json::to_string(&MetricsLine::new(row, name)).map_err(|cause| SinkError::format(path, cause))?;
         lines.extend([&line, "\n"]);
     }
     let failed = |cause| SinkError::write(path, cause);
     path.parent().map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
-    let mut file = lock::open_alone(path, PATIENCE)?;
+    let mut file = lock::open_locked(path, LOCK_TIMEOUT)?;
     let names: HashSet<&str> = reports.iter().map(|(name, _)| name.as_str()).collect();
     let (mut has_own_lines, mut before, mut ended) = (false, 0, true);
     each_line(&file, path, |line| {
-        has_own_lines |= is_of(line, &names);
+        has_own_lines |= belongs_to(line, &names);
         (before, ended) = (before + line.len() as u64, line.ends_with(b"\n"));
         Ok(())
     })?;
@@ -172,7 +175,7 @@ fn add(path: &Path, reports: &[(String, Vec<Row>)]) -> Result<(), SinkError> {
         return atomic::write_with(path, |output| {
             let mut output = BufWriter::new(output);
             each_line(&file, path, |line| {
-                if is_of(line, &names) {
+                if belongs_to(line, &names) {
                     return Ok(());
                 }
                 let end: &[u8] = if line.ends_with(b"\n") { b"" } else { b"\n" };
@@ -192,9 +195,9 @@ fn add(path: &Path, reports: &[(String, Vec<Row>)]) -> Result<(), SinkError> {
 }
 
 /// True if a line belongs to one of these reports.
-fn is_of(line: &[u8], reports: &HashSet<&str>) -> bool {
+fn belongs_to(line: &[u8], reports: &HashSet<&str>) -> bool {
     let line = String::from_utf8_lossy(line);
-    let mark = format!("\"{REPORT}\":\"");
+    let mark = format!("\"{REPORT_DIMENSION}\":\"");
     line.match_indices(&mark).any(|(at, _)| {
         let name = line[at + mark.len()..].split('"').next().unwrap_or_default();
         reports.contains(name)
@@ -202,7 +205,7 @@ fn is_of(line: &[u8], reports: &HashSet<&str>) -> bool {
 }
 
 /// Maximum length of a line; lines of such a report have a few KiB.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_LINE_BYTES: u64 = 16 << 20;
 
 /// Calls `take` for each line with its line feed. Streamed, because every run of every program appends to the file.
 fn each_line(file: &File, path: &Path, mut take: impl FnMut(&[u8]) -> Result<(), SinkError>) -> Result<(), SinkError> {
@@ -210,10 +213,12 @@ fn each_line(file: &File, path: &Path, mut take: impl FnMut(&[u8]) -> Result<(),
     let unreadable = |cause| SinkError::Read { path: path.to_owned(), cause };
     loop {
         line.clear();
-        let bytes = (&mut reader).take(MOST_BYTES + 1).read_until(b'\n', &mut line).map_err(unreadable)? as u64;
+        let bytes = (&mut reader).take(MAX_LINE_BYTES + 1).read_until(b'\n', &mut line).map_err(unreadable)? as u64;
         match bytes {
             0 => return Ok(()),
-            bytes if bytes > MOST_BYTES => return Err(unreadable(too_long(MOST_BYTES, "a line of this file"))),
+            bytes if bytes > MAX_LINE_BYTES => {
+                return Err(unreadable(too_large_error(MAX_LINE_BYTES, "a line of this file")));
+            }
             _ => take(&line)?,
         }
     }

@@ -10,7 +10,7 @@ pub mod training;
 use crate::Sink;
 
 /// Built-in sinks, in the order in which they write.
-pub(crate) const OURS: &[&dyn Sink] = &[
+pub(crate) const BUILT_IN: &[&dyn Sink] = &[
     &csv::Csv,
     #[cfg(feature = "tables")]
     &parquet::Parquet,

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, NaiveDateTime, TimeZone};
 
 use crate::journal::JOURNAL_FILE;
-use crate::pivot::{self, Row};
-use crate::python::float;
-use crate::sink::{Run, Sink};
-use crate::spreadsheet::as_text;
+use crate::pivot::{self, PivotRow};
+use crate::python::format_float;
+use crate::sink::{Sink, SinkInput};
+use crate::spreadsheet::escape_formula;
 use crate::{SinkError, atomic};
 use calorimeter_case::record::Record;
 use calorimeter_case::{Dtype, Element, Mode};
@@ -53,8 +53,8 @@ impl Sink for Torchao {
         "torchao"
     }
 
-    fn write(&self, run: &Run) -> Result<Vec<PathBuf>, SinkError> {
-        let rows = pivot::rows(&run.records);
+    fn write(&self, run: &SinkInput) -> Result<Vec<PathBuf>, SinkError> {
+        let rows = pivot::pivot_rows(&run.records);
         // Training has other columns, and torchao has no operators.
         let rows = || rows.iter().filter(|row| row.case.mode == Mode::Inference);
         if rows().next().is_none() || run.records.iter().all(|record| record.time.time_ns.is_none()) {
@@ -69,26 +69,26 @@ impl Sink for Torchao {
 }
 
 /// Path of the results of a run in a mode.
-pub(super) fn results_path(run: &Run, mode: Mode) -> Result<PathBuf, SinkError> {
+pub(super) fn results_path(run: &SinkInput, mode: Mode) -> Result<PathBuf, SinkError> {
     let started = DateTime::parse_from_rfc3339(&run.header.started).map_err(|cause| SinkError::BadTime {
         journal: run.dir.join(JOURNAL_FILE),
         started: run.header.started.clone(),
         cause,
     })?;
-    let stamp = run_stamp(&run.header.run_id).unwrap_or_else(|| stamp(started.naive_local()));
+    let stamp = run_stamp(&run.header.run_id).unwrap_or_else(|| time_stamp(started.naive_local()));
     Ok(path_of(&run.output_dir, mode, &stamp))
 }
 
 /// Path used by torchao for a start time: `<base>/<mode>/results_%d%m%Y_%H%M%S.csv`.
 pub fn file_path<Tz: TimeZone>(base: &Path, mode: Mode, started: &DateTime<Tz>) -> PathBuf {
-    path_of(base, mode, &stamp(started.naive_local()))
+    path_of(base, mode, &time_stamp(started.naive_local()))
 }
 
 fn path_of(base: &Path, mode: Mode, stamp: &str) -> PathBuf {
     base.join(mode.name()).join(format!("results_{stamp}.csv"))
 }
 
-fn stamp(started: NaiveDateTime) -> String {
+fn time_stamp(started: NaiveDateTime) -> String {
     started.format("%d%m%Y_%H%M%S").to_string()
 }
 
@@ -97,7 +97,7 @@ fn run_stamp(run_id: &str) -> Option<String> {
     let (started, number) = NaiveDateTime::parse_and_remainder(run_id, "%Y%m%d-%H%M%S").ok()?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let known = number.is_empty() || number.strip_prefix('-').is_some_and(is_number);
-    known.then(|| stamp(started) + number)
+    known.then(|| time_stamp(started) + number)
 }
 
 /// Formats records as that CSV: a row for each recipe and shape that the user listed, without implied baselines.
@@ -110,12 +110,12 @@ fn run_stamp(run_id: &str) -> Option<String> {
 /// included.
 pub fn to_csv(records: &[Record], base: &Path) -> Result<Vec<u8>, SinkError> {
     let mut text = Vec::new();
-    encode(pivot::rows(records).iter(), base, base, &mut text).map_err(|cause| SinkError::format(base, cause))?;
+    encode(pivot::pivot_rows(records).iter(), base, base, &mut text).map_err(|cause| SinkError::format(base, cause))?;
     Ok(text)
 }
 
 fn encode<'a>(
-    rows: impl Iterator<Item = &'a Row<'a>>,
+    rows: impl Iterator<Item = &'a PivotRow<'a>>,
     base: &Path,
     dir: &Path,
     file: impl Write,
@@ -129,11 +129,11 @@ fn encode<'a>(
     Ok(writer.flush()?)
 }
 
-fn cells(row: &Row, base: &Path, dir: &Path) -> [String; 24] {
+fn cells(row: &PivotRow, base: &Path, dir: &Path) -> [String; 24] {
     let case = row.case;
-    let number = |value: Option<f64>| value.map(float).unwrap_or_default();
+    let number = |value: Option<f64>| value.map(format_float).unwrap_or_default();
     [
-        name(row),
+        row_name(row),
         case.recipe.to_string(),
         case.sparsity.map_or_else(String::new, |sparsity| sparsity.to_string()),
         row.m.to_string(),
@@ -153,33 +153,33 @@ fn cells(row: &Row, base: &Path, dir: &Path) -> [String; 24] {
         number(row.eager.speedup_over(row.baseline_eager)),
         number(row.compiled.speedup_over(row.baseline_compiled)),
         number(row.compiled.speedup_over(row.eager)),
-        path(row, dir, |record| record.profile.trace.clone()),
-        path(row, dir, |record| Some(format!("{}/snapshot_after.json", record.footprint.memory_profile.as_ref()?))),
-        path(row, dir, |record| Some(format!("{}/memory.html", record.footprint.memory_profile.as_ref()?))),
+        arm_path(row, dir, |record| record.profile.trace.clone()),
+        arm_path(row, dir, |record| Some(format!("{}/snapshot_after.json", record.footprint.memory_profile.as_ref()?))),
+        arm_path(row, dir, |record| Some(format!("{}/memory.html", record.footprint.memory_profile.as_ref()?))),
         memory_stats(row),
     ]
 }
 
 /// Given name, or the one that torchao generates.
-fn name(row: &Row) -> String {
-    let Row { case, m, k, n, .. } = row;
+fn row_name(row: &PivotRow) -> String {
+    let PivotRow { case, m, k, n, .. } = row;
     match case.name.as_str() {
         "" => format!("benchmark_{}_{}_m{m}_k{k}_n{n}_compile", case.recipe, case.workload),
-        name => as_text(name.into()).into_owned(),
+        name => escape_formula(name.into()).into_owned(),
     }
 }
 
 /// Path of a file of the compiled arm, else of the eager one.
-fn path(row: &Row, dir: &Path, of: impl Fn(&Record) -> Option<String>) -> String {
+fn arm_path(row: &PivotRow, dir: &Path, of: impl Fn(&Record) -> Option<String>) -> String {
     let file = row.compiled.0.and_then(&of).or_else(|| row.eager.0.and_then(&of));
     file.map(|file| dir.join(file).display().to_string()).unwrap_or_default()
 }
 
 /// Python dictionary with the key under which torch reports the peak.
-fn memory_stats(row: &Row) -> String {
+fn memory_stats(row: &PivotRow) -> String {
     let peak = |record: Option<&Record>| record.and_then(|record| record.footprint.peak_bytes);
     match peak(row.compiled.0).or(peak(row.eager.0)) {
-        Some(bytes) => format!("{{'allocated_bytes.all.peak': {}}}", float(bytes as f64 / 1e6)),
+        Some(bytes) => format!("{{'allocated_bytes.all.peak': {}}}", format_float(bytes as f64 / 1e6)),
         None => String::new(),
     }
 }
@@ -203,7 +203,7 @@ mod tests {
     use chrono::FixedOffset;
 
     #[test]
-    fn the_file_is_named_by_the_local_time_of_the_start() {
+    fn file_name_has_the_local_start_time() {
         let zone = FixedOffset::east_opt(2 * 3600).unwrap();
         let started = zone.with_ymd_and_hms(2026, 3, 9, 7, 5, 1).unwrap();
         let path = file_path(Path::new("results"), Mode::Inference, &started);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_one_second_have_names_of_their_own() {
+    fn runs_of_one_second_have_distinct_names() {
         for (run_id, expected) in [
             ("20260309-070501", Some("09032026_070501")),
             ("20260309-070501-2", Some("09032026_070501-2")),

@@ -6,9 +6,9 @@
 //! the measured peaks of the machine.
 
 use super::torchao::{python_bool, results_path, torch_dtype};
-use crate::python::float;
-use crate::sink::{Run, Sink};
-use crate::spreadsheet::as_text;
+use crate::python::format_float;
+use crate::sink::{Sink, SinkInput};
+use crate::spreadsheet::escape_formula;
 use crate::{SinkError, atomic};
 use calorimeter_case::record::{Record, Status};
 use calorimeter_case::{Case, Mode, Name};
@@ -54,7 +54,7 @@ impl Sink for Training {
         "training"
     }
 
-    fn write(&self, run: &Run) -> Result<Vec<PathBuf>, SinkError> {
+    fn write(&self, run: &SinkInput) -> Result<Vec<PathBuf>, SinkError> {
         let timed = |record: &Record| record.case.mode == Mode::Training && record.time.time_ns.is_some();
         if !run.records.iter().any(timed) {
             return Ok(Vec::new());
@@ -68,7 +68,7 @@ impl Sink for Training {
 
 /// Pass of a training step, from the suffix of the workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Pass {
+enum TrainingPass {
     Forward,
     Backward,
     Total,
@@ -76,55 +76,55 @@ enum Pass {
 }
 
 /// Suffixes of workloads; a suffix precedes its own suffixes.
-const PASSES: [(&str, Pass); 5] = [
-    ("_forward_backward", Pass::Total),
-    ("_forward", Pass::Forward),
-    ("_backward", Pass::Backward),
-    ("_adamw_step", Pass::Step),
-    ("_sgd_step", Pass::Step),
+const PASSES: [(&str, TrainingPass); 5] = [
+    ("_forward_backward", TrainingPass::Total),
+    ("_forward", TrainingPass::Forward),
+    ("_backward", TrainingPass::Backward),
+    ("_adamw_step", TrainingPass::Step),
+    ("_sgd_step", TrainingPass::Step),
 ];
 
 /// Splits the name of a workload into layer and pass.
-fn parted(workload: &str) -> Option<(&str, Pass)> {
+fn split_workload(workload: &str) -> Option<(&str, TrainingPass)> {
     PASSES.iter().find_map(|(end, pass)| Some((workload.strip_suffix(end)?, *pass)))
 }
 
 /// Passes of a recipe, shape and implementation.
 #[derive(Clone)]
-struct Row<'a> {
+struct TrainingRow<'a> {
     case: &'a Case,
     model: &'a str,
-    passes: HashMap<Pass, &'a Record>,
+    passes: HashMap<TrainingPass, &'a Record>,
 }
 
-impl Row<'_> {
-    fn of(&self, pass: Pass) -> Option<&Record> {
+impl TrainingRow<'_> {
+    fn record(&self, pass: TrainingPass) -> Option<&Record> {
         self.passes.get(&pass).copied()
     }
 
-    fn milliseconds(&self, pass: Pass) -> Option<f64> {
-        Some(self.of(pass)?.time.time_ns?.median / 1e6)
+    fn milliseconds(&self, pass: TrainingPass) -> Option<f64> {
+        Some(self.record(pass)?.time.time_ns?.median / 1e6)
     }
 
     /// Identity of the row except for the recipe.
-    fn kind(&self) -> String {
-        kind(self.case, self.model)
+    fn identity(&self) -> String {
+        row_identity(self.case, self.model)
     }
 }
 
-fn kind(case: &Case, model: &str) -> String {
+fn row_identity(case: &Case, model: &str) -> String {
     let Case { name, implementation, device, element, shape, shape_name, regime, .. } = case;
     format!("{name}\n{model}/{implementation}/{device}/{element}/{shape}/{shape_name}/{regime}")
 }
 
 fn to_csv(records: &[Record], output_dir: &Path) -> Result<Vec<u8>, ::csv::Error> {
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<TrainingRow> = Vec::new();
     let mut place_of: HashMap<(String, Name), usize> = HashMap::new();
     for record in records.iter().filter(|record| record.case.mode == Mode::Training) {
         let case = &record.case;
-        let Some((model, pass)) = parted(case.workload.as_str()) else { continue };
-        let place = *place_of.entry((kind(case, model), case.recipe)).or_insert_with(|| {
-            rows.push(Row { case, model, passes: HashMap::new() });
+        let Some((model, pass)) = split_workload(case.workload.as_str()) else { continue };
+        let place = *place_of.entry((row_identity(case, model), case.recipe)).or_insert_with(|| {
+            rows.push(TrainingRow { case, model, passes: HashMap::new() });
             rows.len() - 1
         });
         if record.outcome.status == Status::Ok {
@@ -134,26 +134,26 @@ fn to_csv(records: &[Record], output_dir: &Path) -> Result<Vec<u8>, ::csv::Error
     let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(Vec::new());
     writer.write_record(COLUMNS)?;
     for row in rows.iter().filter(|row| !row.case.implied) {
-        let baseline = place_of.get(&(row.kind(), Case::BASELINE)).map(|&at| &rows[at]);
+        let baseline = place_of.get(&(row.identity(), Case::BASELINE)).map(|&at| &rows[at]);
         writer.write_record(cells(row, baseline, output_dir))?;
     }
     writer.into_inner().map_err(|failed| failed.into_error().into())
 }
 
-fn cells(row: &Row, baseline: Option<&Row>, output_dir: &Path) -> [String; 27] {
+fn cells(row: &TrainingRow, baseline: Option<&TrainingRow>, output_dir: &Path) -> [String; 27] {
     let case = row.case;
-    let number = |value: Option<f64>| value.map(float).unwrap_or_default();
+    let number = |value: Option<f64>| value.map(format_float).unwrap_or_default();
     let axis = |name: &str| case.shape.get(name).map_or_else(String::new, |size| size.to_string());
-    let total = |row: &Row| row.milliseconds(Pass::Total);
-    let rate = |row: &Row| row.of(Pass::Total).and_then(|record| record.rates.tflops);
-    let percent = |row: &Row| {
-        let roofline = row.of(Pass::Total)?.rates.roofline.as_ref()?;
+    let total = |row: &TrainingRow| row.milliseconds(TrainingPass::Total);
+    let rate = |row: &TrainingRow| row.record(TrainingPass::Total).and_then(|record| record.rates.tflops);
+    let percent = |row: &TrainingRow| {
+        let roofline = row.record(TrainingPass::Total)?.rates.roofline.as_ref()?;
         roofline.compute_percent.or(Some(roofline.percent))
     };
-    let before = |pass: Pass| baseline.and_then(|row| row.milliseconds(pass));
+    let before = |pass: TrainingPass| baseline.and_then(|row| row.milliseconds(pass));
     let speedup = baseline.and_then(total).zip(total(row)).map(|(before, now)| before / now);
     [
-        as_text((&case.name).into()).into_owned(),
+        escape_formula((&case.name).into()).into_owned(),
         case.recipe.to_string(),
         axis("m"),
         axis("k"),
@@ -165,12 +165,12 @@ fn cells(row: &Row, baseline: Option<&Row>, output_dir: &Path) -> [String; 27] {
         output_dir.join(case.mode.name()).display().to_string(),
         python_bool(case.profiler),
         python_bool(case.memory_profiler),
-        number(row.milliseconds(Pass::Forward)),
-        number(row.milliseconds(Pass::Backward)),
+        number(row.milliseconds(TrainingPass::Forward)),
+        number(row.milliseconds(TrainingPass::Backward)),
         number(total(row)),
-        number(before(Pass::Forward)),
-        number(before(Pass::Backward)),
-        number(before(Pass::Total)),
+        number(before(TrainingPass::Forward)),
+        number(before(TrainingPass::Backward)),
+        number(before(TrainingPass::Total)),
         number(speedup),
         case.scaling.map_or_else(String::new, |scaling| scaling.to_string()),
         number(baseline.and_then(rate)),
@@ -178,8 +178,8 @@ fn cells(row: &Row, baseline: Option<&Row>, output_dir: &Path) -> [String; 27] {
         number(rate(row)),
         number(percent(row)),
         case.implementation.to_string(),
-        number(row.milliseconds(Pass::Step)),
-        number(row.milliseconds(Pass::Step).zip(case.tokens).map(|(step, tokens)| 1e3 * tokens as f64 / step)),
+        number(row.milliseconds(TrainingPass::Step)),
+        number(row.milliseconds(TrainingPass::Step).zip(case.tokens).map(|(step, tokens)| 1e3 * tokens as f64 / step)),
     ]
 }
 
@@ -189,7 +189,7 @@ mod tests {
     use calorimeter_case::record::{Estimate, Time};
 
     #[test]
-    fn passes_stand_side_by_side_with_those_of_the_baseline() {
+    fn rows_hold_passes_and_baseline() {
         let record = |recipe: &'static str, workload: &'static str, median: f64, implied: bool| {
             let case = Case {
                 mode: Mode::Training,

@@ -10,7 +10,7 @@ use crate::columns::{COLUMNS, RecordColumn};
 use crate::record::{Accuracy, Record};
 
 /// Fields stored unchanged in the table; fields of the accuracy are stored unchanged as well.
-const AS_THEY_ARE: &[&str] = &[
+const UNCHANGED_FIELDS: &[&str] = &[
     "id",
     "mode",
     "name",
@@ -58,10 +58,10 @@ const AS_THEY_ARE: &[&str] = &[
 ];
 
 /// Path of telemetry samples, of which the table holds the median.
-const SAMPLES: &str = "telemetry.samples.";
+const SAMPLES_PREFIX: &str = "telemetry.samples.";
 
 /// Lists of times, stored as text.
-const LISTS: [&str; 2] = ["of_processes_ns", "of_places_ns"];
+const TIME_LISTS: [&str; 2] = ["of_processes_ns", "of_places_ns"];
 
 /// Reads the records of a Parquet file written by this crate, as far as it holds them.
 pub fn read_records(path: &Path) -> Result<Vec<Record>, SinkError> {
@@ -79,11 +79,11 @@ pub fn read_records(path: &Path) -> Result<Vec<Record>, SinkError> {
 
 fn is_read(column: &RecordColumn) -> bool {
     let of_accuracy = Accuracy::COLUMNS.iter().any(|known| known.name == column.name);
-    AS_THEY_ARE.contains(&column.field)
+    UNCHANGED_FIELDS.contains(&column.field)
         || column.field.starts_with("time_ns.")
         || column.name == "shape"
-        || LISTS.contains(&column.name)
-        || column.field.starts_with(SAMPLES)
+        || TIME_LISTS.contains(&column.name)
+        || column.field.starts_with(SAMPLES_PREFIX)
         || of_accuracy
 }
 
@@ -93,12 +93,12 @@ fn fields(frame: &DataFrame, columns: &[&RecordColumn], row: usize) -> PolarsRes
     for column in columns {
         let cells = match frame.column(column.name) {
             // Missing in tables of early versions.
-            Err(_) if LISTS.contains(&column.name) => continue,
+            Err(_) if TIME_LISTS.contains(&column.name) => continue,
             cells => cells?,
         };
         let value = match cells.get(row)? {
-            AnyValue::String(text) if column.name == "shape" => axes(text),
-            AnyValue::String(text) if LISTS.contains(&column.name) => times(text),
+            AnyValue::String(text) if column.name == "shape" => parse_axes(text),
+            AnyValue::String(text) if TIME_LISTS.contains(&column.name) => parse_times(text),
             AnyValue::String(text) => text.into(),
             AnyValue::StringOwned(text) => text.as_str().into(),
             AnyValue::UInt64(count) => count.into(),
@@ -106,8 +106,8 @@ fn fields(frame: &DataFrame, columns: &[&RecordColumn], row: usize) -> PolarsRes
             AnyValue::Boolean(flag) => flag.into(),
             _ => continue,
         };
-        if let Some(figure) = column.field.strip_prefix(SAMPLES) {
-            sample.insert(figure.to_owned(), of_sample(figure, value));
+        if let Some(figure) = column.field.strip_prefix(SAMPLES_PREFIX) {
+            sample.insert(figure.to_owned(), sample_value(figure, value));
             continue;
         }
         match column.field.split_once('.') {
@@ -125,7 +125,7 @@ fn fields(frame: &DataFrame, columns: &[&RecordColumn], row: usize) -> PolarsRes
 }
 
 /// Converts a telemetry value to its JSON form: clocks are integers, and throttle reasons a list.
-fn of_sample(figure: &str, value: Value) -> Value {
+fn sample_value(figure: &str, value: Value) -> Value {
     match (figure, value.as_f64()) {
         ("clock_mhz" | "memory_clock_mhz", Some(megahertz)) => (megahertz.round() as u64).into(),
         ("throttle", _) => value.as_str().unwrap_or_default().split(", ").collect::<Vec<_>>().into(),
@@ -134,12 +134,12 @@ fn of_sample(figure: &str, value: Value) -> Value {
 }
 
 /// Parses a list of times such as `1040.5;960`.
-fn times(text: &str) -> Value {
+fn parse_times(text: &str) -> Value {
     text.split(';').filter_map(|time| time.parse::<f64>().ok()).collect::<Vec<_>>().into()
 }
 
 /// Parses axes such as `m1024-k512-n256` into an object.
-fn axes(text: &str) -> Value {
+fn parse_axes(text: &str) -> Value {
     let axis = |part: &str| {
         let name = part.trim_end_matches(|c: char| c.is_ascii_digit());
         Some((name.to_owned(), part[name.len()..].parse::<u64>().ok()?.into()))

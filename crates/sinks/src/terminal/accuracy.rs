@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 /// Blanks between columns.
 const GAP: usize = 2;
-const TAIL: &str = "  weights  quantize";
+const TRAILING_HEADERS: &str = "  weights  quantize";
 
 /// Formats a table per dtype, device and implementation, in lines of at most `width` characters; wider tables are
 /// split.
@@ -18,56 +18,56 @@ const TAIL: &str = "  weights  quantize";
 /// `weights` is the size of the stored weights relative to the baseline, `quantize` the host time to prune and quantize
 /// them; both are sums over the measured cells of the row. Recipes that are unsupported everywhere have no row.
 pub fn accuracy(records: &[Record], color: Color, width: usize) -> String {
-    let mut tables: Vec<Table> = Vec::new();
+    let mut tables: Vec<AccuracyTable> = Vec::new();
     for record in records {
-        let key = key(&record.case);
+        let key = table_key(&record.case);
         let place = tables.iter().position(|table| table.key == key).unwrap_or_else(|| {
-            tables.push(Table { key, recipes: Vec::new(), columns: Vec::new() });
+            tables.push(AccuracyTable { key, recipes: Vec::new(), columns: Vec::new() });
             tables.len() - 1
         });
-        tables[place].put(record);
+        tables[place].add(record);
     }
-    tables.iter_mut().for_each(Table::leave_out_absent);
+    tables.iter_mut().for_each(AccuracyTable::remove_unsupported);
     let parts: Vec<String> = tables.iter().flat_map(|table| table.parts(color, width)).collect();
     parts.join("\n\n")
 }
 
 /// Key of a table; relative weight sizes are comparable within one dtype only.
-fn key(case: &Case) -> Key {
+fn table_key(case: &Case) -> AccuracyKey {
     (case.mode, case.element, case.device, case.implementation)
 }
 
-type Key = (Mode, Element, Device, Implementation);
+type AccuracyKey = (Mode, Element, Device, Implementation);
 
-struct Table<'a> {
-    key: Key,
+struct AccuracyTable<'a> {
+    key: AccuracyKey,
     recipes: Vec<String>,
-    columns: Vec<Column<'a>>,
+    columns: Vec<AccuracyColumn<'a>>,
 }
 
 /// Model at a shape, with the records of its recipes.
-struct Column<'a> {
+struct AccuracyColumn<'a> {
     case: &'a Case,
     records: HashMap<String, &'a Record>,
 }
 
-impl<'a> Table<'a> {
-    fn put(&mut self, record: &'a Record) {
+impl<'a> AccuracyTable<'a> {
+    fn add(&mut self, record: &'a Record) {
         let (case, recipe) = (&record.case, record.case.variant());
         if !self.recipes.contains(&recipe) {
             self.recipes.push(recipe.clone());
         }
         let identity = |case: &'a Case| (&case.name, &case.workload, &case.shape, &case.shape_name);
         // A case that occurs twice in the plan opens a second column.
-        let free = |c: &&mut Column<'a>| identity(c.case) == identity(case) && !c.records.contains_key(&recipe);
+        let free = |c: &&mut AccuracyColumn<'a>| identity(c.case) == identity(case) && !c.records.contains_key(&recipe);
         match self.columns.iter_mut().find(free) {
             Some(column) => drop(column.records.insert(recipe, record)),
-            None => self.columns.push(Column { case, records: [(recipe, record)].into() }),
+            None => self.columns.push(AccuracyColumn { case, records: [(recipe, record)].into() }),
         }
     }
 
     /// Removes recipes that are unsupported everywhere, and columns that are empty without them.
-    fn leave_out_absent(&mut self) {
+    fn remove_unsupported(&mut self) {
         let is_absent =
             |record: Option<&&Record>| record.is_none_or(|record| record.outcome.status == Status::Unsupported);
         let columns = &self.columns;
@@ -83,13 +83,13 @@ impl<'a> Table<'a> {
 
     /// Formats the table, split if the columns exceed the width.
     fn parts(&self, color: Color, width: usize) -> Vec<String> {
-        let widest = self.columns.iter().map(Column::width).max().unwrap_or(0);
+        let widest = self.columns.iter().map(AccuracyColumn::width).max().unwrap_or(0);
         // A name that leaves too few characters for a column gets its own line.
-        let most = width.saturating_sub(widest + TAIL.len()).max("recipe".len());
+        let most = width.saturating_sub(widest + TRAILING_HEADERS.len()).max("recipe".len());
         let names = self.recipes.iter().map(|recipe| recipe.chars().count());
         let recipe_width = names.filter(|&name| name <= most).max().unwrap_or(0).max("recipe".len());
-        let room = width.saturating_sub(recipe_width + TAIL.len());
-        let mut parts: Vec<Vec<&Column>> = Vec::new();
+        let room = width.saturating_sub(recipe_width + TRAILING_HEADERS.len());
+        let mut parts: Vec<Vec<&AccuracyColumn>> = Vec::new();
         let mut taken = 0;
         for column in &self.columns {
             taken += column.width();
@@ -104,10 +104,10 @@ impl<'a> Table<'a> {
         parts.iter().map(|columns| self.part(columns, recipe_width, color)).collect()
     }
 
-    fn part(&self, columns: &[&Column], recipe_width: usize, color: Color) -> String {
+    fn part(&self, columns: &[&AccuracyColumn], recipe_width: usize, color: Color) -> String {
         let (_, element, device, implementation) = self.key;
         let mut lines = vec![bold(&format!("{element}  {device}  {implementation}  SQNR in dB"), color)];
-        for (line, recipe, tail) in [(0, "recipe", TAIL), (1, "", ""), (2, "", "")] {
+        for (line, recipe, tail) in [(0, "recipe", TRAILING_HEADERS), (1, "", ""), (2, "", "")] {
             let labels = columns.iter().map(|column| format!("{:>1$}", column.labels()[line], column.width()));
             let text = format!("{recipe:recipe_width$}{}{tail}", labels.collect::<String>());
             if !text.trim().is_empty() {
@@ -118,7 +118,7 @@ impl<'a> Table<'a> {
             let row: Vec<Option<&Record>> = columns.iter().map(|column| column.records.get(recipe).copied()).collect();
             if row.iter().any(Option::is_some) {
                 let cells = columns.iter().zip(&row).map(|(column, record)| column.cell(*record, color));
-                let cells = cells.collect::<String>() + &tail(&row);
+                let cells = cells.collect::<String>() + &trailing_cells(&row);
                 if recipe.chars().count() > recipe_width {
                     lines.push(recipe.clone());
                     lines.push(format!("{:recipe_width$}{cells}", ""));
@@ -131,19 +131,19 @@ impl<'a> Table<'a> {
     }
 }
 
-impl Column<'_> {
+impl AccuracyColumn<'_> {
     /// Lines of the heading; the last is empty for entries without a name.
     fn labels(&self) -> [String; 3] {
         [self.case.workload.to_string(), self.case.shape.to_string(), self.case.name.clone()]
     }
 
     fn width(&self) -> usize {
-        let texts = self.labels().into_iter().chain(self.records.values().map(|record| figure(record)));
+        let texts = self.labels().into_iter().chain(self.records.values().map(|record| cell_text(record)));
         GAP + texts.map(|text| text.chars().count()).max().unwrap_or(0)
     }
 
     fn cell(&self, record: Option<&Record>, color: Color) -> String {
-        let text = record.map(figure).unwrap_or_default();
+        let text = record.map(cell_text).unwrap_or_default();
         let blanks = " ".repeat(self.width().saturating_sub(text.chars().count()));
         match record {
             Some(record) if record.outcome.status != Status::Ok => blanks + &paint(&text, "33", color),
@@ -152,7 +152,7 @@ impl Column<'_> {
     }
 }
 
-fn figure(record: &Record) -> String {
+fn cell_text(record: &Record) -> String {
     match record.outcome.status {
         Status::Ok => sqnr(record),
         status => status.to_string(),
@@ -160,7 +160,7 @@ fn figure(record: &Record) -> String {
 }
 
 /// Last two columns of a row.
-fn tail(row: &[Option<&Record>]) -> String {
+fn trailing_cells(row: &[Option<&Record>]) -> String {
     let measured = || row.iter().flatten().filter(|record| record.outcome.status == Status::Ok);
     let sizes = measured().filter_map(|record| record.weights.weight_bytes.zip(record.weights.baseline_weight_bytes));
     let (stored, baseline) = sizes.fold((0, 0), |(a, b), (stored, baseline)| (a + stored, b + baseline));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_this_to_the_digit() {
+    fn accuracy_table_matches_expected_text() {
         assert_eq!(
             accuracy(&records(), Color::Never, WIDTH),
             "\
@@ -241,7 +241,7 @@ baseline           70.0   100.0%         -"
     }
 
     #[test]
-    fn what_is_wider_than_a_line_goes_on_below_and_nothing_is_left_out() {
+    fn wide_tables_are_split_completely() {
         let repeated: Vec<Record> = std::iter::repeat_with(records).take(4).flatten().collect();
         let mut long = ok(case("int8_dynamic_activation_intx_weight-4-32-true", None, "linear"), Some(19.9), 150, None);
         long.case.name = "small".into();

@@ -1,23 +1,23 @@
 //! Column of a table that is printed after all rows are known.
 
-use super::NOBODY;
+use super::EVEN;
 
 /// Blanks between columns.
 pub(super) const GAP: usize = 2;
 
 /// Column with a cell per row.
-pub(super) struct Column {
+pub(super) struct TextColumn {
     pub name: String,
     pub cells: Vec<String>,
     /// True for left alignment.
     pub is_text: bool,
     /// Prefix and suffix of a cell that is shown without its column name.
-    pub words: (&'static str, &'static str),
+    pub affixes: (&'static str, &'static str),
 }
 
-impl Column {
-    pub fn of_figures(name: &str, cells: impl Iterator<Item = String>) -> Self {
-        Self { name: name.into(), cells: cells.collect(), is_text: false, words: ("", "") }
+impl TextColumn {
+    pub fn right_aligned(name: &str, cells: impl Iterator<Item = String>) -> Self {
+        Self { name: name.into(), cells: cells.collect(), is_text: false, affixes: ("", "") }
     }
 
     /// Width with the following gap.
@@ -34,9 +34,9 @@ impl Column {
         if self.is_text { format!("{text:width$}") } else { format!("{text:>width$}") }
     }
 
-    pub fn in_words(&self, at: usize) -> Option<String> {
-        let (before, after) = self.words;
+    pub fn described(&self, at: usize) -> Option<String> {
+        let (before, after) = self.affixes;
         let cell = Some(&self.cells[at]).filter(|cell| !cell.is_empty())?;
-        Some(if cell == NOBODY { cell.clone() } else { format!("{before}{cell}{after}") })
+        Some(if cell == EVEN { cell.clone() } else { format!("{before}{cell}{after}") })
     }
 }

@@ -1,14 +1,14 @@
 //! Rows that are printed as cases finish.
 
-use super::text::{self, four_digits, indented, interval, listed, nanoseconds, operations, wrap};
+use super::text::{self, four_digits, indented, interval, join_wrapped, nanoseconds, operations, wrap};
 use super::{Color, RECIPE_WIDTH, WIDTH, bold, group, paint};
 use calorimeter_case::record::{KernelShare, Record, Status, finite};
 use calorimeter_case::{Case, Verdict};
 
 const IMPLEMENTATION_WIDTH: usize = 6;
 /// Minimum width, for time and speed-up, and maximum width, for readability.
-const NARROWEST: usize = 72;
-const WIDEST: usize = 200;
+const MIN_WIDTH: usize = 72;
+const MAX_WIDTH: usize = 200;
 
 /// Table of finished cases with a heading for each group.
 #[derive(Clone, Debug)]
@@ -25,8 +25,8 @@ impl LiveTable {
     }
 
     /// Sets the line width. Narrow tables have fewer columns; other values are shown below the row.
-    pub fn as_wide_as(self, width: usize) -> LiveTable {
-        LiveTable { width: width.clamp(NARROWEST, WIDEST), ..self }
+    pub fn with_width(self, width: usize) -> LiveTable {
+        LiveTable { width: width.clamp(MIN_WIDTH, MAX_WIDTH), ..self }
     }
 
     /// Formats a record; `None` for unsupported cases, which only the summary lists.
@@ -57,7 +57,7 @@ pub fn heading(case: &Case, color: Color, width: usize) -> String {
     let Case { workload, element, device, regime, .. } = case;
     let shape = if shape.is_empty() { shape } else { format!("{shape}  ") };
     let group = format!("{workload}  {element}{output}  {device}  {shape}{regime}");
-    let columns = Cells {
+    let columns = LiveCells {
         recipe: match case.mode {
             mode if mode.is_foreign() => "program",
             mode if mode.is_operator() => "kernels of one run",
@@ -88,7 +88,7 @@ pub fn row(record: &Record, color: Color, width: usize) -> String {
     let recipe = match record.case.mode {
         // Foreign work is named by its implementation.
         mode if mode.is_foreign() => record.case.implementation.to_string(),
-        mode if mode.is_operator() => launched(record),
+        mode if mode.is_operator() => kernel_count(record),
         _ => record.case.variant(),
     };
     let too_long = recipe.chars().count() > RECIPE_WIDTH;
@@ -106,13 +106,13 @@ fn implementation(case: &Case) -> &'static str {
 }
 
 /// Number of kernels, if counted, and the fusion state.
-fn launched(record: &Record) -> String {
+fn kernel_count(record: &Record) -> String {
     let count = record.execution.kernel_launches.map_or("-".into(), |launches| format!("{launches:.0}"));
     record.execution.fusion_state.iter().fold(count, |text, state| format!("{text} {}", state.as_str()))
 }
 
 fn measured(record: &Record, recipe: &str, color: Color, width: usize) -> String {
-    let cells = Cells {
+    let cells = LiveCells {
         recipe,
         implementation: implementation(&record.case),
         time: &record.time.time_ns.map_or("-".into(), |time| nanoseconds(time.median)),
@@ -130,11 +130,11 @@ fn measured(record: &Record, recipe: &str, color: Color, width: usize) -> String
     };
     let roof = record.rates.roofline.as_ref().map(|roof| format!("{:.0} % {}", roof.percent, roof.bound));
     let moved = record.traffic.map(|traffic| format!("moves {}", text::memory(traffic.bytes() as u64)));
-    let figures = if is_narrow(width) { cells.below(record) } else { Vec::new() };
+    let figures = if is_narrow(width) { cells.narrow_values(record) } else { Vec::new() };
     let mut notes: Vec<&str> = figures.iter().map(String::as_str).collect();
     notes.extend(record.execution.stopwatch.as_deref().into_iter().chain(roof.as_deref()));
     notes.extend(moved.as_deref());
-    let in_turns = in_turns(record);
+    let in_turns = interleaved(record);
     notes.extend(in_turns.as_deref());
     if record.time.launch_bound == Some(true) {
         notes.push("launch-bound");
@@ -150,12 +150,12 @@ fn measured(record: &Record, recipe: &str, color: Color, width: usize) -> String
     } else if !is_narrow(width) && taken + 2 + joined.chars().count() <= width {
         format!("{line}  {joined}")
     } else {
-        format!("{line}\n{}", listed(&notes, 4, width))
+        format!("{line}\n{}", join_wrapped(&notes, 4, width))
     }
 }
 
 /// Interleaved time and speed-up, for cases that were throttled and therefore timed in isolation.
-fn in_turns(record: &Record) -> Option<String> {
+fn interleaved(record: &Record) -> Option<String> {
     let time = nanoseconds(record.time.in_turns_ns.as_ref()?.median);
     let ratio = record.speedup.as_ref().and_then(|speedup| speedup.in_turns.as_ref());
     let ratio = ratio.map(|ratio| format!(", {}x", four_digits(ratio.median))).unwrap_or_default();
@@ -164,16 +164,16 @@ fn in_turns(record: &Record) -> Option<String> {
 
 /// Kernels of a launch, if recorded, longest first.
 fn kernels(record: &Record, width: usize) -> Vec<String> {
-    const MOST: usize = 8;
+    const MAX_KERNELS: usize = 8;
     let line = |kernel: &KernelShare| {
         let KernelShare { name, calls, nanos, share } = kernel;
         let figures = format!("    {:>5.1} %  {:>8}  {calls:>5.1} x  ", 100.0 * share, nanoseconds(*nanos));
         let room = width.saturating_sub(figures.chars().count());
         figures + &name.chars().take(room).collect::<String>()
     };
-    let mut lines: Vec<String> = record.profile.kernels.iter().take(MOST).map(line).collect();
-    if record.profile.kernels.len() > MOST {
-        lines.push(format!("    and {} more kernels", record.profile.kernels.len() - MOST));
+    let mut lines: Vec<String> = record.profile.kernels.iter().take(MAX_KERNELS).map(line).collect();
+    if record.profile.kernels.len() > MAX_KERNELS {
+        lines.push(format!("    and {} more kernels", record.profile.kernels.len() - MAX_KERNELS));
     }
     lines
 }
@@ -182,14 +182,14 @@ fn kernels(record: &Record, width: usize) -> Vec<String> {
 fn memory(record: &Record, width: usize) -> Option<String> {
     let memory = record.footprint.memory.as_ref()?;
     let peak = |bytes: Option<u64>, what: &str| {
-        bytes.map(|bytes| format!("{}{} {what}", memory.bound.sign(), text::memory(bytes)))
+        bytes.map(|bytes| format!("{}{} {what}", memory.bound.prefix(), text::memory(bytes)))
     };
     let peaks = [
         peak(memory.peak_allocated, "allocated"),
         peak(memory.peak_active, "active"),
         peak(memory.peak_reserved, "reserved"),
         memory.saving.map(|saving| {
-            let sign = memory.saving_bound.sign();
+            let sign = memory.saving_bound.prefix();
             match 100.0 * (1.0 / saving - 1.0) {
                 more if more >= 0.05 => format!("{more:.1} % more than the baseline"),
                 less if less <= -0.05 => format!("{sign}{:.1} % less than the baseline", -less),
@@ -214,20 +214,20 @@ fn not_measured(record: &Record, recipe: &str, color: Color, width: usize) -> St
 }
 
 /// Columns of a measured row without the notes. Only the verdict is colored.
-struct Cells<'a> {
+struct LiveCells<'a> {
     recipe: &'a str,
     implementation: &'a str,
     time: &'a str,
     time_interval: &'a str,
     speedup: &'a str,
     speedup_interval: &'a str,
-    verdict: Painted,
+    verdict: PaintedText,
     rate: &'a str,
     sqnr: &'a str,
     weights: &'a str,
 }
 
-impl Cells<'_> {
+impl LiveCells<'_> {
     fn line(&self, width: usize) -> String {
         let verdict_width = 7 + self.verdict.invisible;
         let line = format!(
@@ -247,7 +247,7 @@ impl Cells<'_> {
     }
 
     /// Values shown below a narrow line, in words.
-    fn below(&self, record: &Record) -> Vec<String> {
+    fn narrow_values(&self, record: &Record) -> Vec<String> {
         let is_operator = record.case.mode.is_operator();
         let rate = if self.rate.ends_with("/s") { self.rate.to_owned() } else { format!("{}FLOP/s", self.rate) };
         let weights = format!("{}{}", if is_operator { "" } else { "weights " }, self.weights);
@@ -265,25 +265,25 @@ fn is_narrow(width: usize) -> bool {
 }
 
 /// Text with escape codes; they have zero width.
-struct Painted {
+struct PaintedText {
     text: String,
     invisible: usize,
 }
 
-impl From<&str> for Painted {
-    fn from(text: &str) -> Painted {
-        Painted { text: text.into(), invisible: 0 }
+impl From<&str> for PaintedText {
+    fn from(text: &str) -> PaintedText {
+        PaintedText { text: text.into(), invisible: 0 }
     }
 }
 
-fn verdict(verdict: Verdict, color: Color) -> Painted {
+fn verdict(verdict: Verdict, color: Color) -> PaintedText {
     let word = verdict.as_str();
     let text = match verdict {
         Verdict::Faster => paint(word, "32", color),
         Verdict::Slower => paint(word, "31", color),
         Verdict::Same | Verdict::Unclear => word.into(),
     };
-    Painted { invisible: text.len() - word.len(), text }
+    PaintedText { invisible: text.len() - word.len(), text }
 }
 
 fn rate(record: &Record) -> String {

@@ -1,9 +1,9 @@
 //! Operator tables: one per operator, a row per shape, a column per implementation.
 
-use super::column::{Column, GAP};
-use super::text::{self, four_digits, listed, nanoseconds, wrap};
-use super::{Color, NOBODY, bold};
-use calorimeter_case::record::{Memory, Record, Status};
+use super::column::{GAP, TextColumn};
+use super::text::{self, four_digits, join_wrapped, nanoseconds, wrap};
+use super::{Color, EVEN, bold};
+use calorimeter_case::record::{PeakMemory, Record, Status};
 use calorimeter_case::{Case, Device, Element, Implementation, Name, Regime};
 
 /// Formats a table per operator, dtype, device and regime, in lines of at most `width` characters.
@@ -14,45 +14,45 @@ use calorimeter_case::{Case, Device, Element, Implementation, Name, Regime};
 /// implementation's speed-ups and by the size from which on one of them is the fastest, as far as confidence intervals
 /// allow. Unsupported cases have no row and column.
 pub fn operators(records: &[Record], color: Color, width: usize) -> String {
-    let mut tables: Vec<Table> = Vec::new();
+    let mut tables: Vec<OperatorTable> = Vec::new();
     let exists = |record: &&Record| record.outcome.status != Status::Unsupported;
     for record in records.iter().filter(|record| record.case.mode.is_operator()).filter(exists) {
-        let place = tables.iter().position(|table| table.key == key(&record.case)).unwrap_or_else(|| {
-            tables.push(Table { key: key(&record.case), rows: Vec::new() });
+        let place = tables.iter().position(|table| table.key == table_key(&record.case)).unwrap_or_else(|| {
+            tables.push(OperatorTable { key: table_key(&record.case), rows: Vec::new() });
             tables.len() - 1
         });
-        tables[place].put(record);
+        tables[place].add(record);
     }
     tables.iter().map(|table| table.text(color, width)).collect::<Vec<_>>().join("\n\n")
 }
 
 /// Key of a table.
-fn key(case: &Case) -> Key {
+fn table_key(case: &Case) -> OperatorKey {
     (case.workload, case.element, case.output, case.device, case.regime)
 }
 
-type Key = (Name, Element, Option<Element>, Device, Regime);
+type OperatorKey = (Name, Element, Option<Element>, Device, Regime);
 
-struct Table<'a> {
-    key: Key,
-    rows: Vec<Row<'a>>,
+struct OperatorTable<'a> {
+    key: OperatorKey,
+    rows: Vec<OperatorRow<'a>>,
 }
 
 /// Shape with the record of each implementation.
-struct Row<'a> {
+struct OperatorRow<'a> {
     case: &'a Case,
     records: Vec<&'a Record>,
 }
 
-impl<'a> Table<'a> {
-    fn put(&mut self, record: &'a Record) {
+impl<'a> OperatorTable<'a> {
+    fn add(&mut self, record: &'a Record) {
         let case = &record.case;
-        let same = |row: &&mut Row<'a>| {
+        let same = |row: &&mut OperatorRow<'a>| {
             row.case.shape == case.shape && !row.records.iter().any(|r| r.case.implementation == case.implementation)
         };
         match self.rows.iter_mut().find(same) {
             Some(row) => row.records.push(record),
-            None => self.rows.push(Row { case, records: vec![record] }),
+            None => self.rows.push(OperatorRow { case, records: vec![record] }),
         }
     }
 
@@ -80,8 +80,8 @@ impl<'a> Table<'a> {
     /// Column names, and a row for each shape.
     fn lines(&self, color: Color, width: usize) -> Vec<String> {
         let (shape, times, notes) = (self.shape(), self.times(), self.notes());
-        let fits = |columns: &[&Column]| columns.iter().map(|column| column.width()).sum::<usize>() <= width + GAP;
-        let all = |notes| shape.iter().chain(&times).chain(notes).collect::<Vec<&Column>>();
+        let fits = |columns: &[&TextColumn]| columns.iter().map(|column| column.width()).sum::<usize>() <= width + GAP;
+        let all = |notes| shape.iter().chain(&times).chain(notes).collect::<Vec<&TextColumn>>();
         // A shape of many axes is printed above its times if both do not fit in a line.
         let (shape_above, columns) = if fits(&all(&notes[..0])) {
             let room = (0..=notes.len()).rev().find(|&count| fits(&all(&notes[..count]))).unwrap_or(0);
@@ -91,7 +91,7 @@ impl<'a> Table<'a> {
         };
         let told = columns.len().saturating_sub(times.len() + if shape_above { 0 } else { shape.len() });
         let indent = if shape_above { 4 } else { 0 };
-        let line = |cells: &mut dyn Iterator<Item = (&Column, &str)>| {
+        let line = |cells: &mut dyn Iterator<Item = (&TextColumn, &str)>| {
             let cells: Vec<String> = cells.map(|(column, text)| column.padded(text)).collect();
             format!("{}{}", " ".repeat(indent), cells.join(&" ".repeat(GAP))).trim_end().to_owned()
         };
@@ -102,43 +102,44 @@ impl<'a> Table<'a> {
                 lines.extend(wrap(&row.case.shape.to_string(), width));
             }
             lines.push(line(&mut columns.iter().map(|column| (*column, column.cells[at].as_str()))));
-            let below: Vec<String> = notes[told..].iter().filter_map(|column| column.in_words(at)).collect();
+            let below: Vec<String> = notes[told..].iter().filter_map(|column| column.described(at)).collect();
             if !below.is_empty() {
                 let below: Vec<&str> = below.iter().map(String::as_str).collect();
-                lines.push(listed(&below, 4, width));
+                lines.push(join_wrapped(&below, 4, width));
             }
         }
         lines
     }
 
     /// A column for each axis.
-    fn shape(&self) -> Vec<Column> {
+    fn shape(&self) -> Vec<TextColumn> {
         let axes = self.rows.first().map(|row| row.case.shape.iter().map(|(name, _)| name));
-        let size = |row: &Row, axis: &str| row.case.shape.get(axis).map_or("-".into(), |size| size.to_string());
-        let column = |axis: &str| Column::of_figures(axis, self.rows.iter().map(|row| size(row, axis)));
+        let size = |row: &OperatorRow, axis: &str| row.case.shape.get(axis).map_or("-".into(), |size| size.to_string());
+        let column = |axis: &str| TextColumn::right_aligned(axis, self.rows.iter().map(|row| size(row, axis)));
         axes.into_iter().flatten().map(column).collect()
     }
 
     /// A column for each implementation.
-    fn times(&self) -> Vec<Column> {
-        let column =
-            |name: Implementation| Column::of_figures(name.name().as_str(), self.rows.iter().map(|row| row.cell(name)));
+    fn times(&self) -> Vec<TextColumn> {
+        let column = |name: Implementation| {
+            TextColumn::right_aligned(name.name().as_str(), self.rows.iter().map(|row| row.cell(name)))
+        };
         self.implementations().into_iter().map(column).collect()
     }
 
     /// Columns about the fastest implementation; empty ones are omitted.
-    fn notes(&self) -> Vec<Column> {
-        let column = |name: &str, cell: fn(&Row<'a>) -> Option<String>| {
-            Column::of_figures(name, self.rows.iter().map(|row| cell(row).unwrap_or_default()))
+    fn notes(&self) -> Vec<TextColumn> {
+        let column = |name: &str, cell: fn(&OperatorRow<'a>) -> Option<String>| {
+            TextColumn::right_aligned(name, self.rows.iter().map(|row| cell(row).unwrap_or_default()))
         };
         let all = [
-            Column { words: ("fastest ", ""), is_text: true, ..column("fastest", Row::best) },
-            column("speed-up", Row::ratio),
-            Column { is_text: true, ..column("verdict", Row::verdict) },
-            Column { words: ("", "FLOP/s"), ..column("FLOP/s", Row::operations) },
-            Column { words: ("", " GB/s"), ..column("GB/s", Row::rate) },
-            column("of the peak", Row::share),
-            Column { words: ("", " of memory"), ..column("memory", Row::above) },
+            TextColumn { affixes: ("fastest ", ""), is_text: true, ..column("fastest", OperatorRow::best_name) },
+            column("speed-up", OperatorRow::ratio),
+            TextColumn { is_text: true, ..column("verdict", OperatorRow::verdict) },
+            TextColumn { affixes: ("", "FLOP/s"), ..column("FLOP/s", OperatorRow::operations) },
+            TextColumn { affixes: ("", " GB/s"), ..column("GB/s", OperatorRow::rate) },
+            column("of the peak", OperatorRow::share),
+            TextColumn { affixes: ("", " of memory"), ..column("memory", OperatorRow::peak_memory) },
         ];
         all.into_iter().filter(|column| column.cells.iter().any(|cell| !cell.is_empty())).collect()
     }
@@ -147,7 +148,7 @@ impl<'a> Table<'a> {
     fn means(&self) -> Vec<String> {
         let mut means: Vec<(usize, Vec<String>)> = Vec::new();
         for name in self.implementations() {
-            let of = |row: &Row| row.record(name)?.speedup.as_ref().map(|speedup| speedup.ratio.ln());
+            let of = |row: &OperatorRow| row.record(name)?.speedup.as_ref().map(|speedup| speedup.ratio.ln());
             let logs: Vec<f64> = self.rows.iter().filter_map(of).collect();
             if logs.len() < 2 {
                 continue;
@@ -166,7 +167,7 @@ impl<'a> Table<'a> {
 
     /// Implementation that is the fastest at the largest shapes, and the size from which on it is.
     fn crossover(&self) -> Option<String> {
-        let mut rows: Vec<(&Row, Implementation)> =
+        let mut rows: Vec<(&OperatorRow, Implementation)> =
             self.rows.iter().filter_map(|row| Some((row, row.winner()?))).collect();
         rows.sort_by_key(|(row, _)| row.case.bytes);
         let (_, last) = *rows.last()?;
@@ -186,7 +187,7 @@ impl<'a> Table<'a> {
     }
 }
 
-impl<'a> Row<'a> {
+impl<'a> OperatorRow<'a> {
     fn record(&self, implementation: Implementation) -> Option<&'a Record> {
         self.records.iter().copied().find(|record| record.case.implementation == implementation)
     }
@@ -221,23 +222,23 @@ impl<'a> Row<'a> {
     }
 
     /// Fastest of several implementations.
-    fn first_of_several(&self) -> Option<&'a Record> {
+    fn fastest_of_several(&self) -> Option<&'a Record> {
         (self.timed().count() > 1).then(|| self.fastest()).flatten()
     }
 
-    fn best(&self) -> Option<String> {
-        self.first_of_several()?;
-        Some(self.winner().map_or_else(|| NOBODY.into(), |name| name.to_string()))
+    fn best_name(&self) -> Option<String> {
+        self.fastest_of_several()?;
+        Some(self.winner().map_or_else(|| EVEN.into(), |name| name.to_string()))
     }
 
     fn ratio(&self) -> Option<String> {
         self.winner()?;
-        Some(format!("{}x", four_digits(self.first_of_several()?.speedup.as_ref()?.ratio)))
+        Some(format!("{}x", four_digits(self.fastest_of_several()?.speedup.as_ref()?.ratio)))
     }
 
     fn verdict(&self) -> Option<String> {
         self.winner()?;
-        Some(self.first_of_several()?.speedup.as_ref()?.verdict.as_str().into())
+        Some(self.fastest_of_several()?.speedup.as_ref()?.verdict.as_str().into())
     }
 
     fn operations(&self) -> Option<String> {
@@ -254,9 +255,9 @@ impl<'a> Row<'a> {
     }
 
     /// Peak memory above the inputs.
-    fn above(&self) -> Option<String> {
-        let memory: &Memory = self.fastest()?.footprint.memory.as_deref()?;
-        memory.peak_above_inputs.map(|bytes| format!("{}+{}", memory.bound.sign(), text::memory(bytes)))
+    fn peak_memory(&self) -> Option<String> {
+        let memory: &PeakMemory = self.fastest()?.footprint.memory.as_deref()?;
+        memory.peak_above_inputs.map(|bytes| format!("{}+{}", memory.bound.prefix(), text::memory(bytes)))
     }
 }
 
@@ -291,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_are_rows_implementations_columns_and_the_crossover_is_told() {
+    fn operator_table_matches_expected_text() {
         let mut records = vec![
             record("eager", 32, 1_000.0, None),
             record("cube", 32, 2_000.0, Some(0.5)),
@@ -343,7 +344,7 @@ batch16-dimension32
     }
 
     #[test]
-    fn nobody_is_the_fastest_where_intervals_overlap_and_what_does_not_exist_has_no_column() {
+    fn overlapping_intervals_have_no_winner() {
         let mut records = vec![record("eager", 32, 1_000.0, None), record("cube", 32, 990.0, Some(1.01))];
         let time = |median: f64| Some(Estimate { median, lo: Some(median - 20.0), hi: Some(median + 20.0) });
         (records[0].time.time_ns, records[1].time.time_ns) = (time(1_000.0), time(990.0));
@@ -362,7 +363,7 @@ batch  dimension     eager      cube  fastest   FLOP/s   GB/s
     }
 
     #[test]
-    fn models_are_not_operators_and_every_suite_is_of_some() {
+    fn every_suite_is_shown_except_models() {
         for (mode, expected) in [("inference", false), ("training", false), ("links", true), ("elsewhere", true)] {
             let mut record = record("eager", 1, 1.0, None);
             record.case.mode = mode.parse().unwrap();

@@ -3,12 +3,12 @@
 use std::cmp::Reverse;
 
 use super::text::{four_digits, indented};
-use super::{Color, NOBODY, RECIPE_WIDTH, bold, group, paint};
+use super::{Color, EVEN, RECIPE_WIDTH, bold, group, paint};
 use crate::causes::{Cause, causes, warnings};
 use crate::journal::count_by_status;
 use calorimeter_case::record::{Record, Status, SuiteSpeedup};
 
-const MOST_LISTED: usize = 10;
+const MAX_LISTED: usize = 10;
 
 /// Formats status counts, mean speed-ups over all shapes, wins of each implementation, reasons for missing times, and
 /// warnings.
@@ -31,7 +31,7 @@ pub fn summary(records: &[Record], suite: &[SuiteSpeedup], color: Color, width: 
         };
         for alike in several.chunk_by(|one, other| place(one) == place(other)) {
             lines.extend(alike.first().map(|first| place(first)));
-            lines.extend(alike.iter().map(|speedup| together(speedup)));
+            lines.extend(alike.iter().map(|speedup| speedup_line(speedup)));
         }
     }
     let winners = winners(records);
@@ -44,23 +44,23 @@ pub fn summary(records: &[Record], suite: &[SuiteSpeedup], color: Color, width: 
         lines.push(bold("not measured", color));
         let (absent, broken): (Vec<&Cause>, Vec<&Cause>) =
             causes.iter().partition(|cause| cause.status == Status::Unsupported);
-        lines.extend(broken.into_iter().flat_map(|cause| told(cause, color, width)));
-        lines.extend(not_here(&absent, color, width));
+        lines.extend(broken.into_iter().flat_map(|cause| cause_lines(cause, color, width)));
+        lines.extend(unsupported_lines(&absent, color, width));
     }
     let warnings = warnings(records);
     if !warnings.is_empty() {
         lines.push(bold("warnings", color));
         lines.extend(
-            warnings.iter().take(MOST_LISTED).map(|(warning, n)| indented(&format!("{n} × {warning}"), 2, width)),
+            warnings.iter().take(MAX_LISTED).map(|(warning, n)| indented(&format!("{n} × {warning}"), 2, width)),
         );
-        if warnings.len() > MOST_LISTED {
-            lines.push(format!("  and {} more", warnings.len() - MOST_LISTED));
+        if warnings.len() > MAX_LISTED {
+            lines.push(format!("  and {} more", warnings.len() - MAX_LISTED));
         }
     }
     lines.join("\n")
 }
 
-fn together(speedup: &SuiteSpeedup) -> String {
+fn speedup_line(speedup: &SuiteSpeedup) -> String {
     let SuiteSpeedup { recipe, implementation, ratio, lo, hi, .. } = speedup;
     let interval = match (lo, hi) {
         (Some(lo), Some(hi)) => format!("[{}, {}]", four_digits(*lo), four_digits(*hi)),
@@ -80,7 +80,7 @@ fn winners(records: &[Record]) -> Vec<String> {
             let row = if case.mode.is_operator() { "operators".into() } else { case.variant() };
             let row = position_or_push(&mut wins, row);
             let row = &mut wins[row].1;
-            let name = if contest.is_even { NOBODY } else { contest.best.case.implementation.name().as_str() };
+            let name = if contest.is_even { EVEN } else { contest.best.case.implementation.name().as_str() };
             let cell = position_or_push(row, name);
             row[cell].1 += 1;
         }
@@ -135,20 +135,20 @@ fn position_or_push<K: PartialEq, V: Default>(list: &mut Vec<(K, V)>, key: K) ->
     })
 }
 
-fn told(cause: &Cause, color: Color, width: usize) -> Vec<String> {
+fn cause_lines(cause: &Cause, color: Color, width: usize) -> Vec<String> {
     let mut lines = vec![format!("  {}, {}", paint(cause.status.as_str(), "33", color), cases(cause.ids.len()))];
     if !cause.reason.is_empty() {
         lines.push(indented(cause.reason, 4, width));
     }
-    lines.extend(cause.ids.iter().take(MOST_LISTED).map(|id| format!("      {id}")));
-    if cause.ids.len() > MOST_LISTED {
-        lines.push(format!("      and {} more", cause.ids.len() - MOST_LISTED));
+    lines.extend(cause.ids.iter().take(MAX_LISTED).map(|id| format!("      {id}")));
+    if cause.ids.len() > MAX_LISTED {
+        lines.push(format!("      and {} more", cause.ids.len() - MAX_LISTED));
     }
     lines
 }
 
 /// Lines of unsupported cases, one per reason.
-fn not_here(causes: &[&Cause], color: Color, width: usize) -> Vec<String> {
+fn unsupported_lines(causes: &[&Cause], color: Color, width: usize) -> Vec<String> {
     let count: usize = causes.iter().map(|cause| cause.ids.len()).sum();
     let head = (count > 0).then(|| format!("  {}, {}", paint(Status::Unsupported.as_str(), "33", color), cases(count)));
     let reason = |cause: &&Cause| indented(&format!("{} × {}", cause.ids.len(), cause.reason), 4, width);

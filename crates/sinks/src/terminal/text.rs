@@ -68,7 +68,7 @@ pub(super) fn indented(text: &str, indent: usize, width: usize) -> String {
 }
 
 /// Joins items with commas and breaks lines after commas; an item longer than a line is wrapped.
-pub(super) fn listed(things: &[&str], indent: usize, width: usize) -> String {
+pub(super) fn join_wrapped(things: &[&str], indent: usize, width: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     for (at, thing) in things.iter().enumerate() {
         let comma = if at + 1 < things.len() { "," } else { "" };
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_have_four_digits_and_the_unit_that_suits_them() {
+    fn values_have_four_digits_and_a_unit() {
         for (value, text) in [
             (0.25, "0.2500 ns"),
             (1.0, "1.000 ns"),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_half_its_width_in_percent() {
+    fn intervals_are_half_widths_in_percent() {
         for (lo, hi, text) in [
             (99.9, 100.1, "±0.1%"),
             (0.0, 5000.0, "±>999%"),
@@ -164,15 +164,15 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_broken_after_its_commas() {
+    fn lists_break_after_commas() {
         let things = ["13.11 GFLOP/s", "wall", "50 % memory", "not converged"];
-        assert_eq!(listed(&things, 2, 33), "  13.11 GFLOP/s, wall,\n  50 % memory, not converged");
-        assert_eq!(listed(&things, 0, 80), "13.11 GFLOP/s, wall, 50 % memory, not converged");
-        assert_eq!(listed(&["a long thing", "b"], 1, 8), " a long\n thing,\n b");
+        assert_eq!(join_wrapped(&things, 2, 33), "  13.11 GFLOP/s, wall,\n  50 % memory, not converged");
+        assert_eq!(join_wrapped(&things, 0, 80), "13.11 GFLOP/s, wall, 50 % memory, not converged");
+        assert_eq!(join_wrapped(&["a long thing", "b"], 1, 8), " a long\n thing,\n b");
     }
 
     #[test]
-    fn long_text_is_wrapped_and_cleaned_of_control_characters() {
+    fn text_is_wrapped_without_control_characters() {
         assert_eq!(wrap("a\u{1b}[33mbc\r\n  de ü", 6), ["a", "[33mbc", "de ü"]);
         assert_eq!(wrap("abcdefgh ij", 3), ["abc", "def", "gh", "ij"]);
         assert_eq!(wrap("", 3), Vec::<String>::new());

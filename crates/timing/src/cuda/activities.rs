@@ -1,6 +1,6 @@
 //! Activities recorded by CUPTI, in nanoseconds on its time axis.
 
-use super::busy::busy;
+use super::union_length::union_length;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Activities {
     /// Kernels executed on a device.
-    pub kernels: Vec<Kernel>,
+    pub kernels: Vec<KernelActivity>,
     /// Copies and memsets executed on a device.
-    pub copies: Vec<Copy>,
+    pub copies: Vec<CopyActivity>,
     /// Allocations and frees.
-    pub memory: Vec<MemoryEvent>,
+    pub memory: Vec<MemoryActivity>,
     /// Driver API calls.
-    pub calls: Vec<Call>,
+    pub calls: Vec<DriverCall>,
     /// Activities that are known to be missing or have no time; such a recording must not be used for timing.
     pub dropped: u64,
 }
@@ -22,7 +22,7 @@ pub struct Activities {
 /// Executed kernel.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Kernel {
+pub struct KernelActivity {
     /// Compiler name: C++ names are mangled.
     pub name: Arc<str>,
     /// Start of execution.
@@ -31,14 +31,14 @@ pub struct Kernel {
     pub end_ns: u64,
     /// CUPTI's stream id.
     pub stream: u32,
-    /// Correlation id of the [`Call`] that launched it.
+    /// Correlation id of the [`DriverCall`] that launched it.
     pub correlation: u32,
 }
 
 /// Executed copy or memset.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Copy {
+pub struct CopyActivity {
     /// `memcpy` with its direction, or `memset`.
     pub what: &'static str,
     /// Size in bytes.
@@ -53,7 +53,7 @@ pub struct Copy {
 
 /// Allocation or free.
 #[derive(Debug, Clone, PartialEq)]
-pub struct MemoryEvent {
+pub struct MemoryActivity {
     /// Start address.
     pub address: u64,
     /// Size in bytes.
@@ -69,7 +69,7 @@ pub struct MemoryEvent {
 /// Driver API call.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Call {
+pub struct DriverCall {
     /// Function name.
     pub name: Arc<str>,
     /// Time of the call.
@@ -97,7 +97,7 @@ pub struct KernelTotal {
 impl Activities {
     /// Time in which at least one kernel, copy or memset was running.
     pub fn busy_ns(&self) -> u64 {
-        busy(self.intervals().collect())
+        union_length(self.intervals().collect())
     }
 
     /// Time from the start of the first kernel, copy or memset to the end of the last, gaps included.
@@ -109,7 +109,7 @@ impl Activities {
 
     /// Splits back-to-back windows with these numbers of launches; requires that every launch runs equally many
     /// activities, otherwise `None`. Only device activities are retained.
-    pub fn cut(&self, launches: &[u32]) -> Option<Vec<Self>> {
+    pub fn split_windows(&self, launches: &[u32]) -> Option<Vec<Self>> {
         let total = launches.iter().sum::<u32>() as usize;
         let ran = self.kernels.len() + self.copies.len();
         if total == 0 || ran == 0 || !ran.is_multiple_of(total) {
@@ -170,28 +170,28 @@ impl Activities {
 mod tests {
     use super::*;
 
-    fn kernel(name: &str, start_ns: u64, end_ns: u64) -> Kernel {
-        Kernel { name: name.into(), start_ns, end_ns, stream: 7, correlation: 0 }
+    fn kernel(name: &str, start_ns: u64, end_ns: u64) -> KernelActivity {
+        KernelActivity { name: name.into(), start_ns, end_ns, stream: 7, correlation: 0 }
     }
 
     #[test]
-    fn one_recording_is_cut_into_windows_where_all_launches_are_alike() {
+    fn recording_splits_into_windows() {
         // Two kernels per launch, gaps within launches, an overlap from the second window into the third.
         let starts = [0, 20, 40, 60, 80, 100, 115, 140];
         let kernels = starts.map(|start| kernel("gemm", start, start + if start == 100 { 20 } else { 10 }));
         let activities = Activities { kernels: kernels.to_vec(), ..Activities::default() };
-        let windows = activities.cut(&[1, 2, 1]).unwrap();
+        let windows = activities.split_windows(&[1, 2, 1]).unwrap();
         let times: Vec<_> = windows.iter().map(|window| (window.busy_ns(), window.span_ns())).collect();
         assert_eq!(times, [(20, 30), (50, 80), (15, 30)]);
-        assert_eq!(activities.cut(&[1, 2]), None);
-        assert_eq!(activities.cut(&[9]), None);
+        assert_eq!(activities.split_windows(&[1, 2]), None);
+        assert_eq!(activities.split_windows(&[9]), None);
     }
 
     #[test]
-    fn kernels_and_copies_that_overlap_are_busy_once_and_listed_in_full() {
+    fn overlapping_activities_are_busy_once() {
         let activities = Activities {
             kernels: vec![kernel("gemm", 100, 200), kernel("quantize", 0, 30), kernel("gemm", 220, 300)],
-            copies: vec![Copy { what: "memset", bytes: 64, start_ns: 150, end_ns: 210, stream: 8 }],
+            copies: vec![CopyActivity { what: "memset", bytes: 64, start_ns: 150, end_ns: 210, stream: 8 }],
             ..Activities::default()
         };
         assert_eq!(activities.busy_ns(), 30 + 110 + 80);

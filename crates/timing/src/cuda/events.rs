@@ -1,6 +1,6 @@
 //! CUDA events on a dedicated stream.
 
-use super::plug::Plug;
+use super::stream_blocker::StreamBlocker;
 use crate::{Failure, Overhead, Reading, Stopwatch, Work};
 use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaEvent, CudaStream};
@@ -13,13 +13,13 @@ use std::sync::Arc;
 pub struct CudaEvents {
     stream: Arc<CudaStream>,
     /// Windows that the device began before they were fully enqueued.
-    unplugged: u32,
+    early_windows: u32,
 }
 
 impl CudaEvents {
     /// Creates a clock for work enqueued on `stream`.
     pub fn new(stream: Arc<CudaStream>) -> Self {
-        Self { stream, unplugged: 0 }
+        Self { stream, early_windows: 0 }
     }
 }
 
@@ -29,16 +29,16 @@ impl Stopwatch for CudaEvents {
     }
 
     fn overhead(&self) -> Overhead {
-        Overhead::Outside
+        Overhead::Excluded
     }
 
-    fn holds_gaps(&self) -> bool {
+    fn includes_gaps(&self) -> bool {
         true
     }
 
     fn window(&mut self, work: &mut dyn Work, launches: u32) -> Result<Reading, Failure> {
-        let (reading, held) = bracket(&self.stream, || (0..launches).try_for_each(|_| work.launch()))?;
-        self.unplugged += u32::from(!held);
+        let (reading, held) = time_on_stream(&self.stream, || (0..launches).try_for_each(|_| work.launch()))?;
+        self.early_windows += u32::from(!held);
         Ok(reading)
     }
 
@@ -46,7 +46,7 @@ impl Stopwatch for CudaEvents {
     fn windows(&mut self, work: &mut dyn Work, launches: &[u32]) -> Result<Vec<u64>, Failure> {
         let event = || self.stream.context().new_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
         let mut events = vec![event()?];
-        let plug = Plug::insert(&self.stream)?;
+        let plug = StreamBlocker::insert(&self.stream)?;
         events[0].record(&self.stream)?;
         let mut plug = Some(plug);
         for &launches in launches {
@@ -54,7 +54,7 @@ impl Stopwatch for CudaEvents {
             let end = event()?;
             end.record(&self.stream)?;
             events.push(end);
-            self.unplugged += u32::from(plug.take().is_some_and(|plug| !plug.release()));
+            self.early_windows += u32::from(plug.take().is_some_and(|plug| !plug.release()));
         }
         events.last().map_or(Ok(()), |last| last.synchronize())?;
         let nanos = |pair: &[CudaEvent]| Ok((f64::from(pair[0].elapsed_ms(&pair[1])?) * 1e6).round() as u64);
@@ -62,27 +62,30 @@ impl Stopwatch for CudaEvents {
     }
 
     fn remark(&self) -> Option<String> {
-        unplugged(self.unplugged)
+        early_windows_remark(self.early_windows)
     }
 }
 
 /// Remark on windows that the device began early, because enqueuing took longer than the device can be blocked, or
 /// waited for the device.
-pub fn unplugged(windows: u32) -> Option<String> {
+pub fn early_windows_remark(windows: u32) -> Option<String> {
     let remark = "windows were started by the device before they were fully enqueued: their times may be launch-bound";
     (windows > 0).then(|| format!("{windows} {remark}"))
 }
 
 /// Times what `enqueue` adds to the stream; also returns whether the device was blocked until all of it was enqueued.
-pub fn bracket(stream: &CudaStream, enqueue: impl FnOnce() -> Result<(), Failure>) -> Result<(Reading, bool), Failure> {
+pub fn time_on_stream(
+    stream: &CudaStream,
+    enqueue: impl FnOnce() -> Result<(), Failure>,
+) -> Result<(Reading, bool), Failure> {
     let event = || stream.context().new_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
     let (start, end) = (event()?, event()?);
-    let plug = Plug::insert(stream)?;
+    let plug = StreamBlocker::insert(stream)?;
     start.record(stream)?;
     enqueue()?;
     end.record(stream)?;
     let held = plug.release();
-    let reading = Reading::Later(Box::new(move || {
+    let reading = Reading::Pending(Box::new(move || {
         end.synchronize()?;
         Ok((f64::from(start.elapsed_ms(&end)?) * 1e6).round() as u64)
     }));

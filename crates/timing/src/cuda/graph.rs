@@ -1,6 +1,6 @@
 //! CUDA graph clock: launches without the host's launch cost.
 
-use super::events::{bracket, unplugged};
+use super::events::{early_windows_remark, time_on_stream};
 use crate::{Failure, Overhead, Reading, Stopwatch, Work};
 use cudarc::driver::sys::{self, CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaGraph, CudaStream};
@@ -14,28 +14,28 @@ use std::sync::Arc;
 pub struct GraphClock {
     stream: Arc<CudaStream>,
     unit: NonZeroU32,
-    captured: Option<Captured>,
-    unplugged: u32,
+    captured: Option<CapturedGraph>,
+    early_windows: u32,
 }
 
-struct Captured {
+struct CapturedGraph {
     graph: CudaGraph,
     /// Address of the captured work: another work needs another graph.
-    of: *const (),
+    work: *const (),
 }
 
 impl GraphClock {
     /// Creates a clock that replays `unit` launches at a time on `stream`: one per buffer set, so that a replay rotates
     /// through all of them, but not many more than 64.
     pub fn new(stream: Arc<CudaStream>, unit: NonZeroU32) -> Self {
-        Self { stream, unit, captured: None, unplugged: 0 }
+        Self { stream, unit, captured: None, early_windows: 0 }
     }
 
-    fn captured(&mut self, work: &mut dyn Work) -> Result<&CudaGraph, Failure> {
+    fn captured_graph(&mut self, work: &mut dyn Work) -> Result<&CudaGraph, Failure> {
         let of = std::ptr::from_mut(work).cast::<()>().cast_const();
         let captured = match self.captured.take() {
-            Some(captured) if captured.of == of => captured,
-            _ => Captured { graph: self.capture(work)?, of },
+            Some(captured) if captured.work == of => captured,
+            _ => CapturedGraph { graph: self.capture(work)?, work: of },
         };
         Ok(&self.captured.insert(captured).graph)
     }
@@ -43,7 +43,7 @@ impl GraphClock {
     fn capture(&self, work: &mut dyn Work) -> Result<CudaGraph, Failure> {
         // The first launch of a kernel loads it, which cannot be captured.
         work.launch()?;
-        work.settle()?;
+        work.synchronize()?;
         // Thread-local capture: allocations and other calls of other threads do not affect the graph.
         self.stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)?;
         let enqueued = (0..self.unit.get()).try_for_each(|_| work.launch());
@@ -62,7 +62,7 @@ impl GraphClock {
         let graph = ended
             .map_err(|error| refused(error.into()))?
             .ok_or_else(|| refused("the capture returned no graph".into()))?;
-        if nodes(&graph)? == 0 {
+        if node_count(&graph)? == 0 {
             return Err(refused("it enqueued nothing on the captured stream".into()));
         }
         graph.upload()?;
@@ -71,7 +71,7 @@ impl GraphClock {
     }
 }
 
-fn nodes(graph: &CudaGraph) -> Result<usize, Failure> {
+fn node_count(graph: &CudaGraph) -> Result<usize, Failure> {
     let mut count = 0;
     // SAFETY: the graph is valid and used by this thread only; a null pointer requests the count of nodes.
     unsafe { sys::cuGraphGetNodes(graph.cu_graph(), std::ptr::null_mut(), &mut count) }.result()?;
@@ -84,14 +84,14 @@ impl Stopwatch for GraphClock {
     }
 
     fn overhead(&self) -> Overhead {
-        Overhead::Outside
+        Overhead::Excluded
     }
 
-    fn holds_gaps(&self) -> bool {
+    fn includes_gaps(&self) -> bool {
         true
     }
 
-    fn unit(&self) -> u32 {
+    fn launch_multiple(&self) -> u32 {
         self.unit.get()
     }
 
@@ -101,15 +101,15 @@ impl Stopwatch for GraphClock {
             return Err(format!("{launches} launches are not a multiple of the {unit} launches of the graph").into());
         }
         let stream = self.stream.clone();
-        let graph = self.captured(work)?;
+        let graph = self.captured_graph(work)?;
         let replay = || (0..launches / unit).try_for_each(|_| graph.launch()).map_err(Failure::from);
         // The first replay begins while the host still enqueues the second.
-        let (reading, held) = bracket(&stream, replay)?;
-        self.unplugged += u32::from(!held);
+        let (reading, held) = time_on_stream(&stream, replay)?;
+        self.early_windows += u32::from(!held);
         Ok(reading)
     }
 
     fn remark(&self) -> Option<String> {
-        unplugged(self.unplugged)
+        early_windows_remark(self.early_windows)
     }
 }

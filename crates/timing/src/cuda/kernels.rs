@@ -1,7 +1,7 @@
 //! CUPTI kernel clock: device time of everything the work launches, on any stream.
 
-use super::{Activities, Cupti, KernelTotal, Kinds};
-use crate::{Failure, Granularity, Overhead, Reading, Stopwatch, Work};
+use super::{Activities, ActivityKinds, Cupti, KernelTotal};
+use crate::{ClockResolution, Failure, Overhead, Reading, Stopwatch, Work};
 use std::time::Duration;
 
 /// Clock that measures the time in which at least one kernel, copy or memset of a window was running. Overlapping
@@ -15,13 +15,13 @@ pub struct KernelClock {
     cupti: &'static Cupti,
     spans: Vec<u64>,
     /// Bursts of windows that could not be recorded as one.
-    rested: u32,
+    interrupted_bursts: u32,
 }
 
 impl KernelClock {
     /// Creates a clock that reads these records.
     pub fn new(cupti: &'static Cupti) -> Self {
-        Self { cupti, spans: Vec::new(), rested: 0 }
+        Self { cupti, spans: Vec::new(), interrupted_bursts: 0 }
     }
 
     /// Kernels run by a number of launches, longest total first.
@@ -31,11 +31,11 @@ impl KernelClock {
 
     fn activities(&self, work: &mut dyn Work, launches: u32) -> Result<Activities, Failure> {
         // Earlier launches must not run into the window.
-        work.settle()?;
-        let ((), activities) = self.cupti.record(Kinds::DEVICE, || {
+        work.synchronize()?;
+        let ((), activities) = self.cupti.record(ActivityKinds::DEVICE, || {
             let launched = (0..launches).try_for_each(|_| work.launch());
             // Also after a failure: running work would appear in the records of the next window.
-            let synchronized = work.settle();
+            let synchronized = work.synchronize();
             launched.and(synchronized)
         })?;
         match activities.dropped {
@@ -55,11 +55,11 @@ impl Stopwatch for KernelClock {
     }
 
     fn overhead(&self) -> Overhead {
-        Overhead::Outside
+        Overhead::Excluded
     }
 
     fn window(&mut self, work: &mut dyn Work, launches: u32) -> Result<Reading, Failure> {
-        Ok(Reading::Now(self.windows(work, &[launches])?[0]))
+        Ok(Reading::Ready(self.windows(work, &[launches])?[0]))
     }
 
     /// Splits one recording into windows. If launches run different numbers of kernels, the windows are recorded
@@ -68,10 +68,10 @@ impl Stopwatch for KernelClock {
         let all = self.activities(work, launches.iter().sum())?;
         let windows = match launches {
             [_] => vec![all],
-            _ => match all.cut(launches) {
+            _ => match all.split_windows(launches) {
                 Some(windows) => windows,
                 None => {
-                    self.rested += 1;
+                    self.interrupted_bursts += 1;
                     launches.iter().map(|&launches| self.activities(work, launches)).collect::<Result<_, _>>()?
                 }
             },
@@ -83,29 +83,29 @@ impl Stopwatch for KernelClock {
     /// Runs without records: enabling and disabling them would leave the device partly idle.
     fn load(&mut self, work: &mut dyn Work, launches: u32) -> Result<(), Failure> {
         (0..launches).try_for_each(|_| work.launch())?;
-        work.settle()
+        work.synchronize()
     }
 
     fn remark(&self) -> Option<String> {
         let remark = "bursts of windows had pauses, in which clocks rise: launches ran different numbers of kernels";
-        (self.rested > 0).then(|| format!("{} {remark}", self.rested))
+        (self.interrupted_bursts > 0).then(|| format!("{} {remark}", self.interrupted_bursts))
     }
 
-    fn spans_of_windows(&self) -> &[u64] {
+    fn window_spans(&self) -> &[u64] {
         &self.spans
     }
 
     /// Enabling, disabling and reading records takes about a millisecond.
-    fn least_window(&self) -> Duration {
+    fn min_window(&self) -> Duration {
         Duration::from_millis(20)
     }
 
-    fn ran(&mut self, work: &mut dyn Work, launches: u32) -> Result<Option<Vec<(String, u64)>>, Failure> {
+    fn kernel_calls(&mut self, work: &mut dyn Work, launches: u32) -> Result<Option<Vec<(String, u64)>>, Failure> {
         let totals = self.kernels(work, launches)?;
         Ok(Some(totals.into_iter().map(|total| (total.name.to_string(), total.calls)).collect()))
     }
 
-    fn granularity(&mut self, work: &mut dyn Work) -> Result<Granularity, Failure> {
-        Granularity::by_launches(|launches| Ok(self.activities(work, launches)?.busy_ns()))
+    fn resolution(&mut self, work: &mut dyn Work) -> Result<ClockResolution, Failure> {
+        ClockResolution::from_launches(|launches| Ok(self.activities(work, launches)?.busy_ns()))
     }
 }

@@ -12,7 +12,6 @@
 //! stream, which requires the driver.
 
 mod activities;
-mod busy;
 #[allow(unsafe_code, reason = "the bindings of CUPTI")]
 mod cupti;
 mod events;
@@ -20,10 +19,11 @@ mod events;
 mod graph;
 mod kernels;
 #[allow(unsafe_code, reason = "a host function on a stream")]
-mod plug;
+mod stream_blocker;
+mod union_length;
 
-pub use activities::{Activities, Call, Copy, Kernel, KernelTotal, MemoryEvent};
-pub use cupti::{Cupti, Kinds, Traffic, TrafficMeter};
+pub use activities::{Activities, CopyActivity, DriverCall, KernelActivity, KernelTotal, MemoryActivity};
+pub use cupti::{ActivityKinds, Cupti, MemoryTraffic, TrafficMeter};
 pub use events::CudaEvents;
 pub use graph::GraphClock;
 pub use kernels::KernelClock;

@@ -23,7 +23,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's guarantees are those required here.
         let block = unsafe { self.0.alloc(layout) };
-        tell_allocated(block, layout);
+        notify_allocated(block, layout);
         block
     }
 
@@ -31,14 +31,14 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as above.
         let block = unsafe { self.0.alloc_zeroed(layout) };
-        tell_allocated(block, layout);
+        notify_allocated(block, layout);
         block
     }
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         // Recorded before the call: afterwards another thread may already have reused and recorded the address.
-        tell(|ledger| ledger.freed(address(block), layout.size()));
+        notify(|ledger| ledger.record_free(address(block), layout.size()));
         // SAFETY: as above.
         unsafe { self.0.dealloc(block, layout) }
     }
@@ -49,7 +49,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
         // SAFETY: as above.
         let moved = unsafe { self.0.realloc(block, layout, new_size) };
         if !moved.is_null() {
-            tell(|ledger| ledger.moved((from, layout.size()), (address(moved), new_size)));
+            notify(|ledger| ledger.record_move((from, layout.size()), (address(moved), new_size)));
         }
         moved
     }
@@ -60,40 +60,40 @@ fn address(block: *mut u8) -> u64 {
 }
 
 #[inline]
-fn tell_allocated(block: *mut u8, layout: Layout) {
+fn notify_allocated(block: *mut u8, layout: Layout) {
     if !block.is_null() {
-        tell(|ledger| ledger.allocated(address(block), layout.size()));
+        notify(|ledger| ledger.record_allocation(address(block), layout.size()));
     }
 }
 
 static LISTENER: AtomicPtr<Ledger> = AtomicPtr::new(ptr::null_mut());
 /// Threads that may be using the listener's ledger.
-static WRITING: AtomicUsize = AtomicUsize::new(0);
+static ACTIVE_WRITERS: AtomicUsize = AtomicUsize::new(0);
 
 #[inline]
-fn tell(what: impl FnOnce(&Ledger)) {
+fn notify(what: impl FnOnce(&Ledger)) {
     if !LISTENER.load(Ordering::Relaxed).is_null() {
-        tell_listener(what);
+        notify_listener(what);
     }
 }
 
 #[cold]
-fn tell_listener(what: impl FnOnce(&Ledger)) {
-    WRITING.fetch_add(1, Ordering::SeqCst);
-    // SAFETY: `Listening` does not release a visible ledger while `WRITING` counts this thread. In the total order of
+fn notify_listener(what: impl FnOnce(&Ledger)) {
+    ACTIVE_WRITERS.fetch_add(1, Ordering::SeqCst);
+    // SAFETY: `ActiveLedger` does not release a visible ledger while `WRITING` counts this thread. In the total order of
     // these four operations, either it withdrew the ledger before this load, or it sees the count.
     if let Some(ledger) = unsafe { LISTENER.load(Ordering::SeqCst).as_ref() } {
         what(ledger);
     }
-    WRITING.fetch_sub(1, Ordering::Release);
+    ACTIVE_WRITERS.fetch_sub(1, Ordering::Release);
 }
 
 /// Ledger that receives the allocator's events, until this is dropped.
-pub struct Listening(Arc<Ledger>);
+pub struct ActiveLedger(Arc<Ledger>);
 
-impl Listening {
+impl ActiveLedger {
     /// Installs a ledger; `None` if another one is active.
-    pub fn start(ledger: Arc<Ledger>) -> Option<Self> {
+    pub fn install(ledger: Arc<Ledger>) -> Option<Self> {
         let pointer = Arc::as_ptr(&ledger).cast_mut();
         LISTENER.compare_exchange(ptr::null_mut(), pointer, Ordering::SeqCst, Ordering::SeqCst).ok()?;
         Some(Self(ledger))
@@ -104,15 +104,15 @@ impl Listening {
     }
 
     /// Deactivates the ledger and returns it when no thread writes to it any more.
-    pub fn stop(self) -> Arc<Ledger> {
+    pub fn remove(self) -> Arc<Ledger> {
         self.0.clone()
     }
 }
 
-impl Drop for Listening {
+impl Drop for ActiveLedger {
     fn drop(&mut self) {
         LISTENER.store(ptr::null_mut(), Ordering::SeqCst);
-        while WRITING.load(Ordering::SeqCst) > 0 {
+        while ACTIVE_WRITERS.load(Ordering::SeqCst) > 0 {
             std::thread::yield_now();
         }
     }

@@ -1,14 +1,14 @@
 //! Timelines of device memory from CUPTI records.
 
-use super::event::{Lost, MemoryEvent};
-use super::source::Source;
+use super::event::{LostEvents, MemoryEvent};
+use super::source::MemorySource;
 use super::timeline::Timeline;
 use crate::cuda::Activities;
 
 impl Timeline {
     /// Creates a timeline of the device memory that a process allocated and freed, from a recording between two moments
     /// on CUPTI's time axis. Host memory that the device can read is excluded.
-    pub fn of_device(activities: &Activities, start_ns: u64, end_ns: u64) -> Self {
+    pub fn from_activities(activities: &Activities, start_ns: u64, end_ns: u64) -> Self {
         let since_start = |at_ns: u64| at_ns.saturating_sub(start_ns);
         let on_device = |kind| !matches!(kind, "pageable" | "pinned");
         let mut events: Vec<MemoryEvent> = (activities.memory.iter())
@@ -24,8 +24,8 @@ impl Timeline {
         // Buffers of different threads follow each other.
         events.sort_by_key(|event| event.at_ns);
         // CUPTI does not report the kinds of dropped records.
-        let lost = (activities.dropped > 0).then_some(Lost { events: activities.dropped, from_ns: None });
-        Self { events, lost, ..Self::new(Source::Cupti, since_start(end_ns)) }
+        let lost = (activities.dropped > 0).then_some(LostEvents { events: activities.dropped, from_ns: None });
+        Self { events, lost, ..Self::new(MemorySource::Cupti, since_start(end_ns)) }
     }
 }
 
@@ -33,11 +33,11 @@ impl Timeline {
 mod tests {
     use super::*;
     use crate::cuda;
-    use crate::memory::Peaks;
+    use crate::memory::MemoryPeaks;
 
     #[test]
-    fn pages_of_the_device_are_reserved_memory_and_pinned_memory_is_not() {
-        let event = |at_ns, address, bytes, freed, kind| cuda::MemoryEvent { at_ns, address, bytes, freed, kind };
+    fn device_allocations_count_as_reserved() {
+        let event = |at_ns, address, bytes, freed, kind| cuda::MemoryActivity { at_ns, address, bytes, freed, kind };
         let activities = Activities {
             memory: vec![
                 event(1_300, 0x7000, 64, true, "device"),
@@ -48,12 +48,12 @@ mod tests {
             dropped: 3,
             ..Activities::default()
         };
-        let timeline = Timeline::of_device(&activities, 1_000, 1_400);
+        let timeline = Timeline::from_activities(&activities, 1_000, 1_400);
         let peaks = timeline.peaks();
-        assert_eq!(Peaks { reserved: Some(96), bound: peaks.bound, ..Peaks::default() }, peaks);
+        assert_eq!(MemoryPeaks { reserved: Some(96), bound: peaks.bound, ..MemoryPeaks::default() }, peaks);
         assert_eq!((timeline.end_ns, timeline.peak_at_ns()), (400, Some(200)));
         let live = timeline.live_at(400);
         assert_eq!((live.len(), live[0].what.as_deref()), (1, Some("managed")));
-        assert_eq!(timeline.lost, Some(Lost { events: 3, from_ns: None }));
+        assert_eq!(timeline.lost, Some(LostEvents { events: 3, from_ns: None }));
     }
 }

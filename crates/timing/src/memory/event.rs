@@ -34,7 +34,7 @@ pub struct PoolSample {
 
 /// Named moment: `before inference`, `pass 1`, …
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark {
+pub struct TimelineMark {
     /// Nanoseconds since the start of the timeline.
     pub at_ns: u64,
     /// Name.
@@ -43,7 +43,7 @@ pub struct Mark {
 
 /// Number of missing events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lost {
+pub struct LostEvents {
     /// Maximum number of missing events.
     pub events: u64,
     /// Time from which all events are missing and before which none is; absent if unknown.
@@ -54,7 +54,7 @@ pub struct Lost {
 /// Totals of a recording, which are exact even if events were lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Totals {
+pub struct AllocationTotals {
     /// Bytes in use at the end minus the start; negative if more was freed than allocated.
     pub change_bytes: i64,
     /// Peak above the start.

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 /// Block that was allocated and not freed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Block {
+pub struct LiveBlock {
     /// Start address.
     pub address: u64,
     /// Size in bytes.
@@ -20,19 +20,19 @@ pub struct Block {
 
 /// Blocks that were allocated and not freed.
 #[derive(Default)]
-pub struct Live<'a> {
+pub struct LiveBlocks<'a> {
     /// Blocks by address, in allocation order. Two blocks share an address only briefly, if a thread reuses an address
     /// that another has just released by moving its block, and records it first. The older block is then freed first.
     by_address: HashMap<u64, Vec<&'a MemoryEvent>>,
     /// Total size.
     pub bytes: u64,
     /// Bytes of freed blocks that were allocated before the first event.
-    pub freed_from_before: u64,
+    pub freed_older_bytes: u64,
 }
 
-impl<'a> Live<'a> {
+impl<'a> LiveBlocks<'a> {
     /// Replays all events.
-    pub fn after(events: impl IntoIterator<Item = &'a MemoryEvent>) -> Self {
+    pub fn from_events(events: impl IntoIterator<Item = &'a MemoryEvent>) -> Self {
         let mut live = Self::default();
         events.into_iter().for_each(|event| live.apply(event));
         live
@@ -45,7 +45,7 @@ impl<'a> Live<'a> {
             return;
         }
         let Some(blocks) = self.by_address.get_mut(&event.address) else {
-            self.freed_from_before += event.bytes;
+            self.freed_older_bytes += event.bytes;
             return;
         };
         self.bytes -= blocks.remove(0).bytes;
@@ -55,13 +55,13 @@ impl<'a> Live<'a> {
     }
 
     /// Live blocks, the largest first, the oldest first among equal sizes.
-    pub fn blocks(self) -> Vec<Block> {
-        let mut blocks: Vec<Block> = self.by_address.into_values().flatten().map(block).collect();
+    pub fn blocks(self) -> Vec<LiveBlock> {
+        let mut blocks: Vec<LiveBlock> = self.by_address.into_values().flatten().map(block).collect();
         blocks.sort_unstable_by_key(|block| (std::cmp::Reverse(block.bytes), block.since_ns, block.address));
         blocks
     }
 }
 
-fn block(event: &MemoryEvent) -> Block {
-    Block { address: event.address, bytes: event.bytes, since_ns: event.at_ns, what: event.what.clone() }
+fn block(event: &MemoryEvent) -> LiveBlock {
+    LiveBlock { address: event.address, bytes: event.bytes, since_ns: event.at_ns, what: event.what.clone() }
 }

@@ -1,6 +1,6 @@
 //! Memory over time: allocations, peaks, and live blocks at any moment.
 //!
-//! A [`Timeline`] comes from one [`Source`] and contains only what that source reports. On the host it is a
+//! A [`Timeline`] comes from one [`MemorySource`] and contains only what that source reports. On the host it is a
 //! [`Recording`] of a [`CountingAllocator`]; on a device it is built from CUPTI records or samples of a pool.
 //!
 //! ```standalone_crate
@@ -39,9 +39,9 @@ mod source;
 mod timeline;
 
 pub use allocator::CountingAllocator;
-pub use event::{Lost, Mark, MemoryEvent, PoolSample, Totals};
-pub use live::Block;
+pub use event::{AllocationTotals, LostEvents, MemoryEvent, PoolSample, TimelineMark};
+pub use live::LiveBlock;
 pub use recording::{Recording, RecordingError};
 pub use snapshot::{SizeClass, Snapshot};
-pub use source::{Quantity, Source};
-pub use timeline::{Bound, Peaks, Timeline};
+pub use source::{MemorySource, Quantity};
+pub use timeline::{MemoryPeaks, Timeline, TimelineBound};

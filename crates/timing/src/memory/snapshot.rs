@@ -1,13 +1,13 @@
 //! Snapshots of memory at one moment, for JSON.
 
-use super::live::Block;
-use super::source::{Quantity, Source};
+use super::live::LiveBlock;
+use super::source::{MemorySource, Quantity};
 use super::timeline::Timeline;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Maximum number of listed blocks.
-const LISTED: usize = 64;
+const MAX_LISTED_BLOCKS: usize = 64;
 
 /// Memory at one moment. Values that the source does not report, or has lost, are absent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ pub struct Snapshot {
     /// Nanoseconds since the start of the timeline.
     pub taken_at_ns: u64,
     /// Source of the values.
-    pub source: Source,
+    pub source: MemorySource,
     /// See [`Quantity::Allocated`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocated_bytes: Option<u64>,
@@ -31,7 +31,7 @@ pub struct Snapshot {
     pub live_blocks: Option<u64>,
     /// Largest live blocks, at most 64.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub largest: Vec<Block>,
+    pub largest: Vec<LiveBlock>,
     /// Live blocks by size class, the smallest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub size_classes: Vec<SizeClass>,
@@ -53,12 +53,12 @@ pub struct SizeClass {
 }
 
 impl Timeline {
-    /// Memory at a moment, such as a [`Mark`](super::Mark).
+    /// Memory at a moment, such as a [`TimelineMark`](super::TimelineMark).
     pub fn snapshot(&self, at_ns: u64) -> Snapshot {
         let mut largest = self.live_at(at_ns);
-        let live_blocks = self.tells_blocks_at(at_ns).then_some(largest.len() as u64);
+        let live_blocks = self.has_blocks_at(at_ns).then_some(largest.len() as u64);
         let size_classes = size_classes(&largest);
-        largest.truncate(LISTED);
+        largest.truncate(MAX_LISTED_BLOCKS);
         Snapshot {
             taken_at_ns: at_ns,
             source: self.source,
@@ -73,7 +73,7 @@ impl Timeline {
     }
 }
 
-fn size_classes(blocks: &[Block]) -> Vec<SizeClass> {
+fn size_classes(blocks: &[LiveBlock]) -> Vec<SizeClass> {
     let mut classes: BTreeMap<u64, SizeClass> = BTreeMap::new();
     for block in blocks {
         let up_to_bytes = block.bytes.checked_next_power_of_two().unwrap_or(u64::MAX);
@@ -91,16 +91,16 @@ fn no_events(lost: &u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::{Lost, MemoryEvent, PoolSample};
+    use crate::memory::{LostEvents, MemoryEvent, PoolSample};
 
     fn allocation(at_ns: u64, address: u64, bytes: u64) -> MemoryEvent {
         MemoryEvent { at_ns, address, bytes, freed: false, what: None }
     }
 
     #[test]
-    fn the_largest_are_listed_and_all_are_counted() {
+    fn snapshot_lists_the_largest_blocks() {
         let events = (1..=100).map(|index| allocation(index, index << 12, index)).collect();
-        let snapshot = Timeline { events, ..Timeline::new(Source::HostAllocator, 200) }.snapshot(200);
+        let snapshot = Timeline { events, ..Timeline::new(MemorySource::HostAllocator, 200) }.snapshot(200);
         assert_eq!((snapshot.allocated_bytes, snapshot.live_blocks), (Some(5050), Some(100)));
         assert_eq!((snapshot.active_bytes, snapshot.reserved_bytes), (None, None));
         assert_eq!(snapshot.largest.len(), 64);
@@ -122,18 +122,18 @@ mod tests {
     }
 
     #[test]
-    fn the_json_has_what_is_known_and_nothing_else() {
+    fn json_omits_unknown_values() {
         let pools = vec![PoolSample { at_ns: 5, allocated: 1, active: 2, reserved: 3 }];
-        let pool = Timeline { pools, ..Timeline::new(Source::PoolStatistics, 9) };
+        let pool = Timeline { pools, ..Timeline::new(MemorySource::PoolStatistics, 9) };
         let json = |at_ns| serde_json::to_string(&pool.snapshot(at_ns)).unwrap();
         assert_eq!(json(4), r#"{"taken_at_ns":4,"source":"pool-statistics"}"#);
         assert_eq!(
             json(7),
             r#"{"taken_at_ns":7,"source":"pool-statistics","allocated_bytes":1,"active_bytes":2,"reserved_bytes":3}"#
         );
-        let mut device = Timeline::new(Source::Cupti, 9);
+        let mut device = Timeline::new(MemorySource::Cupti, 9);
         device.events = vec![MemoryEvent { what: Some("managed".into()), ..allocation(3, 0x40, 1 << 63 | 1) }];
-        device.lost = Some(Lost { events: 2, from_ns: None });
+        device.lost = Some(LostEvents { events: 2, from_ns: None });
         let snapshot = device.snapshot(3);
         assert_eq!((snapshot.allocated_bytes, snapshot.reserved_bytes), (None, Some(1 << 63 | 1)));
         assert_eq!((snapshot.lost_events, snapshot.size_classes[0].up_to_bytes), (2, u64::MAX));

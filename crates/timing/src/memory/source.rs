@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Source {
+pub enum MemorySource {
     /// The allocator of this process: every block of every thread.
     HostAllocator,
     /// CUPTI: every block that the process allocates on a device; pages, for a runtime with a pool.
@@ -15,7 +15,7 @@ pub enum Source {
     PoolStatistics,
 }
 
-impl Source {
+impl MemorySource {
     /// Name in the JSON.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -26,7 +26,7 @@ impl Source {
     }
 
     /// Quantity that the events of this source add up to.
-    pub(super) fn told_by_events(self) -> Option<Quantity> {
+    pub(super) fn event_quantity(self) -> Option<Quantity> {
         match self {
             Self::HostAllocator => Some(Quantity::Allocated),
             Self::Cupti => Some(Quantity::Reserved),
@@ -52,8 +52,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_a_source_is_the_one_in_its_json() {
-        for source in [Source::HostAllocator, Source::Cupti, Source::PoolStatistics] {
+    fn source_name_matches_its_json() {
+        for source in [MemorySource::HostAllocator, MemorySource::Cupti, MemorySource::PoolStatistics] {
             assert_eq!(serde_json::to_value(source).unwrap(), source.as_str());
         }
     }

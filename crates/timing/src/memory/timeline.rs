@@ -1,13 +1,13 @@
 //! Memory over time, from one source.
 
-use super::event::{Lost, Mark, MemoryEvent, PoolSample, Totals};
-use super::live::{Block, Live};
-use super::source::{Quantity, Source};
+use super::event::{AllocationTotals, LostEvents, MemoryEvent, PoolSample, TimelineMark};
+use super::live::{LiveBlock, LiveBlocks};
+use super::source::{MemorySource, Quantity};
 use serde::{Deserialize, Serialize};
 
 /// Peaks of a timeline. Values that the source does not report are absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Peaks {
+pub struct MemoryPeaks {
     /// See [`Quantity::Allocated`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocated: Option<u64>,
@@ -18,13 +18,13 @@ pub struct Peaks {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved: Option<u64>,
     /// Certainty of the peaks.
-    pub bound: Bound,
+    pub bound: TimelineBound,
 }
 
 /// Relation of a reported peak to the true one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Bound {
+pub enum TimelineBound {
     /// Exact: no event is missing, or samples come within 1 % of the upper bound.
     #[default]
     Exact,
@@ -41,7 +41,7 @@ pub enum Bound {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeline {
     /// Source of the values.
-    pub source: Source,
+    pub source: MemorySource,
     /// Duration in nanoseconds.
     pub end_ns: u64,
     /// Allocations and frees in time order.
@@ -53,22 +53,22 @@ pub struct Timeline {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<u64>,
     /// Named moments.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<TimelineMark>,
     /// Missing events.
-    pub lost: Option<Lost>,
+    pub lost: Option<LostEvents>,
     /// Totals, independent of lost events.
-    pub totals: Option<Totals>,
+    pub totals: Option<AllocationTotals>,
 }
 
 impl Timeline {
     /// Creates an empty timeline.
-    pub fn new(source: Source, end_ns: u64) -> Self {
+    pub fn new(source: MemorySource, end_ns: u64) -> Self {
         Self { source, end_ns, events: vec![], pools: vec![], ceiling: None, marks: vec![], lost: None, totals: None }
     }
 
     /// Steps of one quantity, as times and the values from there on. Empty if the source does not report it.
     pub fn steps(&self, quantity: Quantity) -> Vec<(u64, u64)> {
-        if self.source.told_by_events() == Some(quantity) {
+        if self.source.event_quantity() == Some(quantity) {
             return self.event_steps();
         }
         let value = |sample: &PoolSample| match quantity {
@@ -82,7 +82,7 @@ impl Timeline {
     /// Steps of the events, one per moment, or two if the value was higher in between: a moved block is freed and
     /// allocated at one moment.
     fn event_steps(&self) -> Vec<(u64, u64)> {
-        let mut live = Live::default();
+        let mut live = LiveBlocks::default();
         let mut steps = vec![(0, 0)];
         for moment in self.events.chunk_by(|a, b| a.at_ns == b.at_ns) {
             let (at_ns, before) = (moment[0].at_ns, live.bytes);
@@ -100,13 +100,13 @@ impl Timeline {
     }
 
     /// Peak of each quantity.
-    pub fn peaks(&self) -> Peaks {
+    pub fn peaks(&self) -> MemoryPeaks {
         let highest = |quantity| self.steps(quantity).into_iter().map(|(_, bytes)| bytes).max();
-        let mut peaks = Peaks {
+        let mut peaks = MemoryPeaks {
             allocated: highest(Quantity::Allocated),
             active: highest(Quantity::Active),
             reserved: highest(Quantity::Reserved),
-            bound: self.bound(),
+            bound: self.peak_bound(),
         };
         if let (Some(_), Some(totals)) = (self.lost, self.totals) {
             // The peak above the start is a lower bound of the allocated bytes.
@@ -115,16 +115,16 @@ impl Timeline {
         peaks
     }
 
-    fn bound(&self) -> Bound {
+    fn peak_bound(&self) -> TimelineBound {
         match self.lost {
-            Some(Lost { from_ns: None, .. }) => Bound::Unknown,
-            Some(_) => Bound::AtLeast,
-            None if self.pools.is_empty() || self.reaches_its_ceiling() => Bound::Exact,
-            None => Bound::AtLeast,
+            Some(LostEvents { from_ns: None, .. }) => TimelineBound::Unknown,
+            Some(_) => TimelineBound::AtLeast,
+            None if self.pools.is_empty() || self.reaches_ceiling() => TimelineBound::Exact,
+            None => TimelineBound::AtLeast,
         }
     }
 
-    fn reaches_its_ceiling(&self) -> bool {
+    fn reaches_ceiling(&self) -> bool {
         let highest = self.pools.iter().map(|sample| sample.active).max();
         highest
             .zip(self.ceiling)
@@ -133,37 +133,41 @@ impl Timeline {
 
     /// Time of the first maximum of all blocks; without blocks, of the pool's allocated bytes.
     pub fn peak_at_ns(&self) -> Option<u64> {
-        let steps = self.steps(self.source.told_by_events().unwrap_or(Quantity::Allocated));
+        let steps = self.steps(self.source.event_quantity().unwrap_or(Quantity::Allocated));
         let highest = steps.iter().map(|&(_, bytes)| bytes).max()?;
         steps.into_iter().find(|&(_, bytes)| bytes == highest).map(|(at_ns, _)| at_ns)
     }
 
     /// Live blocks at a moment, the largest first. Empty if the source does not report blocks or has lost them.
-    pub fn live_at(&self, at_ns: u64) -> Vec<Block> {
-        if !self.tells_blocks_at(at_ns) {
+    pub fn live_at(&self, at_ns: u64) -> Vec<LiveBlock> {
+        if !self.has_blocks_at(at_ns) {
             return Vec::new();
         }
-        Live::after(self.events.iter().take_while(|event| event.at_ns <= at_ns)).blocks()
+        LiveBlocks::from_events(self.events.iter().take_while(|event| event.at_ns <= at_ns)).blocks()
     }
 
     /// Bytes of freed blocks that were allocated before the start; they are in no other value.
-    pub fn freed_from_before(&self) -> u64 {
-        Live::after(&self.events).freed_from_before
+    pub fn freed_older_bytes(&self) -> u64 {
+        LiveBlocks::from_events(&self.events).freed_older_bytes
     }
 
     /// Notes for readers of the values.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = vec![match self.source {
-            Source::HostAllocator => "Memory requested by this process from its allocator since the start.".into(),
-            Source::Cupti => "Memory allocated by this process on the device since the start: for a runtime with a \
+            MemorySource::HostAllocator => {
+                "Memory requested by this process from its allocator since the start.".into()
+            }
+            MemorySource::Cupti => {
+                "Memory allocated by this process on the device since the start: for a runtime with a \
                               pool, the pages of the pool, not the tensors in them."
-                .into(),
-            Source::PoolStatistics => "Statistics reported by the pool.".into(),
+                    .into()
+            }
+            MemorySource::PoolStatistics => "Statistics reported by the pool.".into(),
         }];
         if !self.pools.is_empty() {
             let samples = self.pools.len();
             let coverage = match self.ceiling {
-                _ if self.reaches_its_ceiling() => "the highest is within 1 % of the upper bound.".into(),
+                _ if self.reaches_ceiling() => "the highest is within 1 % of the upper bound.".into(),
                 Some(ceiling) if self.peaks().active < Some(ceiling) => {
                     format!("peaks between samples are missed, up to {ceiling} bytes handed out.")
                 }
@@ -171,11 +175,11 @@ impl Timeline {
             };
             notes.push(format!("{samples} samples of the pool: {coverage}"));
         }
-        let before = self.freed_from_before();
+        let before = self.freed_older_bytes();
         if before > 0 {
             notes.push(format!("{before} bytes allocated before the start were freed; they are not included."));
         }
-        notes.extend(self.lost.map(|Lost { events, from_ns }| match from_ns {
+        notes.extend(self.lost.map(|LostEvents { events, from_ns }| match from_ns {
             Some(_) => format!(
                 "The last {events} events exceeded the buffer: the timeline ends early, and peaks are lower bounds."
             ),
@@ -184,12 +188,12 @@ impl Timeline {
         notes
     }
 
-    pub(super) fn tells_blocks_at(&self, at_ns: u64) -> bool {
-        self.source.told_by_events().is_some() && !self.is_lost_at(at_ns)
+    pub(super) fn has_blocks_at(&self, at_ns: u64) -> bool {
+        self.source.event_quantity().is_some() && !self.is_lost_at(at_ns)
     }
 
     pub(super) fn value_at(&self, quantity: Quantity, at_ns: u64) -> Option<u64> {
-        if self.source.told_by_events() == Some(quantity) && self.is_lost_at(at_ns) {
+        if self.source.event_quantity() == Some(quantity) && self.is_lost_at(at_ns) {
             return None;
         }
         let steps = self.steps(quantity);
@@ -216,7 +220,7 @@ mod tests {
     }
 
     fn host(events: Vec<MemoryEvent>) -> Timeline {
-        Timeline { events, ..Timeline::new(Source::HostAllocator, 1_000) }
+        Timeline { events, ..Timeline::new(MemorySource::HostAllocator, 1_000) }
     }
 
     fn live(timeline: &Timeline, at_ns: u64) -> Vec<(u64, u64, u64)> {
@@ -224,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_peak_is_where_blocks_overlap_and_an_address_is_used_again() {
+    fn peak_counts_overlapping_blocks() {
         let timeline = host(vec![
             allocation(10, 0xa, 100),
             allocation(20, 0xb, 50),
@@ -236,7 +240,7 @@ mod tests {
         ]);
         let steps = [(0, 0), (10, 100), (20, 150), (30, 50), (40, 140), (50, 170), (60, 120), (70, 30)];
         assert_eq!(timeline.steps(Quantity::Allocated), steps);
-        assert_eq!(timeline.peaks(), Peaks { allocated: Some(170), ..Peaks::default() });
+        assert_eq!(timeline.peaks(), MemoryPeaks { allocated: Some(170), ..MemoryPeaks::default() });
         assert_eq!(timeline.peak_at_ns(), Some(50));
         assert_eq!(live(&timeline, 20), [(0xa, 100, 10), (0xb, 50, 20)]);
         assert_eq!(live(&timeline, 55), [(0xa, 90, 40), (0xb, 50, 20), (0xc, 30, 50)]);
@@ -244,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_moves_is_never_missing_nor_there_twice() {
+    fn moved_blocks_count_once() {
         let timeline = host(vec![
             allocation(10, 0xa, 100),
             free(20, 0xa, 100),
@@ -257,14 +261,14 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_comes_and_goes_within_a_nanosecond_counts_for_the_peak() {
+    fn short_lived_blocks_count_for_the_peak() {
         let timeline = host(vec![allocation(10, 0xa, 1), allocation(20, 0xb, 64), free(20, 0xb, 64)]);
         assert_eq!(timeline.steps(Quantity::Allocated), [(0, 0), (10, 1), (20, 65), (20, 1)]);
         assert_eq!(timeline.peaks().allocated, Some(65));
     }
 
     #[test]
-    fn an_address_taken_before_its_move_was_told_belongs_to_its_new_owner_afterwards() {
+    fn reused_address_belongs_to_the_new_block() {
         let timeline = host(vec![
             allocation(10, 0xa, 100),
             allocation(19, 0xa, 7), // reused by another thread
@@ -275,34 +279,34 @@ mod tests {
     }
 
     #[test]
-    fn what_lived_before_the_start_is_told_and_never_makes_a_figure_smaller() {
+    fn freeing_older_blocks_is_reported_separately() {
         let timeline = host(vec![free(10, 0xe, 5_000), allocation(20, 0xa, 100), free(30, 0xf, 70)]);
         assert_eq!(timeline.steps(Quantity::Allocated), [(0, 0), (10, 0), (20, 100), (30, 100)]);
-        assert_eq!(timeline.freed_from_before(), 5_070);
+        assert_eq!(timeline.freed_older_bytes(), 5_070);
         assert!(timeline.notes()[1].starts_with("5070 bytes allocated before the start were freed"));
     }
 
     #[test]
-    fn a_source_answers_only_what_it_can_tell() {
+    fn sources_report_only_their_quantities() {
         let events = vec![allocation(10, 0xa, 100)];
         let pools = vec![PoolSample { at_ns: 10, allocated: 7, active: 8, reserved: 64 }];
-        let empty = Peaks::default();
+        let empty = MemoryPeaks::default();
         let cases = [
-            (Source::HostAllocator, true, false, Peaks { allocated: Some(100), ..empty }),
-            (Source::HostAllocator, false, false, Peaks { allocated: Some(0), ..empty }),
-            (Source::Cupti, true, false, Peaks { reserved: Some(100), ..empty }),
-            (Source::PoolStatistics, false, false, empty),
+            (MemorySource::HostAllocator, true, false, MemoryPeaks { allocated: Some(100), ..empty }),
+            (MemorySource::HostAllocator, false, false, MemoryPeaks { allocated: Some(0), ..empty }),
+            (MemorySource::Cupti, true, false, MemoryPeaks { reserved: Some(100), ..empty }),
+            (MemorySource::PoolStatistics, false, false, empty),
             (
-                Source::PoolStatistics,
+                MemorySource::PoolStatistics,
                 false,
                 true,
-                Peaks { allocated: Some(7), active: Some(8), reserved: Some(64), bound: Bound::AtLeast },
+                MemoryPeaks { allocated: Some(7), active: Some(8), reserved: Some(64), bound: TimelineBound::AtLeast },
             ),
             (
-                Source::Cupti,
+                MemorySource::Cupti,
                 true,
                 true,
-                Peaks { allocated: Some(7), active: Some(8), reserved: Some(100), bound: Bound::AtLeast },
+                MemoryPeaks { allocated: Some(7), active: Some(8), reserved: Some(100), bound: TimelineBound::AtLeast },
             ),
         ];
         for (source, has_events, has_pools, peaks) in cases {
@@ -314,16 +318,16 @@ mod tests {
     }
 
     #[test]
-    fn samples_are_a_lower_bound_until_they_reach_what_there_can_be_at_most() {
+    fn samples_are_lower_bounds_below_the_ceiling() {
         let pools = vec![PoolSample { at_ns: 10, allocated: 700, active: 800, reserved: 6400 }];
-        let sampled = Timeline { pools, ..Timeline::new(Source::PoolStatistics, 1_000) };
+        let sampled = Timeline { pools, ..Timeline::new(MemorySource::PoolStatistics, 1_000) };
         for (ceiling, bound, note) in [
-            (None, Bound::AtLeast, "peaks between samples are missed."),
-            (Some(809), Bound::AtLeast, "peaks between samples are missed, up to 809 bytes handed out."),
-            (Some(808), Bound::Exact, "the highest is within 1 % of the upper bound."),
-            (Some(800), Bound::Exact, "the highest is within 1 % of the upper bound."),
+            (None, TimelineBound::AtLeast, "peaks between samples are missed."),
+            (Some(809), TimelineBound::AtLeast, "peaks between samples are missed, up to 809 bytes handed out."),
+            (Some(808), TimelineBound::Exact, "the highest is within 1 % of the upper bound."),
+            (Some(800), TimelineBound::Exact, "the highest is within 1 % of the upper bound."),
             // An exceeded ceiling is no upper bound.
-            (Some(799), Bound::AtLeast, "peaks between samples are missed."),
+            (Some(799), TimelineBound::AtLeast, "peaks between samples are missed."),
         ] {
             let timeline = Timeline { ceiling, ..sampled.clone() };
             assert_eq!(timeline.peaks().bound, bound);
@@ -332,18 +336,21 @@ mod tests {
     }
 
     #[test]
-    fn after_a_loss_nothing_is_said_and_peaks_are_bounds() {
+    fn lost_events_turn_peaks_into_bounds() {
         let mut timeline = host(vec![allocation(10, 0xa, 100), free(20, 0xa, 100)]);
-        timeline.lost = Some(Lost { events: 9, from_ns: Some(25) });
-        timeline.totals = Some(Totals { change_bytes: -3, peak_bytes: 400 });
-        assert_eq!(timeline.peaks(), Peaks { allocated: Some(400), bound: Bound::AtLeast, ..Peaks::default() });
+        timeline.lost = Some(LostEvents { events: 9, from_ns: Some(25) });
+        timeline.totals = Some(AllocationTotals { change_bytes: -3, peak_bytes: 400 });
+        assert_eq!(
+            timeline.peaks(),
+            MemoryPeaks { allocated: Some(400), bound: TimelineBound::AtLeast, ..MemoryPeaks::default() }
+        );
         let (before, after) = (timeline.snapshot(24), timeline.snapshot(25));
         assert_eq!((before.allocated_bytes, before.live_blocks), (Some(0), Some(0)));
         assert_eq!((after.allocated_bytes, after.live_blocks, after.lost_events), (None, None, 9));
         assert_eq!(timeline.live_at(25), []);
         assert!(timeline.notes()[1].contains("The last 9 events"), "{:?}", timeline.notes());
 
-        timeline.totals = Some(Totals { change_bytes: 0, peak_bytes: 60 });
+        timeline.totals = Some(AllocationTotals { change_bytes: 0, peak_bytes: 60 });
         assert_eq!(timeline.peaks().allocated, Some(100));
     }
 

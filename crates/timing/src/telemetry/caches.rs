@@ -1,6 +1,6 @@
 //! Size of the CPU's last-level cache.
 
-use super::files::{number, numbered, text};
+use super::files::{numbered_entries, read_number, read_text};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -8,17 +8,17 @@ use std::process::Command;
 /// Bytes of the CPU's last-level cache, if the system reports it. All slices are included: threads on all cores keep
 /// operands in all of them.
 pub fn last_level_cache() -> Option<u64> {
-    if cfg!(target_os = "macos") { by_sysctl() } else { in_tree(Path::new("/")) }
+    if cfg!(target_os = "macos") { read_sysctl() } else { read_sysfs(Path::new("/")) }
 }
 
-fn in_tree(root: &Path) -> Option<u64> {
+fn read_sysfs(root: &Path) -> Option<u64> {
     let mut parts: BTreeMap<(u32, Option<String>), u64> = BTreeMap::new();
-    for cpu in numbered(root.join("sys/devices/system/cpu"), "cpu") {
-        for index in numbered(cpu.join("cache"), "index") {
-            let kibibytes = text(index.join("size")).and_then(|size| size.strip_suffix('K')?.parse::<u64>().ok());
-            let (Some(level), Some(kibibytes)) = (number(index.join("level")), kibibytes) else { continue };
-            if text(index.join("type")).as_deref() != Some("Instruction") {
-                parts.insert((level, text(index.join("shared_cpu_list"))), kibibytes << 10);
+    for cpu in numbered_entries(root.join("sys/devices/system/cpu"), "cpu") {
+        for index in numbered_entries(cpu.join("cache"), "index") {
+            let kibibytes = read_text(index.join("size")).and_then(|size| size.strip_suffix('K')?.parse::<u64>().ok());
+            let (Some(level), Some(kibibytes)) = (read_number(index.join("level")), kibibytes) else { continue };
+            if read_text(index.join("type")).as_deref() != Some("Instruction") {
+                parts.insert((level, read_text(index.join("shared_cpu_list"))), kibibytes << 10);
             }
         }
     }
@@ -27,7 +27,7 @@ fn in_tree(root: &Path) -> Option<u64> {
 }
 
 /// Apple's CPUs have no third level, and the plain name of the second refers to the efficiency cores.
-fn by_sysctl() -> Option<u64> {
+fn read_sysctl() -> Option<u64> {
     ["hw.l3cachesize", "hw.perflevel0.l2cachesize", "hw.l2cachesize"].into_iter().find_map(|name| {
         let output = Command::new("sysctl").args(["-n", name]).output().ok()?;
         String::from_utf8(output.stdout).ok()?.trim().parse().ok().filter(|&bytes| bytes > 0)
@@ -48,23 +48,23 @@ mod tests {
     }
 
     #[test]
-    fn every_part_of_the_last_level_counts_once() {
+    fn last_level_slices_are_summed() {
         let tree = tempfile::tempdir().unwrap();
         for (cpu, shared) in [(0, "0-1"), (1, "0-1"), (2, "2-3"), (10, "2-3")] {
             cache(tree.path(), cpu, 0, ["1", "Data", "48K", &cpu.to_string()]);
             cache(tree.path(), cpu, 2, ["2", "Unified", "1024K", &cpu.to_string()]);
             cache(tree.path(), cpu, 3, ["3", "Unified", "32768K", shared]);
         }
-        assert_eq!(in_tree(tree.path()), Some(64 << 20));
+        assert_eq!(read_sysfs(tree.path()), Some(64 << 20));
     }
 
     #[test]
-    fn instructions_are_no_operands_and_an_unknown_cache_has_no_size() {
+    fn instruction_caches_are_ignored() {
         let tree = tempfile::tempdir().unwrap();
-        assert_eq!(in_tree(tree.path()), None);
+        assert_eq!(read_sysfs(tree.path()), None);
         cache(tree.path(), 0, 0, ["1", "Instruction", "64K", "0"]);
-        assert_eq!(in_tree(tree.path()), None);
+        assert_eq!(read_sysfs(tree.path()), None);
         cache(tree.path(), 0, 1, ["1", "Data", "48K", "0"]);
-        assert_eq!(in_tree(tree.path()), Some(48 << 10));
+        assert_eq!(read_sysfs(tree.path()), Some(48 << 10));
     }
 }

@@ -24,7 +24,7 @@ pub trait ClockLock: Send {
     fn unlock(&mut self) -> Result<(), String>;
 
     /// Command with which a user can unlock the clock.
-    fn by_hand(&self) -> String;
+    fn unlock_command(&self) -> String;
 }
 
 impl fmt::Display for LockedClock {
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_is_read_as_it_is_written() {
+    fn locked_clock_round_trips() {
         for text in ["base", "1200 MHz"] {
             let clock: LockedClock = text.parse().unwrap();
             assert_eq!(clock.to_string(), text);

@@ -20,7 +20,7 @@ pub use elsewhere::Counters;
 #[cfg(target_os = "linux")]
 mod linux {
     use super::CounterValues;
-    use crate::telemetry::files::text;
+    use crate::telemetry::files::read_text;
     use perf_event::events::{Event, Hardware};
     use perf_event::{Builder, Counter};
     use std::io::{Error, ErrorKind, Result as IoResult};
@@ -28,19 +28,19 @@ mod linux {
 
     /// Hardware counters through Linux perf events.
     pub struct Counters {
-        cycles: Tally,
-        instructions: Tally,
-        cache_misses: Option<Tally>,
+        cycles: EventCounter,
+        instructions: EventCounter,
+        cache_misses: Option<EventCounter>,
     }
 
     impl Counters {
         /// Opens counters for all current threads and the threads they will start, or returns why there are none.
         pub fn open() -> Result<Self, String> {
-            let open = |what, event| Tally::open(event).map_err(|error| refused(what, &error));
+            let open = |what, event| EventCounter::open(event).map_err(|error| open_error(what, &error));
             Ok(Self {
                 cycles: open("cycles", Hardware::CPU_CYCLES)?,
                 instructions: open("instructions", Hardware::INSTRUCTIONS)?,
-                cache_misses: Tally::open(Hardware::CACHE_MISSES).ok(),
+                cache_misses: EventCounter::open(Hardware::CACHE_MISSES).ok(),
             })
         }
 
@@ -48,20 +48,20 @@ mod linux {
         pub fn start(&mut self) -> Result<(), String> {
             let Self { cycles, instructions, cache_misses } = self;
             let mut tallies = [Some(cycles), Some(instructions), cache_misses.as_mut()];
-            tallies.iter_mut().flatten().try_for_each(|tally| tally.start()).map_err(unreadable)
+            tallies.iter_mut().flatten().try_for_each(|tally| tally.start()).map_err(read_error)
         }
 
         /// Returns the counts since the span began, scaled if the kernel multiplexed the counters.
         pub fn read(&mut self) -> Result<CounterValues, String> {
             let never_ran =
                 |what| format!("the kernel never scheduled the counter of {what}: other programs use them all");
-            let misses = self.cache_misses.as_mut().map(Tally::since_start).transpose().map_err(unreadable)?;
+            let misses = self.cache_misses.as_mut().map(EventCounter::since_start).transpose().map_err(read_error)?;
             Ok(CounterValues {
-                cycles: self.cycles.since_start().map_err(unreadable)?.ok_or_else(|| never_ran("cycles"))?,
+                cycles: self.cycles.since_start().map_err(read_error)?.ok_or_else(|| never_ran("cycles"))?,
                 instructions: self
                     .instructions
                     .since_start()
-                    .map_err(unreadable)?
+                    .map_err(read_error)?
                     .ok_or_else(|| never_ran("instructions"))?,
                 cache_misses: misses.flatten(),
             })
@@ -69,25 +69,25 @@ mod linux {
     }
 
     /// Counter of one event on every thread, with the readings at the start of the span.
-    struct Tally {
-        threads: Vec<(Counter, Reading)>,
+    struct EventCounter {
+        threads: Vec<(Counter, CounterReading)>,
     }
 
     /// A count with the time it was enabled and the time it was running.
     #[derive(Clone, Copy, Default)]
-    struct Reading {
+    struct CounterReading {
         count: u64,
         enabled: Duration,
         running: Duration,
     }
 
-    impl Tally {
+    impl EventCounter {
         fn open(event: impl Event + Copy) -> IoResult<Self> {
             let mut threads = vec![];
             for task in std::fs::read_dir("/proc/self/task")? {
                 let Some(thread) = task?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
                 match Builder::new(event).observe_pid(thread).inherit(true).enabled(true).build() {
-                    Ok(counter) => threads.push((counter, Reading::default())),
+                    Ok(counter) => threads.push((counter, CounterReading::default())),
                     Err(error) if error.raw_os_error() == Some(NO_SUCH_PROCESS) => {} // the thread has just ended
                     Err(error) => return Err(error),
                 }
@@ -97,7 +97,7 @@ mod linux {
 
         fn start(&mut self) -> IoResult<()> {
             for (counter, begun) in &mut self.threads {
-                *begun = reading(counter)?;
+                *begun = read_counter(counter)?;
             }
             Ok(())
         }
@@ -106,20 +106,24 @@ mod linux {
         fn since_start(&mut self) -> IoResult<Option<u64>> {
             let mut sum = Some(0);
             for (counter, begun) in &mut self.threads {
-                let now = reading(counter)?;
-                sum = sum.zip(scaled(*begun, now)).map(|(sum, count)| sum + count);
+                let now = read_counter(counter)?;
+                sum = sum.zip(scale_multiplexed(*begun, now)).map(|(sum, count)| sum + count);
             }
             Ok(sum)
         }
     }
 
-    fn reading(counter: &mut Counter) -> IoResult<Reading> {
+    fn read_counter(counter: &mut Counter) -> IoResult<CounterReading> {
         let data = counter.read_full()?;
         let time = |time: Option<Duration>| time.unwrap_or_default();
-        Ok(Reading { count: data.count(), enabled: time(data.time_enabled()), running: time(data.time_running()) })
+        Ok(CounterReading {
+            count: data.count(),
+            enabled: time(data.time_enabled()),
+            running: time(data.time_running()),
+        })
     }
 
-    fn scaled(begun: Reading, now: Reading) -> Option<u64> {
+    fn scale_multiplexed(begun: CounterReading, now: CounterReading) -> Option<u64> {
         let count = now.count - begun.count;
         let (enabled, running) = (now.enabled - begun.enabled, now.running - begun.running);
         if enabled == running {
@@ -132,11 +136,11 @@ mod linux {
     const NO_SUCH_PROCESS: i32 = 3;
     const NO_SUCH_DEVICE: i32 = 19;
 
-    fn refused(what: &str, error: &Error) -> String {
+    fn open_error(what: &str, error: &Error) -> String {
         let missing = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unsupported)
             || error.raw_os_error() == Some(NO_SUCH_DEVICE);
         let hint = if error.kind() == ErrorKind::PermissionDenied {
-            let level = text("/proc/sys/kernel/perf_event_paranoid").unwrap_or_else(|| "not readable".to_owned());
+            let level = read_text("/proc/sys/kernel/perf_event_paranoid").unwrap_or_else(|| "not readable".to_owned());
             format!(
                 "; /proc/sys/kernel/perf_event_paranoid is {level} and must be 2 or less; \
                  a container must be allowed to call perf_event_open as well"
@@ -149,7 +153,7 @@ mod linux {
         format!("the kernel does not count {what}: {error}{hint}")
     }
 
-    fn unreadable(error: Error) -> String {
+    fn read_error(error: Error) -> String {
         format!("a hardware counter cannot be read: {error}")
     }
 
@@ -158,7 +162,7 @@ mod linux {
         use super::*;
 
         #[test]
-        fn another_threads_work_is_counted_or_the_kernels_reason_told() {
+        fn counts_other_threads_or_reports_why_not() {
             let (to, work) = std::sync::mpsc::channel::<u64>();
             let thread =
                 std::thread::spawn(move || work.iter().map(|n| (0..n).map(std::hint::black_box).sum::<u64>()).sum());
@@ -196,7 +200,7 @@ mod linux {
 
         /// Uses thread CPU time, which the kernel counts even without hardware counters.
         #[test]
-        fn threads_there_are_and_threads_they_start_are_counted_together() {
+        fn existing_and_new_threads_are_counted() {
             const BUSY: u64 = 20_000_000;
             let (go, begin) = std::sync::mpsc::channel();
             let there = std::thread::spawn(move || {
@@ -205,9 +209,9 @@ mod linux {
                 run_for(BUSY);
                 started.join().unwrap();
             });
-            let mut tally = match Tally::open(perf_event::events::Software::TASK_CLOCK) {
+            let mut tally = match EventCounter::open(perf_event::events::Software::TASK_CLOCK) {
                 Ok(tally) => tally,
-                Err(error) => return println!("{}", refused("time", &error)),
+                Err(error) => return println!("{}", open_error("time", &error)),
             };
             tally.start().unwrap();
             go.send(()).unwrap();
@@ -218,21 +222,21 @@ mod linux {
         }
 
         #[test]
-        fn a_count_with_turns_is_scaled_and_one_without_any_is_unknown() {
-            let reading = |count, enabled, running| Reading {
+        fn multiplexed_counts_are_scaled() {
+            let reading = |count, enabled, running| CounterReading {
                 count,
                 enabled: Duration::from_millis(enabled),
                 running: Duration::from_millis(running),
             };
             let begun = reading(1000, 10, 10);
-            assert_eq!(scaled(begun, reading(1600, 30, 30)), Some(600));
-            assert_eq!(scaled(begun, reading(1600, 30, 20)), Some(1200));
-            assert_eq!(scaled(begun, reading(1000, 30, 10)), None);
-            assert_eq!(scaled(begun, begun), Some(0));
+            assert_eq!(scale_multiplexed(begun, reading(1600, 30, 30)), Some(600));
+            assert_eq!(scale_multiplexed(begun, reading(1600, 30, 20)), Some(1200));
+            assert_eq!(scale_multiplexed(begun, reading(1000, 30, 10)), None);
+            assert_eq!(scale_multiplexed(begun, begun), Some(0));
         }
 
         #[test]
-        fn refusals_name_what_can_be_done() {
+        fn open_errors_suggest_a_fix() {
             for (errno, hint) in [
                 (1, "perf_event_paranoid"),
                 (13, "perf_event_paranoid"),
@@ -241,7 +245,7 @@ mod linux {
                 (38, "virtual"),
                 (95, "virtual"),
             ] {
-                let message = refused("cycles", &Error::from_raw_os_error(errno));
+                let message = open_error("cycles", &Error::from_raw_os_error(errno));
                 assert!(message.contains("cycles") && message.contains(hint), "{message}");
             }
         }

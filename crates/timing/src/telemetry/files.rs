@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// Trimmed content of a file, if it is readable and not empty.
-pub(super) fn text(path: impl AsRef<Path>) -> Option<String> {
+pub(super) fn read_text(path: impl AsRef<Path>) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?.trim().to_owned();
     (!text.is_empty()).then_some(text)
 }
 
 /// Number in a file.
-pub(super) fn number<T: FromStr>(path: impl AsRef<Path>) -> Option<T> {
-    text(path)?.parse().ok()
+pub(super) fn read_number<T: FromStr>(path: impl AsRef<Path>) -> Option<T> {
+    read_text(path)?.parse().ok()
 }
 
 /// Entries of a folder named `prefix` plus a number, in numeric order.
-pub(super) fn numbered(folder: impl AsRef<Path>, prefix: &str) -> Vec<PathBuf> {
+pub(super) fn numbered_entries(folder: impl AsRef<Path>, prefix: &str) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return vec![] };
     let number = |path: &Path| path.file_name()?.to_str()?.strip_prefix(prefix)?.parse::<u32>().ok();
     let mut found: Vec<(u32, PathBuf)> =

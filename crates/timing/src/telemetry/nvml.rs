@@ -18,11 +18,11 @@ use std::sync::OnceLock;
 
 /// Sensors of the GPU with this UUID, in the format of CUDA and `nvidia-smi -L`, or why they are not available.
 pub fn nvml(uuid: &str) -> Result<Box<dyn Source>, String> {
-    Ok(Box::new(Gpu::find(uuid)?))
+    Ok(Box::new(NvmlGpu::find(uuid)?))
 }
 
 /// Library names: distributions include the version, toolkits and some containers do not.
-const NAMES: &[&str] = if cfg!(windows) { &["nvml.dll"] } else { &["libnvidia-ml.so.1", "libnvidia-ml.so"] };
+const LIBRARY_NAMES: &[&str] = if cfg!(windows) { &["nvml.dll"] } else { &["libnvidia-ml.so.1", "libnvidia-ml.so"] };
 
 /// Loads the library once, which takes a while, for the rest of the process, because devices borrow from it.
 fn library() -> Result<&'static Nvml, String> {
@@ -32,7 +32,7 @@ fn library() -> Result<&'static Nvml, String> {
 
 fn load() -> Result<Nvml, String> {
     let mut missing = vec![];
-    for name in NAMES {
+    for name in LIBRARY_NAMES {
         match Nvml::builder().lib_path(OsStr::new(name)).init() {
             Ok(library) => return Ok(library),
             Err(NvmlError::LibloadingError(error)) => missing.push(error.to_string()),
@@ -42,25 +42,25 @@ fn load() -> Result<Nvml, String> {
     Err(format!("cannot load NVML, which is part of NVIDIA's driver: {}", missing.join("; ")))
 }
 
-struct Gpu {
+struct NvmlGpu {
     device: Device<'static>,
     /// Parent GPU of a MIG slice; slices share clock, cooling and power.
     parent: Option<Device<'static>>,
     /// True for a GPU in MIG mode, whose power and energy cannot be attributed to a slice.
-    divided: bool,
+    is_partitioned: bool,
     /// Throttle times at the last sample.
-    counted: [Option<u64>; COUNTERS.len()],
+    throttle_times: [Option<u64>; THROTTLE_COUNTERS.len()],
 }
 
 /// Counters of the time throttled for each reason, which catch throttling between two samples.
-const COUNTERS: [(u32, Throttle); 4] = [
+const THROTTLE_COUNTERS: [(u32, Throttle); 4] = [
     (field::NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP, Throttle::PowerCap),
     (field::NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN, Throttle::Thermal),
     (field::NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN, Throttle::Thermal),
     (field::NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN, Throttle::PowerBrake),
 ];
 
-impl Gpu {
+impl NvmlGpu {
     fn find(uuid: &str) -> Result<Self, String> {
         let library = library()?;
         // CUDA reports the UUID of a slice without the MIG prefix.
@@ -69,17 +69,17 @@ impl Gpu {
         let device = device.map_err(|error| format!("NVML cannot open the GPU {uuid}: {error}"))?;
         let parent = device.mig_parent_device().ok();
         let divided = parent.is_some() || device.mig_mode().is_ok_and(|mode| mode.current == 1);
-        let mut gpu = Self { device, parent, divided, counted: [None; COUNTERS.len()] };
-        gpu.counted = gpu.counters();
+        let mut gpu = Self { device, parent, is_partitioned: divided, throttle_times: [None; THROTTLE_COUNTERS.len()] };
+        gpu.throttle_times = gpu.read_throttle_times();
         Ok(gpu)
     }
 
-    fn whole(&self) -> &Device<'static> {
+    fn physical_device(&self) -> &Device<'static> {
         self.parent.as_ref().unwrap_or(&self.device)
     }
 
-    fn fields<const N: usize>(&self, ids: [u32; N]) -> [Option<u64>; N] {
-        let mut answers = self.whole().field_values_for(&ids.map(FieldId)).unwrap_or_default().into_iter();
+    fn field_values<const N: usize>(&self, ids: [u32; N]) -> [Option<u64>; N] {
+        let mut answers = self.physical_device().field_values_for(&ids.map(FieldId)).unwrap_or_default().into_iter();
         use nvml_wrapper::enums::device::SampleValue::{U32, U64};
         ids.map(|_| match answers.next()?.ok()?.value.ok()? {
             U32(value) => Some(value.into()),
@@ -88,36 +88,36 @@ impl Gpu {
         })
     }
 
-    fn counters(&self) -> [Option<u64>; COUNTERS.len()] {
-        self.fields(COUNTERS.map(|(id, _)| id))
+    fn read_throttle_times(&self) -> [Option<u64>; THROTTLE_COUNTERS.len()] {
+        self.field_values(THROTTLE_COUNTERS.map(|(id, _)| id))
     }
 
     fn clock_mhz(&self, clock: Clock) -> Option<u32> {
-        self.whole().clock_info(clock).ok()
+        self.physical_device().clock_info(clock).ok()
     }
 
     /// Instantaneous power; the plain query of GPUs since Ampere returns the mean of a second.
     fn power_w(&self) -> Option<f64> {
-        let [instant] = self.fields([field::NVML_FI_DEV_POWER_INSTANT]);
-        let milliwatts = instant.or_else(|| self.whole().power_usage().ok().map(u64::from));
-        milliwatts.filter(|_| !self.divided).map(|milliwatts| milliwatts as f64 / 1e3)
+        let [instant] = self.field_values([field::NVML_FI_DEV_POWER_INSTANT]);
+        let milliwatts = instant.or_else(|| self.physical_device().power_usage().ok().map(u64::from));
+        milliwatts.filter(|_| !self.is_partitioned).map(|milliwatts| milliwatts as f64 / 1e3)
     }
 
     fn used_joules(&self) -> Option<f64> {
-        let millijoules = self.whole().total_energy_consumption().ok().filter(|_| !self.divided);
+        let millijoules = self.physical_device().total_energy_consumption().ok().filter(|_| !self.is_partitioned);
         millijoules.map(|millijoules| millijoules as f64 / 1e3)
     }
 
     fn temperature_c(&self) -> Option<f64> {
-        self.whole().temperature(TemperatureSensor::Gpu).ok().map(f64::from)
+        self.physical_device().temperature(TemperatureSensor::Gpu).ok().map(f64::from)
     }
 
     fn throttle(&mut self) -> Vec<Throttle> {
-        let bits = self.whole().current_throttle_reasons().map_or(0, |reasons| reasons.bits());
-        let counted = self.counters();
-        let before = std::mem::replace(&mut self.counted, counted);
-        let mut reasons = Throttle::in_bits(bits);
-        reasons.extend(risen(before, self.counted));
+        let bits = self.physical_device().current_throttle_reasons().map_or(0, |reasons| reasons.bits());
+        let counted = self.read_throttle_times();
+        let before = std::mem::replace(&mut self.throttle_times, counted);
+        let mut reasons = Throttle::from_bits(bits);
+        reasons.extend(increased(before, self.throttle_times));
         reasons.sort_unstable();
         reasons.dedup();
         reasons
@@ -129,30 +129,33 @@ impl Gpu {
     }
 
     fn application_clocks(&self) -> Option<String> {
-        self.clocks(|clock| self.whole().applications_clock(clock))
+        self.clocks(|clock| self.physical_device().applications_clock(clock))
     }
 
     fn power_limit_w(&self) -> Option<u32> {
-        self.whole().enforced_power_limit().ok().map(|milliwatts| milliwatts / 1000)
+        self.physical_device().enforced_power_limit().ok().map(|milliwatts| milliwatts / 1000)
     }
 
     fn auto_boost(&self) -> Option<bool> {
-        self.whole().auto_boosted_clocks_enabled().ok().map(|boost| boost.is_enabled)
+        self.physical_device().auto_boosted_clocks_enabled().ok().map(|boost| boost.is_enabled)
     }
 
     fn clock_offsets(&self) -> Option<String> {
-        let device = self.whole();
+        let device = self.physical_device();
         Some(format!("{}/{} MHz", device.gpc_clock_vf_offset().ok()?, device.mem_clock_vf_offset().ok()?))
     }
 }
 
 /// Reasons whose counters have increased.
-fn risen(before: [Option<u64>; COUNTERS.len()], now: [Option<u64>; COUNTERS.len()]) -> impl Iterator<Item = Throttle> {
-    let pairs = before.into_iter().zip(now).zip(COUNTERS);
+fn increased(
+    before: [Option<u64>; THROTTLE_COUNTERS.len()],
+    now: [Option<u64>; THROTTLE_COUNTERS.len()],
+) -> impl Iterator<Item = Throttle> {
+    let pairs = before.into_iter().zip(now).zip(THROTTLE_COUNTERS);
     pairs.filter(|((before, now), _)| before.is_some() && now > before).map(|(_, (_, reason))| reason)
 }
 
-impl Source for Gpu {
+impl Source for NvmlGpu {
     fn name(&self) -> &'static str {
         "nvml"
     }
@@ -172,7 +175,7 @@ impl Source for Gpu {
         self.used_joules()
     }
 
-    fn others(&mut self, ours: &[u32]) -> Result<Vec<String>, String> {
+    fn other_users(&mut self, ours: &[u32]) -> Result<Vec<String>, String> {
         let device = &self.device;
         let computing = device.running_compute_processes();
         let computing = computing.map_err(|error| format!("NVML cannot list its processes: {error}"))?;
@@ -184,17 +187,17 @@ impl Source for Gpu {
         let lines = foreign.filter_map(|(pid, memory)| match device.nvml().sys_process_name(pid, 256) {
             // In a container NVML may use process ids of the host: the process may be one of this container.
             Err(NvmlError::NotFound) if !ours.is_empty() => None,
-            name => Some(line(pid, name.ok().as_deref(), &memory)),
+            name => Some(process_line(pid, name.ok().as_deref(), &memory)),
         });
         Ok(lines.collect())
     }
 
     fn facts(&self) -> Value {
-        let device = self.whole();
+        let device = self.physical_device();
         let link = |generation: Result<u32, NvmlError>, width: Result<u32, NvmlError>| {
             Some(format!("generation {}, {} lanes", generation.ok()?, width.ok()?).into())
         };
-        source::known([
+        source::known_fields([
             ("name", self.device.name().ok().map(Value::from)),
             ("driver", device.nvml().sys_driver_version().ok().map(Value::from)),
             ("vbios", device.vbios_version().ok().map(Value::from)),
@@ -225,7 +228,7 @@ impl Source for Gpu {
                     ("energy", self.used_joules().is_some()),
                     ("temperature", self.temperature_c().is_some()),
                     ("throttling", device.current_throttle_reasons().is_ok()),
-                    ("throttling between samples", self.counters().iter().all(Option::is_some)),
+                    ("throttling between samples", self.read_throttle_times().iter().all(Option::is_some)),
                     ("other processes", self.device.running_compute_processes().is_ok()),
                 ]),
             ),
@@ -233,7 +236,7 @@ impl Source for Gpu {
     }
 
     fn policy(&self) -> String {
-        source::policy([
+        source::join_policy([
             self.application_clocks().map(|clocks| format!("application clocks {clocks}")),
             self.clock_offsets().map(|offsets| format!("clock offsets {offsets}")),
             self.auto_boost().map(|on| format!("auto boost {}", if on { "on" } else { "off" })),
@@ -243,7 +246,7 @@ impl Source for Gpu {
 }
 
 /// Formats one process on the device. Folders are omitted: they may contain a user name.
-fn line(pid: u32, name: Option<&str>, memory: &UsedGpuMemory) -> String {
+fn process_line(pid: u32, name: Option<&str>, memory: &UsedGpuMemory) -> String {
     let program = name.and_then(|name| name.split_whitespace().next()).and_then(|path| path.rsplit(['/', '\\']).next());
     // In a container NVML may use process ids of the host.
     let program_name =
@@ -262,44 +265,44 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_missing_library_or_device_is_a_reason() {
+    fn missing_library_or_device_is_explained() {
         let unknown = "GPU-00000000-0000-0000-0000-000000000000";
         let error = nvml(unknown).err().unwrap();
         println!("{error}");
-        let names = if library().is_ok() { &[unknown] } else { NAMES };
+        let names = if library().is_ok() { &[unknown] } else { LIBRARY_NAMES };
         assert!(names.iter().any(|name| error.contains(name)), "{error}");
     }
 
     #[test]
-    fn a_counter_tells_what_happened_between_samples() {
+    fn counters_catch_throttling_between_samples() {
         let before = [Some(5), Some(0), None, Some(9)];
-        let all = |now| risen(before, now).collect::<Vec<_>>();
+        let all = |now| increased(before, now).collect::<Vec<_>>();
         assert_eq!(all(before), []);
         assert_eq!(all([Some(6), Some(0), Some(3), Some(9)]), [Throttle::PowerCap]);
         assert_eq!(all([None, Some(1), None, Some(10)]), [Throttle::Thermal, Throttle::PowerBrake]);
     }
 
     #[test]
-    fn processes_are_named_without_their_folders() {
+    fn process_lines_omit_folders() {
         for (name, memory, expected) in [
             (Some("/home/ann/bin/train --fast"), UsedGpuMemory::Used(3 << 20), "(train) uses 3 MiB of device memory"),
             (Some("C:\\tools\\game.exe"), UsedGpuMemory::Unavailable, "(game.exe) uses the device"),
             (None, UsedGpuMemory::Unavailable, "(not visible here"),
         ] {
-            let line = line(812, name, &memory);
+            let line = process_line(812, name, &memory);
             assert!(line.contains(expected) && line.starts_with("process 812") && !line.contains("ann"), "{line}");
         }
     }
 
     #[test]
-    fn a_gpu_reports_clock_power_temperature_and_energy() {
+    fn gpu_reports_all_sensors() {
         if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
             println!("CALORIMETER_TEST_DEVICE is not cuda: nothing was checked");
             return;
         }
         let uuid = library().unwrap().device_by_index(0).unwrap().uuid().unwrap();
         let mut gpu = nvml(&uuid).unwrap();
-        println!("{:#}\n{}\n{:?}", gpu.facts(), gpu.policy(), gpu.others(&[]));
+        println!("{:#}\n{}\n{:?}", gpu.facts(), gpu.policy(), gpu.other_users(&[]));
         let (start, before) = (now(), gpu.joules().expect("an energy counter"));
         std::thread::sleep(Duration::from_secs(1));
         let mean = (gpu.joules().unwrap() - before) / (now() - start).as_secs_f64();

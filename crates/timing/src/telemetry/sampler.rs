@@ -8,24 +8,24 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// Maximum number of retained samples: several minutes.
-const KEPT: usize = 4096;
+const MAX_SAMPLES: usize = 4096;
 
 /// Samples a source periodically in the background, until it is dropped.
 pub struct Sampler {
     name: &'static str,
-    shared: Arc<Shared>,
+    shared: Arc<SamplerState>,
     /// Dropping this ends the thread.
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-struct Shared {
+struct SamplerState {
     source: Mutex<Box<dyn Source>>,
     /// Locked only briefly, so that readers of samples never wait for a sensor.
     samples: Mutex<VecDeque<Sample>>,
 }
 
-impl Shared {
+impl SamplerState {
     fn sample(&self) -> Sample {
         // Held until the sample is stored, so that samples remain in order.
         let mut source = lock(&self.source);
@@ -34,7 +34,7 @@ impl Shared {
         // Sensors take milliseconds: with an earlier timestamp, the sample could precede a query that did not return
         // it.
         sample.at = now();
-        if samples.len() == KEPT {
+        if samples.len() == MAX_SAMPLES {
             samples.pop_front();
         }
         samples.push_back(sample.clone());
@@ -51,7 +51,7 @@ impl Sampler {
     /// Takes a first sample, then one after every `period`, on its own thread.
     pub fn start(source: Box<dyn Source>, period: Duration) -> std::io::Result<Self> {
         let name = source.name();
-        let shared = Arc::new(Shared { source: Mutex::new(source), samples: Mutex::default() });
+        let shared = Arc::new(SamplerState { source: Mutex::new(source), samples: Mutex::default() });
         shared.sample();
         let (end, ended) = channel::<()>();
         let watched = shared.clone();
@@ -76,7 +76,7 @@ impl Sampler {
     }
 
     /// Retained samples taken at or after a moment of [`now`](super::now).
-    pub fn since(&self, at: Duration) -> Vec<Sample> {
+    pub fn samples_since(&self, at: Duration) -> Vec<Sample> {
         let samples = lock(&self.shared.samples);
         samples.range(samples.partition_point(|sample| sample.at < at)..).cloned().collect()
     }
@@ -92,9 +92,9 @@ impl Sampler {
         lock(&self.shared.source).joules()
     }
 
-    /// Other users of the device, queried now on the calling thread. See [`Source::others`].
-    pub fn others(&self, ours: &[u32]) -> Result<Vec<String>, String> {
-        lock(&self.shared.source).others(ours)
+    /// Other users of the device, queried now on the calling thread. See [`Source::other_users`].
+    pub fn other_users(&self, ours: &[u32]) -> Result<Vec<String>, String> {
+        lock(&self.shared.source).other_users(ours)
     }
 }
 
@@ -137,7 +137,7 @@ mod tests {
         fn joules(&mut self) -> Option<f64> {
             Some(f64::from(self.taken) / 2.0)
         }
-        fn others(&mut self, ours: &[u32]) -> Result<Vec<String>, String> {
+        fn other_users(&mut self, ours: &[u32]) -> Result<Vec<String>, String> {
             Ok(vec![format!("not {ours:?}")])
         }
         fn facts(&self) -> Value {
@@ -157,44 +157,44 @@ mod tests {
     }
 
     #[test]
-    fn the_thread_samples_by_itself() {
+    fn thread_samples_periodically() {
         let sampler = start(Scripted::default(), Duration::from_millis(1));
         while sampler.latest().clock_mhz < Some(5) {
             thread::yield_now();
         }
-        assert_eq!(clocks(&sampler.since(Duration::ZERO))[..5], [1, 2, 3, 4, 5]);
+        assert_eq!(clocks(&sampler.samples_since(Duration::ZERO))[..5], [1, 2, 3, 4, 5]);
     }
 
     #[test]
-    fn a_round_finds_the_samples_taken_in_it() {
+    fn samples_since_a_round_start() {
         let sampler = start(Scripted::default(), LONG_PERIOD);
         let round = now();
         sampler.sample();
         sampler.sample();
-        assert_eq!(clocks(&sampler.since(round)), [2, 3]);
-        assert_eq!(clocks(&sampler.since(Duration::ZERO)), [1, 2, 3]);
-        assert!(sampler.since(LONG_PERIOD).is_empty());
+        assert_eq!(clocks(&sampler.samples_since(round)), [2, 3]);
+        assert_eq!(clocks(&sampler.samples_since(Duration::ZERO)), [1, 2, 3]);
+        assert!(sampler.samples_since(LONG_PERIOD).is_empty());
         assert_eq!(sampler.latest().clock_mhz, Some(3));
     }
 
     #[test]
-    fn questions_reach_the_source() {
+    fn queries_reach_the_source() {
         let sampler = start(Scripted::default(), LONG_PERIOD);
         assert_eq!(sampler.name(), "scripted");
         assert_eq!(sampler.joules(), Some(0.5));
-        assert_eq!(sampler.others(&[7]).unwrap(), ["not [7]"]);
+        assert_eq!(sampler.other_users(&[7]).unwrap(), ["not [7]"]);
     }
 
     #[test]
-    fn old_samples_make_room() {
+    fn oldest_samples_are_dropped() {
         let sampler = start(Scripted::default(), LONG_PERIOD);
-        (0..KEPT + 9).for_each(|_| drop(sampler.sample()));
-        let samples = clocks(&sampler.since(Duration::ZERO));
-        assert_eq!((samples.len(), samples[0], samples[KEPT - 1]), (KEPT, 11, KEPT as u32 + 10));
+        (0..MAX_SAMPLES + 9).for_each(|_| drop(sampler.sample()));
+        let samples = clocks(&sampler.samples_since(Duration::ZERO));
+        assert_eq!((samples.len(), samples[0], samples[MAX_SAMPLES - 1]), (MAX_SAMPLES, 11, MAX_SAMPLES as u32 + 10));
     }
 
     #[test]
-    fn dropping_it_ends_the_thread_at_once() {
+    fn drop_ends_the_thread() {
         let source = Scripted::default();
         let alive = source.alive.clone();
         drop(start(source, LONG_PERIOD));
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_panics_does_not_end_the_measurement() {
+    fn panicking_source_is_tolerated() {
         let sampler = start(Scripted { panics_at: Some(3), ..Scripted::default() }, Duration::from_millis(1));
         while !sampler.thread.as_ref().unwrap().is_finished() {
             thread::yield_now();

@@ -37,7 +37,7 @@ pub trait Source: Send {
     /// Other users of the device, one line each, except this process and `ours`. Time shares refer to the span since
     /// the previous call, and a process counts as ours from the first call that lists it. An error explains why the
     /// users are unknown.
-    fn others(&mut self, ours: &[u32]) -> Result<Vec<String>, String>;
+    fn other_users(&mut self, ours: &[u32]) -> Result<Vec<String>, String>;
 
     /// Facts about the device: a JSON object with the known fields.
     fn facts(&self) -> Value;
@@ -52,7 +52,7 @@ pub fn now() -> Duration {
 }
 
 /// JSON object of the known fields.
-pub(super) fn known<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
+pub(super) fn known_fields<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
     let known = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     Value::Object(known.collect::<Map<_, _>>())
 }
@@ -64,7 +64,7 @@ pub(super) fn not_reported<const N: usize>(readings: [(&str, bool); N]) -> Optio
 }
 
 /// Joins the known parts of a policy.
-pub(super) fn policy<const N: usize>(parts: [Option<String>; N]) -> String {
+pub(super) fn join_policy<const N: usize>(parts: [Option<String>; N]) -> String {
     let known: Vec<String> = parts.into_iter().flatten().collect();
     if known.is_empty() { "unknown".to_owned() } else { known.join(", ") }
 }

@@ -19,13 +19,13 @@ pub enum Throttle {
 impl Throttle {
     /// True if a round with this reason is repeated. Large matmuls permanently reach the power cap of data-center GPUs,
     /// so that reason cannot require a repeat.
-    pub fn spoils(self) -> bool {
+    pub fn requires_repeat(self) -> bool {
         self != Self::PowerCap
     }
 
     /// Reasons in NVML's bits, in order, without duplicates.
     #[cfg(feature = "nvml")]
-    pub(super) fn in_bits(bits: u64) -> Vec<Self> {
+    pub(super) fn from_bits(bits: u64) -> Vec<Self> {
         const BITS: [(u64, Throttle); 4] = [
             (0x4, Throttle::PowerCap),
             (0x8, Throttle::HardwareSlowdown),
@@ -52,14 +52,14 @@ mod tests {
     use super::Throttle::*;
 
     #[test]
-    fn all_but_the_power_cap_spoil_a_round() {
-        let spoils = [PowerCap, HardwareSlowdown, Thermal, PowerBrake].map(|reason| reason.spoils());
+    fn only_power_cap_keeps_a_round() {
+        let spoils = [PowerCap, HardwareSlowdown, Thermal, PowerBrake].map(|reason| reason.requires_repeat());
         assert_eq!(spoils, [false, true, true, true]);
     }
 
     #[cfg(feature = "nvml")]
     #[test]
-    fn bits_have_the_meaning_that_nvml_gives_them() {
+    fn bits_match_nvml() {
         use nvml_wrapper::bitmasks::device::ThrottleReasons as Bits;
         for (bits, expected) in [
             (Bits::NONE, vec![]),
@@ -75,7 +75,7 @@ mod tests {
             (Bits::SW_THERMAL_SLOWDOWN | Bits::HW_THERMAL_SLOWDOWN | Bits::SW_POWER_CAP, vec![PowerCap, Thermal]),
             (Bits::all(), vec![PowerCap, HardwareSlowdown, Thermal, PowerBrake]),
         ] {
-            assert_eq!(super::Throttle::in_bits(bits.bits()), expected, "{bits:?}");
+            assert_eq!(super::Throttle::from_bits(bits.bits()), expected, "{bits:?}");
         }
     }
 }

@@ -20,8 +20,8 @@ pub struct KernelRow {
 }
 
 /// Width of the columns besides the name.
-const FIGURES: usize = 41;
-const SHORTEST_NAME: usize = 8;
+const NUMBER_COLUMNS_WIDTH: usize = 41;
+const MIN_NAME_WIDTH: usize = 8;
 
 impl Trace {
     /// Device spans by name, longest total first.
@@ -50,10 +50,10 @@ impl Trace {
     pub fn table_text(&self, width: usize) -> String {
         let rows = self.kernel_table();
         let longest = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
-        let room = longest.min(width.saturating_sub(FIGURES)).max(SHORTEST_NAME);
+        let room = longest.min(width.saturating_sub(NUMBER_COLUMNS_WIDTH)).max(MIN_NAME_WIDTH);
         let mut text = format!("{:room$} {:>7} {:>12} {:>11} {:>7}", "kernel", "calls", "total µs", "mean µs", "share");
         for KernelRow { name, calls, total_ns, share } in rows {
-            let (name, total) = (shortened(&name, room), total_ns as f64 / 1e3);
+            let (name, total) = (shorten(&name, room), total_ns as f64 / 1e3);
             let (mean, percent) = (total / calls as f64, 100.0 * share);
             let _ = write!(text, "\n{name:room$} {calls:>7} {total:>12.1} {mean:>11.3} {percent:>6.1}%");
         }
@@ -61,7 +61,7 @@ impl Trace {
     }
 }
 
-fn shortened(name: &str, room: usize) -> String {
+fn shorten(name: &str, room: usize) -> String {
     let letters: Vec<char> = name.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     if letters.len() <= room {
         return letters.into_iter().collect();
@@ -86,22 +86,22 @@ mod tests {
             args: vec![],
         };
         for nanos in [100_000, 50_000] {
-            trace.span(device("void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm>(Params)", nanos));
+            trace.add_span(device("void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm>(Params)", nanos));
         }
-        trace.span(device("quantize\n", 50_000));
-        trace.span(Span { track: Track::Host("main".into()), ..device("cuLaunchKernel", 900_000) });
+        trace.add_span(device("quantize\n", 50_000));
+        trace.add_span(Span { track: Track::Host("main".into()), ..device("cuLaunchKernel", 900_000) });
         trace
     }
 
     #[test]
-    fn kernels_are_counted_by_name_and_the_hosts_calls_are_not() {
+    fn kernel_table_excludes_host_calls() {
         let rows: Vec<_> = trace().kernel_table().into_iter().map(|r| (r.calls, r.total_ns, r.share)).collect();
         assert_eq!(rows, [(2, 150_000, 0.75), (1, 50_000, 0.25)]);
         assert_eq!(Trace::new("empty").kernel_table(), []);
     }
 
     #[test]
-    fn the_table_keeps_to_its_width_and_both_ends_of_a_name() {
+    fn table_abbreviates_long_names() {
         let expected = "\
 kernel                  calls     total µs     mean µs   share
 void cutla…m>(Params)       2        150.0      75.000   75.0%

@@ -1,11 +1,11 @@
 //! CPU backend: burn-flex.
 
 use super::BurnBackend;
-use super::driver::Driver;
+use super::driver::BackendDriver;
 use crate::{Device, ZooError};
 use burn_flex::{Flex, FlexDevice};
 
-pub type Eager = Flex;
+pub type CpuEager = Flex;
 
 impl BurnBackend for Flex {
     fn handle(_: Device) -> Result<FlexDevice, ZooError> {
@@ -14,6 +14,6 @@ impl BurnBackend for Flex {
 }
 
 /// CPU. Memory belongs to the system, and faults do not persist.
-pub struct Processor;
+pub struct CpuDriver;
 
-impl Driver for Processor {}
+impl BackendDriver for CpuDriver {}

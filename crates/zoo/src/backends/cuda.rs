@@ -1,70 +1,80 @@
 //! NVIDIA GPUs through CubeCL.
 
-use super::driver::{Ask, Driver};
-use super::{BurnBackend, Machines, burn_backend, pools};
-use crate::{Device, Look, Seen, Value, ZooError};
+use super::driver::{BackendDriver, PoolQuery};
+use super::{BurnBackend, NativeDevices, burn_backend, pools};
+use crate::{Device, OutputDigest, OutputQuery, TensorValue, ZooError};
 use burn::tensor::{Tensor, TensorPrimitive};
-use burn_cuda::{Cuda, CudaDevice};
-use calorimeter_kernels::native::Machine;
+use burn_cuda::{Cuda, CudaDevice as BurnCudaDevice};
+use calorimeter_kernels::native::CudaDevice;
 use cubecl::client::ComputeClient;
 pub use cubecl::cuda::CudaRuntime as Runtime;
 use std::sync::Arc;
 
-pub type Eager = super::CubeOf<Runtime>;
-pub type Fused = Cuda<f32, i32>;
+pub type CudaEager = super::CubeOf<Runtime>;
+pub type CudaFused = Cuda<f32, i32>;
 
-impl BurnBackend for Eager {
-    const COMPARES: bool = true;
+impl BurnBackend for CudaEager {
+    const CAN_COMPARE: bool = true;
     const TF32: bool = true;
 
-    fn handle(device: Device) -> Result<CudaDevice, ZooError> {
-        Ok(CudaDevice::new(usize::from(index(device)?)))
+    fn handle(device: Device) -> Result<BurnCudaDevice, ZooError> {
+        Ok(BurnCudaDevice::new(usize::from(index(device)?)))
     }
 
-    fn is_moved_on(value: &Value<Self>, first: &Value<Self>, line: usize, by: usize) -> Result<Option<bool>, ZooError> {
-        burn_backend::is_moved_on([value.clone(), first.clone()], line, by)
+    fn is_rotation_of(
+        value: &TensorValue<Self>,
+        first: &TensorValue<Self>,
+        line: usize,
+        by: usize,
+    ) -> Result<Option<bool>, ZooError> {
+        burn_backend::is_cube_rotation_of([value.clone(), first.clone()], line, by)
     }
 
-    fn seen(value: &Value<Self>, look: &Look<'_>) -> Result<Option<Seen>, ZooError> {
-        burn_backend::seen(value.clone(), look)
+    fn digest(value: &TensorValue<Self>, look: &OutputQuery<'_>) -> Result<Option<OutputDigest>, ZooError> {
+        burn_backend::cube_digest(value.clone(), look)
     }
 }
 
-impl BurnBackend for Fused {
-    const COMPARES: bool = true;
+impl BurnBackend for CudaFused {
+    const CAN_COMPARE: bool = true;
     const TF32: bool = true;
 
-    fn handle(device: Device) -> Result<CudaDevice, ZooError> {
-        Eager::handle(device)
+    fn handle(device: Device) -> Result<BurnCudaDevice, ZooError> {
+        CudaEager::handle(device)
     }
 
-    fn drain(output: &Value<Self>) {
+    fn drain(output: &TensorValue<Self>) {
         match output.clone() {
-            Value::Float(tensor) => tensor.into_primitive().tensor().client.sync(|| ()),
-            Value::Codes(tensor) => tensor.into_primitive().client.sync(|| ()),
+            TensorValue::Float(tensor) => tensor.into_primitive().tensor().client.sync(|| ()),
+            TensorValue::Int(tensor) => tensor.into_primitive().client.sync(|| ()),
         };
     }
 
-    fn is_moved_on(value: &Value<Self>, first: &Value<Self>, line: usize, by: usize) -> Result<Option<bool>, ZooError> {
-        burn_backend::is_moved_on([value, first].map(resolved), line, by)
+    fn is_rotation_of(
+        value: &TensorValue<Self>,
+        first: &TensorValue<Self>,
+        line: usize,
+        by: usize,
+    ) -> Result<Option<bool>, ZooError> {
+        burn_backend::is_cube_rotation_of([value, first].map(resolve), line, by)
     }
 
-    fn seen(value: &Value<Self>, look: &Look<'_>) -> Result<Option<Seen>, ZooError> {
-        burn_backend::seen(resolved(value), look)
+    fn digest(value: &TensorValue<Self>, look: &OutputQuery<'_>) -> Result<Option<OutputDigest>, ZooError> {
+        burn_backend::cube_digest(resolve(value), look)
     }
 }
 
 /// Executes the pending operations of a fused tensor and returns it as an eager tensor.
-fn resolved(value: &Value<Fused>) -> Value<Eager> {
+fn resolve(value: &TensorValue<CudaFused>) -> TensorValue<CudaEager> {
     match value.clone() {
-        Value::Float(tensor) => {
+        TensorValue::Float(tensor) => {
             let tensor = tensor.into_primitive().tensor();
-            let tensor = tensor.client.clone().resolve_tensor_float::<Eager>(tensor);
-            Value::Float(Tensor::from_primitive(TensorPrimitive::Float(tensor)))
+            let tensor = tensor.client.clone().resolve_tensor_float::<CudaEager>(tensor);
+            TensorValue::Float(Tensor::from_primitive(TensorPrimitive::Float(tensor)))
         }
-        Value::Codes(tensor) => {
+        TensorValue::Int(tensor) => {
             let tensor = tensor.into_primitive();
-            Value::Codes(Tensor::from_primitive(tensor.client.clone().resolve_tensor_int::<Eager>(tensor)))
+            TensorValue::Int(Tensor::from_primitive(tensor.client.clone().resolve_tensor_int::<CudaEager>(tensor)))
         }
     }
 }
@@ -77,16 +87,16 @@ pub fn index(device: Device) -> Result<u16, ZooError> {
     }
 }
 
-impl Machines {
+impl NativeDevices {
     /// Returns the CUDA device for native workloads, opened on first use.
-    pub fn native(&mut self, index: u16) -> Result<Arc<Machine>, ZooError> {
+    pub fn native(&mut self, index: u16) -> Result<Arc<CudaDevice>, ZooError> {
         if let Some(machine) = self.native.get(&index) {
             return Ok(machine.clone());
         }
         let ordinal = usize::from(index);
-        let opened = match &self.folder {
-            Some(folder) => Machine::open_keeping(ordinal, folder),
-            None => Machine::open(ordinal),
+        let opened = match &self.cache_dir {
+            Some(folder) => CudaDevice::open_with_cache(ordinal, folder),
+            None => CudaDevice::open(ordinal),
         };
         let machine = opened.map_err(|error| ZooError::Device(error.to_string()))?;
         self.native.insert(index, machine.clone());
@@ -95,37 +105,37 @@ impl Machines {
 }
 
 /// Memory pools and device state of NVIDIA GPUs.
-pub struct Gpus;
+pub struct CudaDriver;
 
-impl Driver for Gpus {
-    fn pool(&self, device: Device) -> Option<Ask> {
-        pools::usage(client(device))
+impl BackendDriver for CudaDriver {
+    fn pool_query(&self, device: Device) -> Option<PoolQuery> {
+        pools::usage_query(client(device))
     }
 
     fn empty_pool(&self, device: Device) -> Result<(), ZooError> {
-        pools::empty(client(device), || settle(device))
+        pools::empty(client(device), || synchronize(device))
     }
 
     fn share_blocks(&self, device: Device, share: bool) -> Result<(), ZooError> {
-        pools::share(client(device), share)
+        pools::share_blocks(client(device), share)
     }
 
-    fn free_memory(&self, device: Device, machines: &mut Machines) -> Option<u64> {
+    fn free_memory(&self, device: Device, machines: &mut NativeDevices) -> Option<u64> {
         machines.native(index(device).ok()?).ok()?.free_memory().ok()
     }
 
     // After a fault every CUDA call fails.
-    fn broken(&self, device: Device, machines: &Machines) -> Option<String> {
+    fn failure(&self, device: Device, machines: &NativeDevices) -> Option<String> {
         machines.native.get(&index(device).ok()?)?.synchronize().err().map(|error| error.to_string())
     }
 }
 
 fn client(device: Device) -> Result<ComputeClient<Runtime>, ZooError> {
-    Ok(<Runtime as cubecl::Runtime>::client(&Eager::handle(device)?))
+    Ok(<Runtime as cubecl::Runtime>::client(&CudaEager::handle(device)?))
 }
 
 /// Waits for the device, which also drops pending tensors of fusion.
-fn settle(device: Device) {
+fn synchronize(device: Device) {
     // An error here is sticky: the next caller receives it.
-    let _ = Fused::handle(device).map(|handle| <Fused as burn::tensor::backend::Backend>::sync(&handle));
+    let _ = CudaFused::handle(device).map(|handle| <CudaFused as burn::tensor::backend::Backend>::sync(&handle));
 }

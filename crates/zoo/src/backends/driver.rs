@@ -1,6 +1,6 @@
 //! Device memory and state, per backend.
 
-use super::Machines;
+use super::NativeDevices;
 use crate::Device;
 use crate::ZooError;
 
@@ -16,12 +16,12 @@ pub struct PoolUsage {
 }
 
 /// Query of a device's memory pools; callable from any thread.
-pub type Ask = Box<dyn Fn() -> Option<PoolUsage> + Send>;
+pub type PoolQuery = Box<dyn Fn() -> Option<PoolUsage> + Send>;
 
 /// Device memory and state of a backend. The defaults are for backends without such functions.
-pub trait Driver: Sync {
+pub trait BackendDriver: Sync {
     /// Returns a query that sums the pools of all threads that have used the device.
-    fn pool(&self, _: Device) -> Option<Ask> {
+    fn pool_query(&self, _: Device) -> Option<PoolQuery> {
         None
     }
 
@@ -38,12 +38,12 @@ pub trait Driver: Sync {
     }
 
     /// Free device memory in bytes.
-    fn free_memory(&self, _: Device, _: &mut Machines) -> Option<u64> {
+    fn free_memory(&self, _: Device, _: &mut NativeDevices) -> Option<u64> {
         None
     }
 
     /// Reason why this process cannot use the device any more, if there is one.
-    fn broken(&self, _: Device, _: &Machines) -> Option<String> {
+    fn failure(&self, _: Device, _: &NativeDevices) -> Option<String> {
         None
     }
 }

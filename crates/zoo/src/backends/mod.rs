@@ -2,7 +2,7 @@
 
 mod burn_backend;
 mod driver;
-mod machines;
+mod native_devices;
 mod open;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod pools;
@@ -18,53 +18,53 @@ pub mod wgpu;
 pub use burn_backend::BurnBackend;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use burn_backend::CubeOf;
-pub use driver::{Ask, PoolUsage};
-pub use machines::Machines;
+pub use driver::{PoolQuery, PoolUsage};
+pub use native_devices::NativeDevices;
 pub use open::{open, open_operator};
-pub use runtime::{configure, tuned_as};
+pub use runtime::{autotune_anchor, configure};
 
 use crate::{Device, DeviceKind, ZooError};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use burn_cubecl::CubeRuntime;
-use driver::Driver;
+use driver::BackendDriver;
 
 const CPU: &[DeviceKind] = &[DeviceKind::Cpu];
 const CUDA: &[DeviceKind] = &[DeviceKind::Cuda];
 const WGPU: &[DeviceKind] = &[DeviceKind::Vulkan, DeviceKind::Metal];
 
 /// All backends, including those that are not part of this build.
-static BACKENDS: [Backend; 3] = [
-    Backend {
+static BACKENDS: [BackendEntry; 3] = [
+    BackendEntry {
         kinds: CPU,
         feature: "cpu",
         gpu: false,
         #[cfg(feature = "cpu")]
-        driver: Some(&cpu::Processor),
+        driver: Some(&cpu::CpuDriver),
         #[cfg(not(feature = "cpu"))]
         driver: None,
     },
-    Backend {
+    BackendEntry {
         kinds: CUDA,
         feature: "cuda",
         gpu: true,
         #[cfg(feature = "cuda")]
-        driver: Some(&cuda::Gpus),
+        driver: Some(&cuda::CudaDriver),
         #[cfg(not(feature = "cuda"))]
         driver: None,
     },
-    Backend {
+    BackendEntry {
         kinds: WGPU,
         feature: "wgpu",
         gpu: true,
         #[cfg(feature = "wgpu")]
-        driver: Some(&wgpu::Adapters),
+        driver: Some(&wgpu::WgpuDriver),
         #[cfg(not(feature = "wgpu"))]
         driver: None,
     },
 ];
 
 /// Table entry of a backend.
-struct Backend {
+struct BackendEntry {
     /// Device kinds of the backend.
     kinds: &'static [DeviceKind],
     /// Cargo feature of the backend.
@@ -72,17 +72,17 @@ struct Backend {
     /// True for GPU backends, which support `fused` and CubeCL kernels.
     gpu: bool,
     /// Memory and device state; `None` if the backend is not part of this build.
-    driver: Option<&'static dyn Driver>,
+    driver: Option<&'static dyn BackendDriver>,
 }
 
 /// Visitor of the backends in this build, whose types differ.
-pub(crate) trait EachBackend {
+pub(crate) trait BackendVisitor {
     /// Called for a CPU backend.
-    fn processor<B: BurnBackend>(&self, _: &[DeviceKind]) {}
+    fn visit_cpu<B: BurnBackend>(&self, _: &[DeviceKind]) {}
 
     /// Called for a GPU backend with CubeCL runtime `R` and its fusing variant.
     #[cfg(any(feature = "cuda", feature = "wgpu"))]
-    fn gpu<R: CubeRuntime, Fused: BurnBackend>(&self, _: &[DeviceKind])
+    fn visit_gpu<R: CubeRuntime, Fused: BurnBackend>(&self, _: &[DeviceKind])
     where
         CubeOf<R>: BurnBackend,
     {
@@ -90,53 +90,53 @@ pub(crate) trait EachBackend {
 }
 
 /// Calls the visitor for each backend in this build.
-pub(crate) fn each(done: &impl EachBackend) {
+pub(crate) fn visit_backends(done: &impl BackendVisitor) {
     let _ = done;
     #[cfg(feature = "cpu")]
-    done.processor::<cpu::Eager>(CPU);
+    done.visit_cpu::<cpu::CpuEager>(CPU);
     #[cfg(feature = "cuda")]
-    done.gpu::<cuda::Runtime, cuda::Fused>(CUDA);
+    done.visit_gpu::<cuda::Runtime, cuda::CudaFused>(CUDA);
     #[cfg(feature = "wgpu")]
-    done.gpu::<wgpu::Runtime, wgpu::Fused>(WGPU);
+    done.visit_gpu::<wgpu::Runtime, wgpu::WgpuFused>(WGPU);
 }
 
 /// Device kinds whose burn backend is not part of this build, and true for those that are GPUs.
-pub(crate) fn not_built() -> impl Iterator<Item = (DeviceKind, bool)> {
+pub(crate) fn missing_device_kinds() -> impl Iterator<Item = (DeviceKind, bool)> {
     let missing = BACKENDS.iter().filter(|backend| backend.driver.is_none());
     missing.flat_map(|backend| backend.kinds.iter().map(|kind| (*kind, backend.gpu)))
 }
 
-fn backend_of(device: Device) -> Option<&'static Backend> {
+fn backend_of(device: Device) -> Option<&'static BackendEntry> {
     BACKENDS.iter().find(|backend| backend.kinds.contains(&device.kind()))
 }
 
-fn driver_of(device: Device) -> Option<&'static dyn Driver> {
+fn driver_of(device: Device) -> Option<&'static dyn BackendDriver> {
     backend_of(device)?.driver
 }
 
 /// Error for a device whose backend is not part of this build.
-pub(crate) fn no_backend(device: Device) -> ZooError {
+pub(crate) fn missing_backend(device: Device) -> ZooError {
     let instead = backend_of(device).map(|backend| format!("; build with `--features {}`", backend.feature));
     ZooError::Unsupported(format!("this build has no backend for {device}{}", instead.unwrap_or_default()))
 }
 
-impl Machines {
+impl NativeDevices {
     /// Free device memory in bytes, if the backend reports it.
     pub fn free_memory(&mut self, device: Device) -> Option<u64> {
         driver_of(device)?.free_memory(device, self)
     }
 
     /// Reason why this process cannot use the device any more, if there is one.
-    pub fn broken(&self, device: Device) -> Option<String> {
-        driver_of(device)?.broken(device, self)
+    pub fn failure(&self, device: Device) -> Option<String> {
+        driver_of(device)?.failure(device, self)
     }
 }
 
 /// Returns a query that sums the memory pools of all threads that have used the device; callable from any thread.
 ///
 /// `None` if the backend has no such query.
-pub fn pool(device: Device) -> Option<Ask> {
-    driver_of(device)?.pool(device)
+pub fn pool_query(device: Device) -> Option<PoolQuery> {
+    driver_of(device)?.pool_query(device)
 }
 
 /// Returns unused pool memory to the device.

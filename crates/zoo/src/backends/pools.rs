@@ -1,6 +1,6 @@
 //! Memory pools of the CubeCL runtime: one per thread that has used a device.
 
-use super::driver::{Ask, PoolUsage};
+use super::driver::{PoolQuery, PoolUsage};
 use crate::ZooError;
 use cubecl::MemoryAllocationMode::{Auto, Persistent};
 use cubecl::Runtime;
@@ -13,7 +13,7 @@ use cubecl::stream_id::StreamId;
 /// Each thread has its own stream and pool, and fusion works on its own threads. Stream ids are assigned in order of
 /// first use, so a new thread's id is the number of streams. Beyond the maximum of the runtime, threads share streams.
 #[allow(unsafe_code, reason = "asking about other threads' streams")]
-fn of_every_stream<R: Runtime>(client: ComputeClient<R>) -> Result<Vec<ComputeClient<R>>, ZooError> {
+fn stream_clients<R: Runtime>(client: ComputeClient<R>) -> Result<Vec<ComputeClient<R>>, ZooError> {
     let max_streams = u64::from(CubeClRuntimeConfig::get().streaming.max_streams);
     let newest = std::thread::Builder::new().spawn(|| StreamId::current().value);
     let unknown =
@@ -31,11 +31,11 @@ fn of_every_stream<R: Runtime>(client: ComputeClient<R>) -> Result<Vec<ComputeCl
 }
 
 /// Client of a device, or the reason why there is none.
-type Client<R> = Result<ComputeClient<R>, ZooError>;
+type ClientResult<R> = Result<ComputeClient<R>, ZooError>;
 
 /// Returns a query that sums the usage of all pools of a device.
-pub fn usage<R: Runtime>(client: Client<R>) -> Option<Ask> {
-    let streams = of_every_stream(client.ok()?).ok()?;
+pub fn usage_query<R: Runtime>(client: ClientResult<R>) -> Option<PoolQuery> {
+    let streams = stream_clients(client.ok()?).ok()?;
     Some(Box::new(move || {
         let mut sum = PoolUsage::default();
         for client in &streams {
@@ -49,17 +49,17 @@ pub fn usage<R: Runtime>(client: Client<R>) -> Option<Ask> {
 }
 
 /// Frees unused pool memory; `synchronize` waits for the device.
-pub fn empty<R: Runtime>(client: Client<R>, synchronize: impl Fn()) -> Result<(), ZooError> {
+pub fn empty<R: Runtime>(client: ClientResult<R>, synchronize: impl Fn()) -> Result<(), ZooError> {
     synchronize();
-    of_every_stream(client?)?.iter().for_each(ComputeClient::memory_cleanup);
+    stream_clients(client?)?.iter().for_each(ComputeClient::memory_cleanup);
     synchronize();
     Ok(())
 }
 
 /// Allows or disallows reuse of freed blocks for tensors of other sizes.
 #[allow(unsafe_code, reason = "CubeCL warns that blocks may never be freed")]
-pub fn share<R: Runtime>(client: Client<R>, share: bool) -> Result<(), ZooError> {
-    for client in of_every_stream(client?)? {
+pub fn share_blocks<R: Runtime>(client: ClientResult<R>, share: bool) -> Result<(), ZooError> {
+    for client in stream_clients(client?)? {
         // SAFETY: the pool is emptied afterwards, and no other workload is opened meanwhile.
         unsafe { client.allocation_mode(if share { Auto } else { Persistent }) };
     }

@@ -35,7 +35,7 @@ pub fn configure(tuning: Option<&std::path::Path>, level: TuningLevel, log_kerne
 }
 
 /// Returns the size under which the autotuner caches its choice for `size`: at the full level `size` itself.
-pub fn tuned_as(size: u64) -> u64 {
+pub fn autotune_anchor(size: u64) -> u64 {
     #[cfg(any(feature = "cuda", feature = "wgpu"))]
     return cubecl::tune::anchor(size as usize, None, None, None) as u64;
     #[cfg(not(any(feature = "cuda", feature = "wgpu")))]

@@ -1,8 +1,8 @@
 //! Vulkan and Metal adapters through CubeCL on wgpu.
 
-use super::driver::{Ask, Driver};
+use super::driver::{BackendDriver, PoolQuery};
 use super::{BurnBackend, burn_backend, pools};
-use crate::{Device, Look, Seen, Value, ZooError};
+use crate::{Device, OutputDigest, OutputQuery, TensorValue, ZooError};
 use burn::tensor::{Tensor, TensorPrimitive};
 use burn_wgpu::Wgpu;
 use cubecl::client::ComputeClient;
@@ -11,8 +11,8 @@ pub(crate) use cubecl::wgpu::WgpuRuntime as Runtime;
 use std::sync::Mutex;
 use wgpu::DeviceType;
 
-pub(crate) type Eager = super::CubeOf<Runtime>;
-pub(crate) type Fused = Wgpu<f32, i32, u8>;
+pub(crate) type WgpuEager = super::CubeOf<Runtime>;
+pub(crate) type WgpuFused = Wgpu<f32, i32, u8>;
 
 /// Adapter of a graphics driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,11 +84,11 @@ fn handle(device: Device, index: u16) -> Result<WgpuDevice, ZooError> {
 
 /// Runtime client, for stopwatches and limits.
 pub fn client(device: Device) -> Result<ComputeClient<Runtime>, ZooError> {
-    Ok(<Runtime as cubecl::Runtime>::client(&Eager::handle(device)?))
+    Ok(<Runtime as cubecl::Runtime>::client(&WgpuEager::handle(device)?))
 }
 
-impl BurnBackend for Eager {
-    const COMPARES: bool = true;
+impl BurnBackend for WgpuEager {
+    const CAN_COMPARE: bool = true;
 
     fn handle(device: Device) -> Result<WgpuDevice, ZooError> {
         match device {
@@ -97,72 +97,82 @@ impl BurnBackend for Eager {
         }
     }
 
-    fn is_moved_on(value: &Value<Self>, first: &Value<Self>, line: usize, by: usize) -> Result<Option<bool>, ZooError> {
-        burn_backend::is_moved_on([value.clone(), first.clone()], line, by)
+    fn is_rotation_of(
+        value: &TensorValue<Self>,
+        first: &TensorValue<Self>,
+        line: usize,
+        by: usize,
+    ) -> Result<Option<bool>, ZooError> {
+        burn_backend::is_cube_rotation_of([value.clone(), first.clone()], line, by)
     }
 
-    fn seen(value: &Value<Self>, look: &Look<'_>) -> Result<Option<Seen>, ZooError> {
-        burn_backend::seen(value.clone(), look)
+    fn digest(value: &TensorValue<Self>, look: &OutputQuery<'_>) -> Result<Option<OutputDigest>, ZooError> {
+        burn_backend::cube_digest(value.clone(), look)
     }
 }
 
-impl BurnBackend for Fused {
-    const COMPARES: bool = true;
+impl BurnBackend for WgpuFused {
+    const CAN_COMPARE: bool = true;
 
     fn handle(device: Device) -> Result<WgpuDevice, ZooError> {
-        Eager::handle(device)
+        WgpuEager::handle(device)
     }
 
-    fn drain(output: &Value<Self>) {
+    fn drain(output: &TensorValue<Self>) {
         match output.clone() {
-            Value::Float(tensor) => tensor.into_primitive().tensor().client.sync(|| ()),
-            Value::Codes(tensor) => tensor.into_primitive().client.sync(|| ()),
+            TensorValue::Float(tensor) => tensor.into_primitive().tensor().client.sync(|| ()),
+            TensorValue::Int(tensor) => tensor.into_primitive().client.sync(|| ()),
         };
     }
 
-    fn is_moved_on(value: &Value<Self>, first: &Value<Self>, line: usize, by: usize) -> Result<Option<bool>, ZooError> {
-        burn_backend::is_moved_on([value, first].map(resolved), line, by)
+    fn is_rotation_of(
+        value: &TensorValue<Self>,
+        first: &TensorValue<Self>,
+        line: usize,
+        by: usize,
+    ) -> Result<Option<bool>, ZooError> {
+        burn_backend::is_cube_rotation_of([value, first].map(resolve), line, by)
     }
 
-    fn seen(value: &Value<Self>, look: &Look<'_>) -> Result<Option<Seen>, ZooError> {
-        burn_backend::seen(resolved(value), look)
+    fn digest(value: &TensorValue<Self>, look: &OutputQuery<'_>) -> Result<Option<OutputDigest>, ZooError> {
+        burn_backend::cube_digest(resolve(value), look)
     }
 }
 
 /// Executes the pending operations of a fused tensor and returns it as an eager tensor.
-fn resolved(value: &Value<Fused>) -> Value<Eager> {
+fn resolve(value: &TensorValue<WgpuFused>) -> TensorValue<WgpuEager> {
     match value.clone() {
-        Value::Float(tensor) => {
+        TensorValue::Float(tensor) => {
             let tensor = tensor.into_primitive().tensor();
-            let tensor = tensor.client.clone().resolve_tensor_float::<Eager>(tensor);
-            Value::Float(Tensor::from_primitive(TensorPrimitive::Float(tensor)))
+            let tensor = tensor.client.clone().resolve_tensor_float::<WgpuEager>(tensor);
+            TensorValue::Float(Tensor::from_primitive(TensorPrimitive::Float(tensor)))
         }
-        Value::Codes(tensor) => {
+        TensorValue::Int(tensor) => {
             let tensor = tensor.into_primitive();
-            Value::Codes(Tensor::from_primitive(tensor.client.clone().resolve_tensor_int::<Eager>(tensor)))
+            TensorValue::Int(Tensor::from_primitive(tensor.client.clone().resolve_tensor_int::<WgpuEager>(tensor)))
         }
     }
 }
 
 /// Memory pools of wgpu adapters.
-pub(super) struct Adapters;
+pub(super) struct WgpuDriver;
 
-impl Driver for Adapters {
-    fn pool(&self, device: Device) -> Option<Ask> {
-        pools::usage(client(device))
+impl BackendDriver for WgpuDriver {
+    fn pool_query(&self, device: Device) -> Option<PoolQuery> {
+        pools::usage_query(client(device))
     }
 
     fn empty_pool(&self, device: Device) -> Result<(), ZooError> {
-        pools::empty(client(device), || settle(device))
+        pools::empty(client(device), || synchronize(device))
     }
 
     fn share_blocks(&self, device: Device, share: bool) -> Result<(), ZooError> {
-        pools::share(client(device), share)
+        pools::share_blocks(client(device), share)
     }
 }
 
 /// Waits for the device, which also drops pending tensors of fusion.
-fn settle(device: Device) {
+fn synchronize(device: Device) {
     // An error here is sticky: the next caller receives it.
-    let _ = Fused::handle(device).map(|handle| <Fused as burn::tensor::backend::Backend>::sync(&handle));
+    let _ = WgpuFused::handle(device).map(|handle| <WgpuFused as burn::tensor::backend::Backend>::sync(&handle));
 }

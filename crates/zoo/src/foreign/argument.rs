@@ -1,6 +1,6 @@
 //! Arguments of foreign kernels and libraries: buffers and scalars.
 
-use super::Amount;
+use super::AxisExpression;
 use crate::{Fill, Operand};
 use calorimeter_case::Axes;
 use calorimeter_recipes::Element;
@@ -26,19 +26,19 @@ pub enum Argument {
         /// Element type.
         element: Element,
         /// Number of elements.
-        length: Amount,
+        length: AxisExpression,
         /// Direction.
-        role: Role,
+        role: BufferRole,
         /// Content before a call.
-        content: Content,
+        content: BufferContent,
     },
     /// Scalar passed by value.
-    Value(Value),
+    Value(ScalarArgument),
 }
 
 /// Direction of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum BufferRole {
     /// Read.
     In,
     /// Written completely.
@@ -49,20 +49,20 @@ pub enum Role {
 
 /// Content of an input buffer before a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Content {
+pub enum BufferContent {
     /// Standard normal values, determined by the seed.
     Normal,
     /// Zeros.
     Zero,
     /// Integers from 0 to one below this value, for indices.
-    Below(Amount),
+    IntegersBelow(AxisExpression),
 }
 
 /// Scalar passed by value.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum ScalarArgument {
     /// Integer.
-    Whole(Whole, Amount),
+    Integer(IntegerType, AxisExpression),
     /// Single precision.
     F32(f32),
     /// Double precision.
@@ -71,7 +71,7 @@ pub enum Value {
 
 /// Integer types of scalars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whole {
+pub enum IntegerType {
     /// Signed, 32 bits.
     I32,
     /// Unsigned, 32 bits.
@@ -83,82 +83,83 @@ pub enum Whole {
 }
 
 /// Element types of buffers; all have whole bytes.
-const ELEMENTS: [&str; 8] = ["f32", "f16", "bf16", "e4m3", "e5m2", "i8", "u8", "i32"];
+const BUFFER_TYPES: [&str; 8] = ["f32", "f16", "bf16", "e4m3", "e5m2", "i8", "u8", "i32"];
 
-const WHOLES: [(Whole, &str); 4] = [(Whole::I32, "i32"), (Whole::U32, "u32"), (Whole::I64, "i64"), (Whole::U64, "u64")];
+const INTEGER_TYPES: [(IntegerType, &str); 4] =
+    [(IntegerType::I32, "i32"), (IntegerType::U32, "u32"), (IntegerType::I64, "i64"), (IntegerType::U64, "u64")];
 
 impl Argument {
     /// Evaluates the argument at a size.
-    pub(super) fn at(&self, axes: &Axes) -> Result<Given, String> {
+    pub(super) fn resolve(&self, axes: &Axes) -> Result<ResolvedArgument, String> {
         Ok(match self {
             Self::Buffer { element, length, role, content } => {
-                let length = length.at(axes)?;
-                if length == 0 || length > MOST_NUMBERS {
+                let length = length.evaluate(axes)?;
+                if length == 0 || length > MAX_ELEMENTS {
                     return Err(format!("{self}: invalid length {length}: expected 1 to 2^40 elements"));
                 }
                 let fill = match content {
-                    Content::Normal => Some(Fill::Normal),
-                    Content::Zero => None,
-                    Content::Below(end) => match u32::try_from(end.at(axes)?) {
-                        Ok(end @ 1..) => Some(Fill::Below(end)),
+                    BufferContent::Normal => Some(Fill::Normal),
+                    BufferContent::Zero => None,
+                    BufferContent::IntegersBelow(end) => match u32::try_from(end.evaluate(axes)?) {
+                        Ok(end @ 1..) => Some(Fill::IntegersBelow(end)),
                         _ => return Err(format!("{self}: invalid below={end}: expected 1 to 2^32")),
                     },
                 };
-                Given::Buffer(Buffer { element: *element, length, role: *role, fill })
+                ResolvedArgument::Buffer(ResolvedBuffer { element: *element, length, role: *role, fill })
             }
             Self::Value(value) => {
-                Given::Value(value.bytes(axes).map_err(|why| format!("{self}: {why}"))?, value.name())
+                ResolvedArgument::Value(value.bytes(axes).map_err(|why| format!("{self}: {why}"))?, value.name())
             }
         })
     }
 }
 
 /// Maximum length of a buffer; larger than any memory, and small enough that byte counts do not overflow.
-const MOST_NUMBERS: u64 = 1 << 40;
+const MAX_ELEMENTS: u64 = 1 << 40;
 
 /// Argument evaluated at a size.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Given {
-    Buffer(Buffer),
+pub enum ResolvedArgument {
+    Buffer(ResolvedBuffer),
     /// Bytes of a scalar, and the name of its type.
     Value(Vec<u8>, &'static str),
 }
 
 /// Buffer at a size.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Buffer {
+pub struct ResolvedBuffer {
     pub element: Element,
     pub length: u64,
-    pub role: Role,
+    pub role: BufferRole,
     /// Content; `None` is zeros.
     pub fill: Option<Fill>,
 }
 
-impl Buffer {
+impl ResolvedBuffer {
     pub fn bytes(&self) -> u64 {
         self.length * u64::from(self.element.bits()) / 8
     }
 
     /// Initial content in bytes; `None` for buffers that are only written.
     pub fn content(&self, seed: u64) -> Option<Vec<u8>> {
-        if self.role == Role::Out {
+        if self.role == BufferRole::Out {
             return None;
         }
         let bytes = match self.fill {
             None => vec![0; self.bytes() as usize],
             Some(fill) => {
-                let operand = Operand::normal(1, self.length, self.element).filled(fill);
-                crate::numbers::bytes(&operand.matrix(seed).values, self.element)
+                let operand = Operand::normal(1, self.length, self.element).with_fill(fill);
+                crate::element_bytes::encode(&operand.matrix(seed).values, self.element)
             }
         };
         Some(bytes)
     }
 }
 
-impl Value {
+impl ScalarArgument {
     fn name(&self) -> &'static str {
         match self {
-            Self::Whole(whole, _) => WHOLES.iter().find(|(one, _)| one == whole).map_or("", |(_, name)| name),
+            Self::Integer(whole, _) => INTEGER_TYPES.iter().find(|(one, _)| one == whole).map_or("", |(_, name)| name),
             Self::F32(_) => "f32",
             Self::F64(_) => "f64",
         }
@@ -168,13 +169,13 @@ impl Value {
         let (whole, amount) = match self {
             Self::F32(value) => return Ok(value.to_ne_bytes().to_vec()),
             Self::F64(value) => return Ok(value.to_ne_bytes().to_vec()),
-            Self::Whole(whole, amount) => (whole, amount.at(axes)?),
+            Self::Integer(whole, amount) => (whole, amount.evaluate(axes)?),
         };
         let bytes = match whole {
-            Whole::I32 => i32::try_from(amount).map(|value| value.to_ne_bytes().to_vec()).ok(),
-            Whole::U32 => u32::try_from(amount).map(|value| value.to_ne_bytes().to_vec()).ok(),
-            Whole::I64 => i64::try_from(amount).map(|value| value.to_ne_bytes().to_vec()).ok(),
-            Whole::U64 => Some(amount.to_ne_bytes().to_vec()),
+            IntegerType::I32 => i32::try_from(amount).map(|value| value.to_ne_bytes().to_vec()).ok(),
+            IntegerType::U32 => u32::try_from(amount).map(|value| value.to_ne_bytes().to_vec()).ok(),
+            IntegerType::I64 => i64::try_from(amount).map(|value| value.to_ne_bytes().to_vec()).ok(),
+            IntegerType::U64 => Some(amount.to_ne_bytes().to_vec()),
         };
         bytes.ok_or_else(|| format!("{amount} does not fit into {}", self.name()))
     }
@@ -190,47 +191,47 @@ impl FromStr for Argument {
             )
         };
         match text.split_once('=') {
-            Some((name, value)) if !name.contains(':') => value_of(name, value).map(Self::Value).map_err(wrong),
-            _ => buffer_of(text).map_err(wrong),
+            Some((name, value)) if !name.contains(':') => parse_scalar(name, value).map(Self::Value).map_err(wrong),
+            _ => parse_buffer(text).map_err(wrong),
         }
     }
 }
 
-fn buffer_of(text: &str) -> Result<Argument, String> {
+fn parse_buffer(text: &str) -> Result<Argument, String> {
     let mut parts = text.split(':');
     let (Some(name), Some(length), Some(role)) = (parts.next(), parts.next(), parts.next()) else {
         return Err("missing type, length or role".into());
     };
     let content = match (parts.next(), parts.next()) {
-        (None, _) | (Some("normal"), None) => Content::Normal,
-        (Some("zero"), None) => Content::Zero,
+        (None, _) | (Some("normal"), None) => BufferContent::Normal,
+        (Some("zero"), None) => BufferContent::Zero,
         (Some(other), None) => match other.strip_prefix("below=") {
-            Some(end) => Content::Below(end.parse()?),
+            Some(end) => BufferContent::IntegersBelow(end.parse()?),
             None => return Err(format!("invalid content {other:?}: expected normal, zero or below=N")),
         },
         (Some(_), Some(_)) => return Err("more than four parts".into()),
     };
-    if !ELEMENTS.contains(&name) {
-        return Err(format!("invalid buffer type {name:?}: expected one of {}", ELEMENTS.join(", ")));
+    if !BUFFER_TYPES.contains(&name) {
+        return Err(format!("invalid buffer type {name:?}: expected one of {}", BUFFER_TYPES.join(", ")));
     }
     let role = match role {
-        "in" => Role::In,
-        "out" => Role::Out,
-        "inout" => Role::InOut,
+        "in" => BufferRole::In,
+        "out" => BufferRole::Out,
+        "inout" => BufferRole::InOut,
         other => return Err(format!("invalid role {other:?}: expected in, out or inout")),
     };
     let element = name.parse().map_err(|error| format!("{error}"))?;
     Ok(Argument::Buffer { element, length: length.parse()?, role, content })
 }
 
-fn value_of(name: &str, value: &str) -> Result<Value, String> {
+fn parse_scalar(name: &str, value: &str) -> Result<ScalarArgument, String> {
     let no_number = |_| format!("invalid number {value:?}");
-    if let Some((whole, _)) = WHOLES.iter().find(|(_, known)| *known == name) {
-        return Ok(Value::Whole(*whole, value.parse()?));
+    if let Some((whole, _)) = INTEGER_TYPES.iter().find(|(_, known)| *known == name) {
+        return Ok(ScalarArgument::Integer(*whole, value.parse()?));
     }
     match name {
-        "f32" => value.parse().map(Value::F32).map_err(no_number),
-        "f64" => value.parse().map(Value::F64).map_err(no_number),
+        "f32" => value.parse().map(ScalarArgument::F32).map_err(no_number),
+        "f64" => value.parse().map(ScalarArgument::F64).map_err(no_number),
         _ => Err(format!("invalid scalar type {name:?}: expected i32, u32, i64, u64, f32 or f64")),
     }
 }
@@ -241,24 +242,24 @@ impl fmt::Display for Argument {
             Self::Buffer { element, length, role, content } => {
                 write!(f, "{element}:{length}:{}", role.name())?;
                 match content {
-                    Content::Normal => Ok(()),
-                    Content::Zero => f.write_str(":zero"),
-                    Content::Below(end) => write!(f, ":below={end}"),
+                    BufferContent::Normal => Ok(()),
+                    BufferContent::Zero => f.write_str(":zero"),
+                    BufferContent::IntegersBelow(end) => write!(f, ":below={end}"),
                 }
             }
             Self::Value(value) => {
                 write!(f, "{}=", value.name())?;
                 match value {
-                    Value::Whole(_, amount) => amount.fmt(f),
-                    Value::F32(value) => value.fmt(f),
-                    Value::F64(value) => value.fmt(f),
+                    ScalarArgument::Integer(_, amount) => amount.fmt(f),
+                    ScalarArgument::F32(value) => value.fmt(f),
+                    ScalarArgument::F64(value) => value.fmt(f),
                 }
             }
         }
     }
 }
 
-impl Role {
+impl BufferRole {
     /// Name in the argument syntax.
     pub fn name(self) -> &'static str {
         match self {
@@ -291,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_are_written_as_they_are_read() {
+    fn arguments_round_trip() {
         for text in ["f32:n:in", "bf16:2 * n:out", "i32:n:in:below=n", "f32:1:inout:zero", "i64=n", "f32=0.5", "f64=-2"]
         {
             let argument: Argument = text.parse().unwrap();
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_argument_says_why_and_what_would_be() {
+    fn invalid_arguments_are_explained() {
         for (text, why) in [
             ("f32:n", "missing type, length or role"),
             ("f33:n:in", "invalid buffer type \"f33\": expected one of f32"),
@@ -313,22 +314,22 @@ mod tests {
             let error = text.parse::<Argument>().unwrap_err();
             assert!(error.contains(why) && error.contains("f32:1024:in"), "{text}: {error}");
         }
-        let at = |text: &str, n| text.parse::<Argument>().unwrap().at(&[("n", n)].into()).map(drop);
+        let at = |text: &str, n| text.parse::<Argument>().unwrap().resolve(&[("n", n)].into()).map(drop);
         assert!(at("f32:n:in", 0).unwrap_err().contains("invalid length 0"));
         assert!(at("i32=n", 1 << 31).unwrap_err().contains("does not fit into i32"));
         assert_eq!(at("u32=n", 1 << 31), Ok(()));
     }
 
     #[test]
-    fn values_and_contents_have_the_bytes_of_their_types() {
-        let given = |text: &str| text.parse::<Argument>().unwrap().at(&[("n", 3)].into()).unwrap();
-        assert_eq!(given("i32=n"), Given::Value(vec![3, 0, 0, 0], "i32"));
-        assert_eq!(given("f64=0.5"), Given::Value(0.5f64.to_ne_bytes().to_vec(), "f64"));
-        let Given::Buffer(indices) = given("i32:100:in:below=n") else { panic!() };
+    fn scalars_and_contents_have_bytes_of_their_type() {
+        let given = |text: &str| text.parse::<Argument>().unwrap().resolve(&[("n", 3)].into()).unwrap();
+        assert_eq!(given("i32=n"), ResolvedArgument::Value(vec![3, 0, 0, 0], "i32"));
+        assert_eq!(given("f64=0.5"), ResolvedArgument::Value(0.5f64.to_ne_bytes().to_vec(), "f64"));
+        let ResolvedArgument::Buffer(indices) = given("i32:100:in:below=n") else { panic!() };
         let content = indices.content(1).unwrap();
         assert!(content.chunks(4).all(|number| number[0] < 3 && number[1..] == [0; 3]));
         assert_eq!(indices.content(1), Some(content), "determined by the seed");
-        let Given::Buffer(output) = given("f32:n:out") else { panic!() };
+        let ResolvedArgument::Buffer(output) = given("f32:n:out") else { panic!() };
         assert_eq!((output.content(1), output.bytes()), (None, 12));
     }
 }

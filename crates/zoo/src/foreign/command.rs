@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 /// Maximum characters of stderr in an error message.
-const LAST_WORDS: usize = 400;
+const MAX_STDERR_CHARS: usize = 400;
 
 /// Replaces `{n}` by the size of axis n in the words of a command; an error if an axis does not occur.
-pub fn at(words: &[String], axes: &Axes) -> Result<Vec<String>, String> {
+pub fn substitute_axes(words: &[String], axes: &Axes) -> Result<Vec<String>, String> {
     let mut missing = axes.iter().map(|(name, _)| name).filter(|name| {
         let place = format!("{{{name}}}");
         !words.iter().any(|word| word.contains(&place))
@@ -26,16 +26,16 @@ pub fn at(words: &[String], axes: &Axes) -> Result<Vec<String>, String> {
 }
 
 /// Command ready to be started. Its output is discarded and its input is empty.
-pub struct Started {
+pub struct CommandWorkload {
     program: PathBuf,
     arguments: Vec<String>,
     directory: PathBuf,
     line: String,
 }
 
-impl Started {
+impl CommandWorkload {
     pub fn new(words: &[String], directory: &str, axes: &Axes) -> Result<Self, ZooError> {
-        let words = at(words, axes).map_err(ZooError::Shape)?;
+        let words = substitute_axes(words, axes).map_err(ZooError::Shape)?;
         let line = words.join(" ");
         let mut words = words.into_iter();
         let program = words.next().ok_or_else(|| ZooError::Shape("empty command".into()))?;
@@ -59,20 +59,21 @@ impl Started {
     }
 
     /// Error of a command that failed, with the end of its stderr.
-    fn failed(&self, status: ExitStatus, words: &str) -> ZooError {
+    fn failure(&self, status: ExitStatus, words: &str) -> ZooError {
         let words = words.trim();
-        let words = if words.is_empty() { String::new() } else { format!("; stderr: {}", excerpt(words, LAST_WORDS)) };
+        let words =
+            if words.is_empty() { String::new() } else { format!("; stderr: {}", excerpt(words, MAX_STDERR_CHARS)) };
         ZooError::Device(format!("{:?} ended with {status}{words}", self.line))
     }
 }
 
-impl Workload for Started {
+impl Workload for CommandWorkload {
     fn launch(&mut self) -> Result<(), ZooError> {
         let status = self.run(Stdio::null())?;
-        if status.success() { Ok(()) } else { Err(self.failed(status, "")) }
+        if status.success() { Ok(()) } else { Err(self.failure(status, "")) }
     }
 
-    fn settle(&mut self) -> Result<(), ZooError> {
+    fn synchronize(&mut self) -> Result<(), ZooError> {
         Ok(())
     }
 
@@ -90,14 +91,14 @@ impl Workload for Started {
         errors.seek(SeekFrom::Start(end.saturating_sub(4096))).map_err(no_file)?;
         let mut words = Vec::new();
         errors.take(4096).read_to_end(&mut words).map_err(no_file)?;
-        Err(self.failed(status, &String::from_utf8_lossy(&words)))
+        Err(self.failure(status, &String::from_utf8_lossy(&words)))
     }
 
     fn weight_bytes(&self) -> u64 {
         0
     }
 
-    fn is_a_process(&self) -> bool {
+    fn is_process(&self) -> bool {
         true
     }
 
@@ -110,12 +111,12 @@ impl Workload for Started {
 mod tests {
     use super::*;
 
-    fn started(line: &str) -> Started {
-        Started::new(&super::super::words(line).unwrap(), "/", &Axes::default()).unwrap()
+    fn started(line: &str) -> CommandWorkload {
+        CommandWorkload::new(&super::super::split_command(line).unwrap(), "/", &Axes::default()).unwrap()
     }
 
     #[test]
-    fn how_a_command_failed_is_told_with_its_last_words() {
+    fn failed_commands_report_status_and_stderr() {
         let error = started("sh -c 'echo no such grid >&2; exit 3'").outputs().unwrap_err().to_string();
         assert!(error.contains("exit status: 3; stderr: no such grid"), "{error}");
         let error = started("sh -c 'kill -9 $$'").launch().unwrap_err().to_string();
@@ -126,11 +127,11 @@ mod tests {
     }
 
     #[test]
-    fn axes_stand_in_braces() {
-        let words = |line: &str| super::super::words(line).unwrap();
+    fn axes_are_substituted_in_braces() {
+        let words = |line: &str| super::super::split_command(line).unwrap();
         let axes = Axes::from([("n", 64)]);
-        assert_eq!(at(&words("./a --size={n} {m}"), &axes).unwrap(), ["./a", "--size=64", "{m}"]);
-        let error = at(&words("./a"), &axes).unwrap_err();
+        assert_eq!(substitute_axes(&words("./a --size={n} {m}"), &axes).unwrap(), ["./a", "--size=64", "{m}"]);
+        let error = substitute_axes(&words("./a"), &axes).unwrap_err();
         assert!(error.contains("write {n} where"), "{error}");
     }
 }

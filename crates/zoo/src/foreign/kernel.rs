@@ -1,31 +1,31 @@
 //! Foreign CUDA C++ kernels with their own buffer sets, launched on the stream of `native`.
 
-use super::argument::{Buffer, Given};
-use super::outputs::{Buffers, fresh, left};
-use super::{Amount, ForeignProblem, KernelSource};
+use super::argument::{ResolvedArgument, ResolvedBuffer};
+use super::outputs::{CallBuffers, call_and_read, read_last};
+use super::{AxisExpression, ForeignProblem, KernelSource};
 use crate::{Output, Workload, ZooError};
 use calorimeter_case::Axes;
-use calorimeter_kernels::native::{self, ForeignArgument, ForeignKernel, LaunchForm, Machine};
+use calorimeter_kernels::native::{self, CudaDevice, ForeignArgument, ForeignKernel, UserLaunchConfig};
 use std::sync::Arc;
 
 /// Kernel workload; launches rotate through the sets.
-struct Launched {
-    machine: Arc<Machine>,
-    sets: Vec<Set>,
+struct ForeignKernelWorkload {
+    machine: Arc<CudaDevice>,
+    sets: Vec<ForeignKernelSet>,
     next: usize,
     name: String,
 }
 
 /// Arguments of a launch.
-struct Set {
-    machine: Arc<Machine>,
+struct ForeignKernelSet {
+    machine: Arc<CudaDevice>,
     kernel: Arc<ForeignKernel>,
-    declared: Vec<Buffer>,
+    declared: Vec<ResolvedBuffer>,
     /// All arguments, in order.
     arguments: Vec<ForeignArgument>,
     /// Indices of the arguments that are buffers.
-    places: Vec<usize>,
-    first: Arc<Vec<Option<Vec<u8>>>>,
+    buffer_indices: Vec<usize>,
+    initial_contents: Arc<Vec<Option<Vec<u8>>>>,
     ran: bool,
 }
 
@@ -33,28 +33,28 @@ struct Set {
 pub fn open(
     source: &KernelSource,
     problem: &ForeignProblem,
-    machine: Arc<Machine>,
+    machine: Arc<CudaDevice>,
     sets: u32,
 ) -> Result<Box<dyn Workload>, ZooError> {
     let KernelSource { path, entry, .. } = source;
     let text = std::fs::read_to_string(path);
     let text = text.map_err(|error| ZooError::Device(format!("cannot read {path}: {error}")))?;
-    let form = form(source, &problem.axes).map_err(ZooError::Shape)?;
+    let form = launch_form(source, &problem.axes).map_err(ZooError::Shape)?;
     let kernel = Arc::new(ForeignKernel::compile(&machine, path, &text, entry, form)?);
-    let first = Arc::new(problem.first_contents());
-    let sets = (0..sets).map(|_| Set::new(&machine, &kernel, problem, &first));
+    let first = Arc::new(problem.initial_contents());
+    let sets = (0..sets).map(|_| ForeignKernelSet::new(&machine, &kernel, problem, &first));
     let sets = sets.collect::<Result<Vec<_>, _>>()?;
     let name = kernel.algorithm();
-    Ok(Box::new(Launched { machine, sets, next: 0, name }))
+    Ok(Box::new(ForeignKernelWorkload { machine, sets, next: 0, name }))
 }
 
 /// Evaluates the launch configuration at a size.
-fn form(source: &KernelSource, axes: &Axes) -> Result<LaunchForm, String> {
-    let size = |amount: &Amount| {
-        let value = amount.at(axes)?;
+fn launch_form(source: &KernelSource, axes: &Axes) -> Result<UserLaunchConfig, String> {
+    let size = |amount: &AxisExpression| {
+        let value = amount.evaluate(axes)?;
         u32::try_from(value).map_err(|_| format!("{amount} is {value}: expected at most 2^32 - 1"))
     };
-    let sides = |amounts: &[Amount]| -> Result<[u32; 3], String> {
+    let sides = |amounts: &[AxisExpression]| -> Result<[u32; 3], String> {
         let mut sides = [1; 3];
         for (side, amount) in sides.iter_mut().zip(amounts) {
             *side = size(amount)?;
@@ -62,12 +62,12 @@ fn form(source: &KernelSource, axes: &Axes) -> Result<LaunchForm, String> {
         Ok(sides)
     };
     let shared = source.shared.as_ref().map(size).transpose()?.unwrap_or(0);
-    Ok(LaunchForm { grid: sides(&source.grid)?, block: sides(&source.block)?, shared })
+    Ok(UserLaunchConfig { grid: sides(&source.grid)?, block: sides(&source.block)?, dynamic_smem: shared })
 }
 
-impl Set {
+impl ForeignKernelSet {
     fn new(
-        machine: &Arc<Machine>,
+        machine: &Arc<CudaDevice>,
         kernel: &Arc<ForeignKernel>,
         problem: &ForeignProblem,
         first: &Arc<Vec<Option<Vec<u8>>>>,
@@ -75,8 +75,8 @@ impl Set {
         let (mut declared, mut arguments, mut places) = (Vec::new(), Vec::new(), Vec::new());
         for given in problem.arguments()? {
             arguments.push(match given {
-                Given::Value(bytes, _) => ForeignArgument::Value(bytes),
-                Given::Buffer(buffer) => {
+                ResolvedArgument::Value(bytes, _) => ForeignArgument::Value(bytes),
+                ResolvedArgument::Buffer(buffer) => {
                     let memory = match &first[declared.len()] {
                         Some(content) => machine.upload(content)?,
                         None => {
@@ -92,11 +92,11 @@ impl Set {
             });
         }
         let (machine, kernel, first) = (machine.clone(), kernel.clone(), first.clone());
-        Ok(Self { machine, kernel, declared, arguments, places, first, ran: false })
+        Ok(Self { machine, kernel, declared, arguments, buffer_indices: places, initial_contents: first, ran: false })
     }
 
-    fn memory(&mut self, index: usize) -> Result<&mut native::Buffer, ZooError> {
-        match self.arguments.get_mut(self.places[index]) {
+    fn memory(&mut self, index: usize) -> Result<&mut native::DeviceBuffer, ZooError> {
+        match self.arguments.get_mut(self.buffer_indices[index]) {
             Some(ForeignArgument::Buffer(memory)) => Ok(memory),
             _ => Err(ZooError::Device(format!("argument {index} is not a buffer"))),
         }
@@ -108,8 +108,8 @@ impl Set {
     }
 }
 
-impl Buffers for Set {
-    fn buffers(&self) -> &[Buffer] {
+impl CallBuffers for ForeignKernelSet {
+    fn buffers(&self) -> &[ResolvedBuffer] {
         &self.declared
     }
 
@@ -118,7 +118,7 @@ impl Buffers for Set {
     }
 
     fn restore(&mut self, index: usize) -> Result<(), ZooError> {
-        let first = self.first.clone();
+        let first = self.initial_contents.clone();
         match &first[index] {
             Some(content) => Ok(self.memory(index)?.upload(content)?),
             None => Ok(()),
@@ -135,26 +135,26 @@ impl Buffers for Set {
     }
 }
 
-impl Workload for Launched {
+impl Workload for ForeignKernelWorkload {
     fn launch(&mut self) -> Result<(), ZooError> {
         let set = self.next;
         self.next = (set + 1) % self.sets.len();
         self.sets[set].enqueue()
     }
 
-    fn settle(&mut self) -> Result<(), ZooError> {
+    fn synchronize(&mut self) -> Result<(), ZooError> {
         Ok(self.machine.synchronize()?)
     }
 
     fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
         let set = self.next;
         self.next = (set + 1) % self.sets.len();
-        fresh(&mut self.sets[set])
+        call_and_read(&mut self.sets[set])
     }
 
-    fn kept(&mut self, set: u32) -> Result<Option<Vec<Output>>, ZooError> {
+    fn last_outputs(&mut self, set: u32) -> Result<Option<Vec<Output>>, ZooError> {
         match self.sets.get_mut(set as usize) {
-            Some(set) if set.ran => left(set),
+            Some(set) if set.ran => read_last(set),
             _ => Ok(None),
         }
     }

@@ -3,9 +3,9 @@
 //! Libraries are not sandboxed; one that crashes kills its worker only.
 
 use super::ForeignProblem;
-use super::argument::{Buffer, Given, Role};
-use super::memory::Memory;
-use super::outputs::{Buffers, fresh, left};
+use super::argument::{BufferRole, ResolvedArgument, ResolvedBuffer};
+use super::memory::AlignedBytes;
+use super::outputs::{CallBuffers, call_and_read, read_last};
 use crate::{Output, Workload, ZooError};
 use libloading::Library;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -13,7 +13,7 @@ use std::ptr;
 use std::sync::Arc;
 
 /// Interface version of this program.
-const VERSION: u32 = 1;
+const INTERFACE_VERSION: u32 = 1;
 
 /// `calorimeter_axis`.
 #[repr(C)]
@@ -42,39 +42,39 @@ struct CProblem {
 }
 
 /// `CALORIMETER_VALUE`; smaller values are the roles of buffers.
-const VALUE: u32 = 3;
+const SCALAR_ROLE: u32 = 3;
 
-type Version = unsafe extern "C" fn() -> u32;
-type Prepare = unsafe extern "C" fn(*const CProblem, *mut *mut c_void) -> c_int;
-type Run = unsafe extern "C" fn(*mut c_void) -> c_int;
-type Finish = unsafe extern "C" fn(*mut c_void);
-type Message = unsafe extern "C" fn() -> *const c_char;
+type VersionFn = unsafe extern "C" fn() -> u32;
+type PrepareFn = unsafe extern "C" fn(*const CProblem, *mut *mut c_void) -> c_int;
+type RunFn = unsafe extern "C" fn(*mut c_void) -> c_int;
+type FinishFn = unsafe extern "C" fn(*mut c_void);
+type MessageFn = unsafe extern "C" fn() -> *const c_char;
 
 /// Loaded library and its functions.
-struct Interface {
+struct LibraryInterface {
     path: String,
-    prepare: Prepare,
-    run: Run,
-    finish: Finish,
-    message: Option<Message>,
+    prepare: PrepareFn,
+    run: RunFn,
+    finish: FinishFn,
+    message: Option<MessageFn>,
     /// Last field, because it must be unloaded after the functions are out of use.
     _library: Library,
 }
 
-impl Interface {
+impl LibraryInterface {
     fn load(path: &str) -> Result<Self, ZooError> {
         let failed = |why: String| match why.starts_with(path) {
             true => ZooError::Device(why),
             false => ZooError::Device(format!("{path}: {why}")),
         };
         // SAFETY: loading a library runs its initializers; the user requested it by naming the library.
-        let library = unsafe { Library::new(path) }.map_err(|error| failed(told(&error)))?;
-        let version: Version = function(&library, "calorimeter_version").map_err(failed)?;
+        let library = unsafe { Library::new(path) }.map_err(|error| failed(cause_of(&error)))?;
+        let version: VersionFn = function(&library, "calorimeter_version").map_err(failed)?;
         // SAFETY: a library that exports this name implements `calorimeter.h`, which declares this type.
         let found = unsafe { version() };
-        if found != VERSION {
+        if found != INTERFACE_VERSION {
             let why = format!(
-                "interface version {found} does not match version {VERSION} of this program; rebuild the library with \
+                "interface version {found} does not match version {INTERFACE_VERSION} of this program; rebuild the library with \
                  its calorimeter.h"
             );
             return Err(failed(why));
@@ -116,27 +116,27 @@ fn function<T: Copy>(library: &Library, name: &str) -> Result<T, String> {
 }
 
 /// Message of the underlying cause, which is more specific than its wrapper.
-fn told(error: &dyn std::error::Error) -> String {
+fn cause_of(error: &dyn std::error::Error) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 /// Buffer set: memory, and the state that the library prepared for it. Nothing moves while the library holds pointers
 /// to it.
-struct State {
-    interface: Arc<Interface>,
-    declared: Vec<Buffer>,
-    memory: Vec<Memory>,
-    first: Arc<Vec<Option<Vec<u8>>>>,
+struct LibraryState {
+    interface: Arc<LibraryInterface>,
+    declared: Vec<ResolvedBuffer>,
+    memory: Vec<AlignedBytes>,
+    initial_contents: Arc<Vec<Option<Vec<u8>>>>,
     state: *mut c_void,
     ran: bool,
     /// Tables that the library may read while its state lives.
-    _told: Told,
+    _tables: ProblemTables,
 }
 
 /// Tables of a problem in the C interface; pointers lead from one to another.
-struct Told {
+struct ProblemTables {
     _names: Vec<CString>,
-    _values: Vec<Memory>,
+    _values: Vec<AlignedBytes>,
     _axes: Vec<CAxis>,
     _arguments: Vec<CArgument>,
     problem: Box<CProblem>,
@@ -144,26 +144,26 @@ struct Told {
 
 // SAFETY: pointers lead to memory owned by this value or by the library. By the interface the library may be called
 // from any thread, one at a time; `&mut` ensures the latter.
-unsafe impl Send for State {}
+unsafe impl Send for LibraryState {}
 
-impl State {
+impl LibraryState {
     fn prepare(
-        interface: &Arc<Interface>,
+        interface: &Arc<LibraryInterface>,
         problem: &ForeignProblem,
         first: &Arc<Vec<Option<Vec<u8>>>>,
     ) -> Result<Self, ZooError> {
         let given = problem.arguments()?;
         let (mut declared, mut memory) = (Vec::new(), Vec::new());
         for argument in &given {
-            if let Given::Buffer(buffer) = argument {
+            if let ResolvedArgument::Buffer(buffer) = argument {
                 memory.push(match &first[declared.len()] {
-                    Some(content) => Memory::of(content),
-                    None => Memory::filled(buffer.bytes() as usize, 0xFF),
+                    Some(content) => AlignedBytes::copy_of(content),
+                    None => AlignedBytes::new(buffer.bytes() as usize, 0xFF),
                 });
                 declared.push(*buffer);
             }
         }
-        let told = Told::new(problem, &given, &mut memory)?;
+        let told = ProblemTables::new(problem, &given, &mut memory)?;
         let mut state = ptr::null_mut();
         // SAFETY: the tables have the layout of `calorimeter.h` and outlive the state.
         let answer = unsafe { (interface.prepare)(&raw const *told.problem, &raw mut state) };
@@ -172,16 +172,20 @@ impl State {
             interface: interface.clone(),
             declared,
             memory,
-            first: first.clone(),
+            initial_contents: first.clone(),
             state,
             ran: false,
-            _told: told,
+            _tables: told,
         })
     }
 }
 
-impl Told {
-    fn new(problem: &ForeignProblem, given: &[Given], memory: &mut [Memory]) -> Result<Self, ZooError> {
+impl ProblemTables {
+    fn new(
+        problem: &ForeignProblem,
+        given: &[ResolvedArgument],
+        memory: &mut [AlignedBytes],
+    ) -> Result<Self, ZooError> {
         let text = |name: &str| {
             CString::new(name)
                 .map_err(|_| ZooError::Shape(format!("invalid axis name {name:?}: it contains a zero byte")))
@@ -196,20 +200,20 @@ impl Told {
         let mut memory = memory.iter_mut();
         for argument in given {
             let (kind, role, length, data) = match argument {
-                Given::Buffer(Buffer { element, length, role, .. }) => {
+                ResolvedArgument::Buffer(ResolvedBuffer { element, length, role, .. }) => {
                     let role = match role {
-                        Role::In => 0,
-                        Role::Out => 1,
-                        Role::InOut => 2,
+                        BufferRole::In => 0,
+                        BufferRole::Out => 1,
+                        BufferRole::InOut => 2,
                     };
-                    let data = memory.next().map_or(ptr::null_mut(), Memory::start);
+                    let data = memory.next().map_or(ptr::null_mut(), AlignedBytes::start);
                     (element.to_string(), role, *length, data)
                 }
-                Given::Value(bytes, kind) => {
-                    let mut value = Memory::of(bytes);
+                ResolvedArgument::Value(bytes, kind) => {
+                    let mut value = AlignedBytes::copy_of(bytes);
                     let data = value.start();
                     values.push(value);
-                    ((*kind).to_owned(), VALUE, 1, data)
+                    ((*kind).to_owned(), SCALAR_ROLE, 1, data)
                 }
             };
             let kind = text(&kind)?;
@@ -227,8 +231,8 @@ impl Told {
     }
 }
 
-impl Buffers for State {
-    fn buffers(&self) -> &[Buffer] {
+impl CallBuffers for LibraryState {
+    fn buffers(&self) -> &[ResolvedBuffer] {
         &self.declared
     }
 
@@ -238,7 +242,7 @@ impl Buffers for State {
     }
 
     fn restore(&mut self, index: usize) -> Result<(), ZooError> {
-        if let Some(content) = &self.first[index] {
+        if let Some(content) = &self.initial_contents[index] {
             self.memory[index].write(content);
         }
         Ok(())
@@ -256,7 +260,7 @@ impl Buffers for State {
     }
 }
 
-impl Drop for State {
+impl Drop for LibraryState {
     fn drop(&mut self) {
         // SAFETY: prepared once and finished once, while the memory passed to the library still exists.
         unsafe { (self.interface.finish)(self.state) };
@@ -264,39 +268,39 @@ impl Drop for State {
 }
 
 /// Library workload; calls rotate through the buffer sets.
-struct Called {
-    states: Vec<State>,
+struct LibraryWorkload {
+    states: Vec<LibraryState>,
     next: usize,
 }
 
 /// Loads a library and prepares each buffer set.
 pub fn open(path: &str, problem: &ForeignProblem, sets: u32) -> Result<Box<dyn Workload>, ZooError> {
-    let interface = Arc::new(Interface::load(path)?);
-    let first = Arc::new(problem.first_contents());
-    let states = (0..sets).map(|_| State::prepare(&interface, problem, &first));
-    Ok(Box::new(Called { states: states.collect::<Result<_, _>>()?, next: 0 }))
+    let interface = Arc::new(LibraryInterface::load(path)?);
+    let first = Arc::new(problem.initial_contents());
+    let states = (0..sets).map(|_| LibraryState::prepare(&interface, problem, &first));
+    Ok(Box::new(LibraryWorkload { states: states.collect::<Result<_, _>>()?, next: 0 }))
 }
 
-impl Workload for Called {
+impl Workload for LibraryWorkload {
     fn launch(&mut self) -> Result<(), ZooError> {
         let state = self.next;
         self.next = (state + 1) % self.states.len();
         self.states[state].call()
     }
 
-    fn settle(&mut self) -> Result<(), ZooError> {
+    fn synchronize(&mut self) -> Result<(), ZooError> {
         Ok(())
     }
 
     fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
         let state = self.next;
         self.next = (state + 1) % self.states.len();
-        fresh(&mut self.states[state])
+        call_and_read(&mut self.states[state])
     }
 
-    fn kept(&mut self, set: u32) -> Result<Option<Vec<Output>>, ZooError> {
+    fn last_outputs(&mut self, set: u32) -> Result<Option<Vec<Output>>, ZooError> {
         match self.states.get_mut(set as usize) {
-            Some(state) if state.ran => left(state),
+            Some(state) if state.ran => read_last(state),
             _ => Ok(None),
         }
     }

@@ -2,23 +2,23 @@
 
 #[repr(align(64))]
 #[derive(Clone, Copy)]
-struct Line([u8; 64]);
+struct CacheLine([u8; 64]);
 
 /// Bytes aligned to cache lines, for vector instructions.
-pub struct Memory {
-    lines: Vec<Line>,
+pub struct AlignedBytes {
+    lines: Vec<CacheLine>,
     bytes: usize,
 }
 
-impl Memory {
+impl AlignedBytes {
     /// Allocates `bytes` bytes of one value.
-    pub fn filled(bytes: usize, byte: u8) -> Self {
-        Self { lines: vec![Line([byte; 64]); bytes.div_ceil(64)], bytes }
+    pub fn new(bytes: usize, byte: u8) -> Self {
+        Self { lines: vec![CacheLine([byte; 64]); bytes.div_ceil(64)], bytes }
     }
 
     /// Copies a slice.
-    pub fn of(bytes: &[u8]) -> Self {
-        let mut memory = Self::filled(bytes.len(), 0);
+    pub fn copy_of(bytes: &[u8]) -> Self {
+        let mut memory = Self::new(bytes.len(), 0);
         memory.write(bytes);
         memory
     }
@@ -32,7 +32,7 @@ impl Memory {
 
     /// Sets every byte.
     pub fn fill(&mut self, byte: u8) {
-        self.lines.fill(Line([byte; 64]));
+        self.lines.fill(CacheLine([byte; 64]));
     }
 
     /// Returns the content.
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn memory_is_aligned_and_keeps_its_length() {
-        let mut memory = Memory::of(&[7; 100]);
+        let mut memory = AlignedBytes::copy_of(&[7; 100]);
         assert_eq!(memory.start() as usize % 64, 0);
         assert_eq!(memory.read(), [7; 100]);
         memory.fill(0xFF);

@@ -1,9 +1,10 @@
 //! Foreign work: external programs that do the same work. Commands, shared libraries and CUDA C++ kernels are compared
 //! with the first of them.
 
-mod amount;
 mod argument;
+mod axis_expression;
 mod command;
+mod command_line;
 #[cfg(feature = "cuda")]
 mod kernel;
 #[allow(unsafe_code, reason = "the interface of shared libraries that are not ours")]
@@ -13,20 +14,19 @@ mod open;
 mod outputs;
 mod problem;
 mod registry;
-mod words;
 
-pub use amount::Amount;
-pub use argument::{Argument, Content, Role, Value, Whole};
+pub use argument::{Argument, BufferContent, BufferRole, IntegerType, ScalarArgument};
+pub use axis_expression::AxisExpression;
+pub use command_line::split_command;
 pub use problem::ForeignProblem;
-pub use registry::Foreign;
-pub use words::words;
+pub use registry::ForeignHandle;
 
 use calorimeter_case::{Axes, Element, Implementation, Name, excerpt};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
 /// Maximum length of a command's derived name.
-const LONGEST: usize = 60;
+const MAX_NAME_CHARS: usize = 60;
 
 /// Work done by several programs, with their arguments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,10 +44,10 @@ pub struct ForeignWork {
     pub tolerance: Option<f64>,
     /// Floating-point operations of one call, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub flops: Option<Amount>,
+    pub flops: Option<AxisExpression>,
     /// Minimum memory traffic of one call, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<Amount>,
+    pub bytes: Option<AxisExpression>,
 }
 
 /// Compared program.
@@ -56,13 +56,13 @@ pub struct ForeignSubject {
     /// Name of the implementation in case ids and tables.
     pub label: String,
     /// Program.
-    pub program: Program,
+    pub program: ForeignProgram,
 }
 
 /// External program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Program {
+pub enum ForeignProgram {
     /// Process, started and waited for at each launch.
     Command {
         /// Program and arguments; `{n}` stands for the axis n.
@@ -87,12 +87,12 @@ pub struct KernelSource {
     /// Name of the kernel; a template has its parameters, as in `add<float>`.
     pub entry: String,
     /// Blocks in x, y and z.
-    pub grid: Vec<Amount>,
+    pub grid: Vec<AxisExpression>,
     /// Threads of a block in x, y and z.
-    pub block: Vec<Amount>,
+    pub block: Vec<AxisExpression>,
     /// Dynamic shared memory per block in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shared: Option<Amount>,
+    pub shared: Option<AxisExpression>,
 }
 
 impl ForeignSubject {
@@ -102,7 +102,7 @@ impl ForeignSubject {
     }
 }
 
-impl Program {
+impl ForeignProgram {
     /// Name of the variant.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -115,7 +115,7 @@ impl Program {
     /// Names for a program without a given name, from the shortest to the most specific.
     ///
     /// Slashes are replaced, because they separate the parts of a case id.
-    fn names(&self) -> Vec<String> {
+    fn candidate_names(&self) -> Vec<String> {
         let of_file = |path: &str| -> Vec<String> {
             let parts: Vec<&str> = path.rsplit('/').filter(|part| !matches!(*part, "" | "." | "..")).collect();
             (1..=parts.len()).map(|count| parts[..count].iter().rev().copied().collect::<Vec<_>>().join("-")).collect()
@@ -125,7 +125,7 @@ impl Program {
                 let first = words.first().map_or("", |word| word.rsplit('/').next().unwrap_or(word));
                 let rest = words.iter().skip(1).map(|word| word.replace('/', "-"));
                 let line = [first.to_owned()].into_iter().chain(rest).collect::<Vec<_>>().join(" ");
-                vec![excerpt(&line, LONGEST / 2)]
+                vec![excerpt(&line, MAX_NAME_CHARS / 2)]
             }
             Self::Library { path } => of_file(path),
             Self::Kernel(source) => {
@@ -138,10 +138,10 @@ impl Program {
 
 /// Assigns labels to programs: given names, or the shortest derived names that are all distinct, numbered as a last
 /// resort.
-pub fn labeled(programs: Vec<(Option<String>, Program)>) -> Vec<ForeignSubject> {
+pub fn assign_labels(programs: Vec<(Option<String>, ForeignProgram)>) -> Vec<ForeignSubject> {
     let names: Vec<Vec<String>> = programs
         .iter()
-        .map(|(name, program)| name.as_ref().map_or_else(|| program.names(), |name| vec![name.clone()]))
+        .map(|(name, program)| name.as_ref().map_or_else(|| program.candidate_names(), |name| vec![name.clone()]))
         .collect();
     let at = |names: &[String], length: usize| names[length.min(names.len() - 1)].clone();
     let longest = names.iter().map(Vec::len).max().unwrap_or(1);
@@ -151,7 +151,7 @@ pub fn labeled(programs: Vec<(Option<String>, Program)>) -> Vec<ForeignSubject> 
     };
     let length = (0..longest).find(differ).unwrap_or(0);
     let mut taken = HashSet::new();
-    let label = |(names, (_, program)): (&Vec<String>, (Option<String>, Program))| {
+    let label = |(names, (_, program)): (&Vec<String>, (Option<String>, ForeignProgram))| {
         let name = at(names, length);
         let numbered = |number: usize| if number == 1 { name.clone() } else { format!("{name}-{number}") };
         // The iterator is infinite, hence the label is always found.
@@ -178,14 +178,14 @@ impl ForeignWork {
         }
         for subject in &self.subjects {
             let ForeignSubject { label, program } = subject;
-            if let Program::Kernel(KernelSource { grid, block, .. }) = program
+            if let ForeignProgram::Kernel(KernelSource { grid, block, .. }) = program
                 && [grid, block].iter().any(|sides| sides.is_empty() || sides.len() > 3)
             {
                 return Err(format!(
                     "{label}: invalid grid or block: expected one to three sizes each, for x, y and z"
                 ));
             }
-            if matches!(program, Program::Command { words, .. } if words.is_empty()) {
+            if matches!(program, ForeignProgram::Command { words, .. } if words.is_empty()) {
                 return Err(format!("{label}: empty command"));
             }
         }
@@ -212,19 +212,19 @@ impl ForeignWork {
 
     /// Checks that all expressions can be evaluated at a size.
     fn check_at(&self, axes: &Axes) -> Result<(), String> {
-        self.arguments.iter().try_for_each(|argument| argument.at(axes).map(drop))?;
+        self.arguments.iter().try_for_each(|argument| argument.resolve(axes).map(drop))?;
         let amounts = self.flops.iter().chain(&self.bytes);
-        let mut amounts: Vec<&Amount> = amounts.collect();
+        let mut amounts: Vec<&AxisExpression> = amounts.collect();
         for subject in &self.subjects {
             match &subject.program {
-                Program::Kernel(KernelSource { grid, block, shared, .. }) => {
+                ForeignProgram::Kernel(KernelSource { grid, block, shared, .. }) => {
                     amounts.extend(grid.iter().chain(block).chain(shared));
                 }
-                Program::Command { words, .. } => command::at(words, axes).map(drop)?,
-                Program::Library { .. } => {}
+                ForeignProgram::Command { words, .. } => command::substitute_axes(words, axes).map(drop)?,
+                ForeignProgram::Library { .. } => {}
             }
         }
-        amounts.into_iter().try_for_each(|amount| amount.at(axes).map(drop))
+        amounts.into_iter().try_for_each(|amount| amount.evaluate(axes).map(drop))
     }
 }
 
@@ -232,20 +232,20 @@ impl ForeignWork {
 mod tests {
     use super::*;
 
-    fn library(path: &str) -> (Option<String>, Program) {
-        (None, Program::Library { path: path.into() })
+    fn library(path: &str) -> (Option<String>, ForeignProgram) {
+        (None, ForeignProgram::Library { path: path.into() })
     }
 
-    fn command(line: &str) -> (Option<String>, Program) {
-        (None, Program::Command { words: words(line).unwrap(), directory: ".".into() })
+    fn command(line: &str) -> (Option<String>, ForeignProgram) {
+        (None, ForeignProgram::Command { words: split_command(line).unwrap(), directory: ".".into() })
     }
 
-    fn labels(programs: Vec<(Option<String>, Program)>) -> Vec<String> {
-        labeled(programs).into_iter().map(|subject| subject.label).collect()
+    fn labels(programs: Vec<(Option<String>, ForeignProgram)>) -> Vec<String> {
+        assign_labels(programs).into_iter().map(|subject| subject.label).collect()
     }
 
     #[test]
-    fn names_are_as_short_as_tells_programs_apart() {
+    fn labels_are_short_and_distinct() {
         assert_eq!(labels(vec![library("/a/old.so"), library("/a/new.so")]), ["old.so", "new.so"]);
         assert_eq!(labels(vec![library("/a/old/x.so"), library("/a/new/x.so")]), ["old-x.so", "new-x.so"]);
         assert_eq!(labels(vec![library("/a/x.so"), library("/a/x.so")]), ["x.so", "x.so-2"]);
@@ -256,7 +256,7 @@ mod tests {
             let one = || vec!["1".parse().unwrap()];
             let source =
                 KernelSource { path: "/a/add.cu".into(), entry: entry.into(), grid: one(), block: one(), shared: None };
-            (None, Program::Kernel(source))
+            (None, ForeignProgram::Kernel(source))
         };
         assert_eq!(labels(vec![kernel("add"), library("/a/x.so")]), ["add.cu", "x.so"]);
         assert_eq!(labels(vec![kernel("add"), kernel("add4")]), ["add.cu:add", "add.cu:add4"]);

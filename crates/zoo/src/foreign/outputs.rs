@@ -1,16 +1,16 @@
 //! Outputs of foreign calls, and detection of elements that a call did not write.
 
-use super::argument::{Buffer, Role};
-use crate::{Output, ZooError, numbers};
+use super::argument::{BufferRole, ResolvedBuffer};
+use crate::{Output, ZooError, element_bytes};
 use calorimeter_recipes::Element;
 
 /// All ones is NaN in every float type, including e4m3.
 const POISON: u8 = 0xFF;
 
 /// Access to the buffers of a call.
-pub trait Buffers {
+pub trait CallBuffers {
     /// Buffers in argument order, without scalars.
-    fn buffers(&self) -> &[Buffer];
+    fn buffers(&self) -> &[ResolvedBuffer];
 
     /// Sets every byte of a buffer.
     fn fill(&mut self, index: usize, byte: u8) -> Result<(), ZooError>;
@@ -26,8 +26,8 @@ pub trait Buffers {
 }
 
 /// True if unwritten elements are recognizable after one call. Integers have no NaN, so they are not.
-fn shows(buffer: &Buffer) -> bool {
-    buffer.role != Role::Out || is_float(buffer.element)
+fn reveals_unwritten(buffer: &ResolvedBuffer) -> bool {
+    buffer.role != BufferRole::Out || is_float(buffer.element)
 }
 
 fn is_float(element: Element) -> bool {
@@ -35,17 +35,17 @@ fn is_float(element: Element) -> bool {
 }
 
 /// Buffer content after a call.
-struct Left {
+struct BufferReadback {
     bytes: Vec<u8>,
     values: Vec<f32>,
     /// True if unwritten elements are recognizable in `values`.
-    shows: bool,
+    reveals_unwritten: bool,
 }
 
-impl Left {
+impl BufferReadback {
     /// Replaces unwritten elements by NaN: those that differ from a second call on differently poisoned memory.
-    fn beside(self, again: &Self) -> Output {
-        if self.shows {
+    fn mark_unwritten(self, again: &Self) -> Output {
+        if self.reveals_unwritten {
             return output(self.values);
         }
         let width = (self.bytes.len() / self.values.len().max(1)).max(1);
@@ -57,44 +57,48 @@ impl Left {
 /// Calls once on restored or poisoned buffers and reads the outputs; unwritten elements are NaN.
 ///
 /// Integer outputs need a second call on differently poisoned memory.
-pub fn fresh(buffers: &mut dyn Buffers) -> Result<Vec<Output>, ZooError> {
-    let first = called(buffers, POISON)?;
-    if first.iter().all(|left| left.shows) {
+pub fn call_and_read(buffers: &mut dyn CallBuffers) -> Result<Vec<Output>, ZooError> {
+    let first = poison_and_call(buffers, POISON)?;
+    if first.iter().all(|left| left.reveals_unwritten) {
         return Ok(first.into_iter().map(|left| output(left.values)).collect());
     }
-    let second = called(buffers, 0)?;
-    Ok(first.into_iter().zip(&second).map(|(left, again)| left.beside(again)).collect())
+    let second = poison_and_call(buffers, 0)?;
+    Ok(first.into_iter().zip(&second).map(|(left, again)| left.mark_unwritten(again)).collect())
 }
 
 /// Reads the outputs of the last call. `None` if a buffer is also read, because it accumulates over calls.
-pub fn left(buffers: &mut dyn Buffers) -> Result<Option<Vec<Output>>, ZooError> {
-    if buffers.buffers().iter().any(|buffer| buffer.role == Role::InOut) {
+pub fn read_last(buffers: &mut dyn CallBuffers) -> Result<Option<Vec<Output>>, ZooError> {
+    if buffers.buffers().iter().any(|buffer| buffer.role == BufferRole::InOut) {
         return Ok(None);
     }
     Ok(Some(read(buffers)?.into_iter().map(|left| output(left.values)).collect()))
 }
 
-fn called(buffers: &mut dyn Buffers, poison: u8) -> Result<Vec<Left>, ZooError> {
+fn poison_and_call(buffers: &mut dyn CallBuffers, poison: u8) -> Result<Vec<BufferReadback>, ZooError> {
     for index in written_buffers(buffers) {
         match buffers.buffers()[index].role {
-            Role::InOut => buffers.restore(index)?,
-            Role::In | Role::Out => buffers.fill(index, poison)?,
+            BufferRole::InOut => buffers.restore(index)?,
+            BufferRole::In | BufferRole::Out => buffers.fill(index, poison)?,
         }
     }
     buffers.call()?;
     read(buffers)
 }
 
-fn read(buffers: &mut dyn Buffers) -> Result<Vec<Left>, ZooError> {
+fn read(buffers: &mut dyn CallBuffers) -> Result<Vec<BufferReadback>, ZooError> {
     let each = written_buffers(buffers).into_iter().map(|index| {
         let bytes = buffers.read(index)?;
         let buffer = &buffers.buffers()[index];
-        Ok(Left { values: numbers::numbers(&bytes, buffer.element), bytes, shows: shows(buffer) })
+        Ok(BufferReadback {
+            values: element_bytes::decode(&bytes, buffer.element),
+            bytes,
+            reveals_unwritten: reveals_unwritten(buffer),
+        })
     });
     each.collect()
 }
 
-fn written_buffers(buffers: &dyn Buffers) -> Vec<usize> {
+fn written_buffers(buffers: &dyn CallBuffers) -> Vec<usize> {
     (0..buffers.buffers().len()).filter(|&index| buffers.buffers()[index].role.is_written()).collect()
 }
 
@@ -107,13 +111,13 @@ mod tests {
     use super::*;
 
     /// Writes the first elements of a byte buffer, and increments a second buffer.
-    struct Half {
-        declared: [Buffer; 2],
+    struct HalfWriter {
+        declared: [ResolvedBuffer; 2],
         bytes: [Vec<u8>; 2],
     }
 
-    impl Buffers for Half {
-        fn buffers(&self) -> &[Buffer] {
+    impl CallBuffers for HalfWriter {
+        fn buffers(&self) -> &[ResolvedBuffer] {
             &self.declared
         }
 
@@ -138,15 +142,18 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_that_were_not_written_are_found_and_what_is_changed_in_place_starts_anew() {
-        let buffer = |role| Buffer { element: Element::Unsigned(8), length: 4, role, fill: None };
-        let mut half = Half { declared: [buffer(Role::Out), buffer(Role::InOut)], bytes: [vec![0; 4], vec![0; 4]] };
+    fn unwritten_integers_are_found() {
+        let buffer = |role| ResolvedBuffer { element: Element::Unsigned(8), length: 4, role, fill: None };
+        let mut half = HalfWriter {
+            declared: [buffer(BufferRole::Out), buffer(BufferRole::InOut)],
+            bytes: [vec![0; 4], vec![0; 4]],
+        };
         for _ in 0..2 {
-            let outputs = fresh(&mut half).unwrap();
+            let outputs = call_and_read(&mut half).unwrap();
             assert_eq!(outputs[0].values[..2], [0.0, 255.0]);
             assert!(outputs[0].values[2..].iter().all(|value| value.is_nan()));
             assert_eq!(outputs[1].values, [6.0; 4]);
         }
-        assert_eq!(left(&mut half), Ok(None));
+        assert_eq!(read_last(&mut half), Ok(None));
     }
 }

@@ -1,9 +1,9 @@
 //! Foreign work at a size, with seeded inputs.
 
-use super::argument::{Buffer, Given};
-use super::{Foreign, ForeignSubject, Program};
-use crate::gate::{self, Evidence, Judged, Mismatch, Tolerance};
-use crate::{Output, Reference, Sample, ZooError};
+use super::argument::{ResolvedArgument, ResolvedBuffer};
+use super::{ForeignHandle, ForeignProgram, ForeignSubject};
+use crate::gate::{self, GateResult, Mismatch, ToDigest, Tolerance};
+use crate::{Output, OutputSample, Reference, ZooError};
 use calorimeter_case::{Axes, Device, DeviceKind, Implementation};
 use calorimeter_recipes::{Dtype, Element};
 
@@ -11,7 +11,7 @@ use calorimeter_recipes::{Dtype, Element};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ForeignProblem {
     /// Work and its programs.
-    pub foreign: Foreign,
+    pub foreign: ForeignHandle,
     /// Axes by the names that arguments and commands use.
     pub axes: Axes,
     /// Seed of the buffer contents.
@@ -19,49 +19,49 @@ pub struct ForeignProblem {
 }
 
 /// Assumed number of terms per sum, for the default tolerance.
-const DEPTH: u64 = 1 << 20;
+const ASSUMED_DEPTH: u64 = 1 << 20;
 
 impl ForeignProblem {
     /// Creates a problem; the error names what cannot be evaluated at this size.
-    pub fn new(foreign: Foreign, axes: Axes, seed: u64) -> Result<Self, ZooError> {
+    pub fn new(foreign: ForeignHandle, axes: Axes, seed: u64) -> Result<Self, ZooError> {
         foreign.check().and_then(|()| foreign.check_at(&axes)).map_err(ZooError::Shape)?;
         Ok(Self { foreign, axes, seed })
     }
 
     /// Evaluates the arguments at this size.
-    pub(super) fn arguments(&self) -> Result<Vec<Given>, ZooError> {
-        let given = self.foreign.arguments.iter().map(|argument| argument.at(&self.axes));
+    pub(super) fn arguments(&self) -> Result<Vec<ResolvedArgument>, ZooError> {
+        let given = self.foreign.arguments.iter().map(|argument| argument.resolve(&self.axes));
         given.collect::<Result<_, _>>().map_err(ZooError::Shape)
     }
 
-    fn buffers(&self) -> Vec<Buffer> {
+    fn buffers(&self) -> Vec<ResolvedBuffer> {
         let buffer = |given| match given {
-            Given::Buffer(buffer) => Some(buffer),
-            Given::Value(..) => None,
+            ResolvedArgument::Buffer(buffer) => Some(buffer),
+            ResolvedArgument::Value(..) => None,
         };
         // [`Self::new`] has checked that they can be evaluated.
         self.arguments().unwrap_or_default().into_iter().filter_map(buffer).collect()
     }
 
     /// Initial content of each buffer; `None` for buffers that are only written.
-    pub(super) fn first_contents(&self) -> Vec<Option<Vec<u8>>> {
+    pub(super) fn initial_contents(&self) -> Vec<Option<Vec<u8>>> {
         self.buffers().iter().zip(self.seed..).map(|(buffer, seed)| buffer.content(seed)).collect()
     }
 
     /// Bytes of all buffers; `None` without buffers.
     pub fn buffer_bytes(&self) -> Option<u64> {
         let buffers = self.buffers();
-        (!buffers.is_empty()).then(|| buffers.iter().map(Buffer::bytes).sum())
+        (!buffers.is_empty()).then(|| buffers.iter().map(ResolvedBuffer::bytes).sum())
     }
 
     /// Floating-point operations of one call, if known.
     pub fn flops(&self) -> Option<u64> {
-        self.foreign.flops.as_ref()?.at(&self.axes).ok()
+        self.foreign.flops.as_ref()?.evaluate(&self.axes).ok()
     }
 
     /// Minimum memory traffic of one call, if known.
     pub fn bytes(&self) -> Option<u64> {
-        self.foreign.bytes.as_ref()?.at(&self.axes).ok()
+        self.foreign.bytes.as_ref()?.evaluate(&self.axes).ok()
     }
 
     /// Returns the subject of an implementation.
@@ -77,13 +77,13 @@ impl ForeignProblem {
     }
 
     /// True if the implementation is a command, which each launch starts and waits for.
-    pub fn is_a_process(&self, implementation: Implementation) -> bool {
-        self.subject(implementation).is_ok_and(|subject| matches!(subject.program, Program::Command { .. }))
+    pub fn is_process(&self, implementation: Implementation) -> bool {
+        self.subject(implementation).is_ok_and(|subject| matches!(subject.program, ForeignProgram::Command { .. }))
     }
 
     /// True if the implementation is a kernel on the CUDA stream.
-    pub fn is_a_kernel(&self, implementation: Implementation) -> bool {
-        self.subject(implementation).is_ok_and(|subject| matches!(subject.program, Program::Kernel(_)))
+    pub fn is_kernel(&self, implementation: Implementation) -> bool {
+        self.subject(implementation).is_ok_and(|subject| matches!(subject.program, ForeignProgram::Kernel(_)))
     }
 
     /// Checks that an implementation runs on a device; the error names a suitable one.
@@ -91,22 +91,22 @@ impl ForeignProblem {
         let subject = self.subject(implementation)?;
         match (&subject.program, device.kind()) {
             (_, DeviceKind::Mock) => Ok(()),
-            (Program::Kernel(_), DeviceKind::Cuda) if cfg!(feature = "cuda") => Ok(()),
-            (Program::Kernel(_), DeviceKind::Cuda) => {
+            (ForeignProgram::Kernel(_), DeviceKind::Cuda) if cfg!(feature = "cuda") => Ok(()),
+            (ForeignProgram::Kernel(_), DeviceKind::Cuda) => {
                 Err(ZooError::Unsupported("this build lacks the feature `cuda`".into()))
             }
-            (Program::Kernel(_), _) => Err(ZooError::Unsupported(format!(
+            (ForeignProgram::Kernel(_), _) => Err(ZooError::Unsupported(format!(
                 "{} is CUDA C++ and needs an NVIDIA GPU, not {device}",
                 subject.label
             ))),
-            (Program::Command { .. } | Program::Library { .. }, _) => Ok(()),
+            (ForeignProgram::Command { .. } | ForeignProgram::Library { .. }, _) => Ok(()),
         }
     }
 
     /// Converts the outputs of the first subject to references for the others.
     pub fn references(&self, outputs: &[Output]) -> Vec<Reference> {
         let reference = |output: &Output| Reference {
-            sample: Sample { rows: (0..output.rows).collect(), cols: (0..output.cols).collect() },
+            sample: OutputSample { rows: (0..output.rows).collect(), cols: (0..output.cols).collect() },
             values: output.values.iter().map(|&value| f64::from(value)).collect(),
             projection: None,
         };
@@ -114,12 +114,12 @@ impl ForeignProblem {
     }
 
     /// Compares outputs with references; returns the result of the worst output.
-    pub fn judge(&self, outputs: &[impl Evidence], references: &[Reference]) -> Result<Judged, Mismatch> {
+    pub fn judge(&self, outputs: &[impl ToDigest], references: &[Reference]) -> Result<GateResult, Mismatch> {
         if outputs.len() != references.len() {
             return Err(Mismatch::Size { got: outputs.len(), expected: references.len() });
         }
         let written = self.buffers().into_iter().filter(|buffer| buffer.role.is_written());
-        let mut worst = Judged { rel_l2: 0.0, tf32: false };
+        let mut worst = GateResult { rel_l2: 0.0, tf32: false };
         for ((output, reference), buffer) in outputs.iter().zip(references).zip(written) {
             let rel_l2 = gate::judge(output, reference, &self.tolerance(buffer.element))?;
             worst.rel_l2 = worst.rel_l2.max(rel_l2);
@@ -131,11 +131,11 @@ impl ForeignProblem {
     fn tolerance(&self, element: Element) -> Tolerance {
         let exact = Tolerance::default();
         let usual = match element {
-            Element::Float(dtype) => Tolerance { slope: None, ..Tolerance::new(dtype, 2, DEPTH) },
+            Element::Float(dtype) => Tolerance { slope: None, ..Tolerance::new(dtype, 2, ASSUMED_DEPTH) },
             Element::Signed(_) | Element::Unsigned(_) => exact,
             // Quantization steps of small floats relative to f16: a factor of two per missing mantissa bit.
-            Element::E4m3 => Tolerance::new(Dtype::F16, 2, DEPTH).of_codes(128.0),
-            _ => Tolerance::new(Dtype::F16, 2, DEPTH).of_codes(256.0),
+            Element::E4m3 => Tolerance::new(Dtype::F16, 2, ASSUMED_DEPTH).with_quantized_output(128.0),
+            _ => Tolerance::new(Dtype::F16, 2, ASSUMED_DEPTH).with_quantized_output(256.0),
         };
         match self.foreign.tolerance {
             Some(stated) => Tolerance { rel_l2: stated, element: stated, ..Tolerance::default() },

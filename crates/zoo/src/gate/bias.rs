@@ -15,27 +15,29 @@ pub struct Bias {
 }
 
 /// Terms over which errors cancel, if the number is unknown.
-const UNLESS_KNOWN: u64 = 64;
+const DEFAULT_DEPTH: u64 = 64;
 
 impl Bias {
     /// Bias limit with a systematic deviation of `floor`; `computed` is the number of terms with computed factors, if
     /// known.
-    pub(super) fn of(floor: f64, computed: Option<u64>, both_computed: bool) -> Self {
-        Self { floor, depth: computed.unwrap_or(UNLESS_KNOWN).min(UNLESS_KNOWN), both_computed }
+    pub(super) fn from_slope(floor: f64, computed: Option<u64>, both_computed: bool) -> Self {
+        Self { floor, depth: computed.unwrap_or(DEFAULT_DEPTH).min(DEFAULT_DEPTH), both_computed }
     }
 }
 
 /// Part of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Part {
+pub enum CheckedPart {
     /// Whole output.
     Whole,
+    /// Row by index.
     Row(usize),
+    /// Column by index.
     Column(usize),
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for CheckedPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Whole => f.write_str("the output"),
@@ -48,23 +50,23 @@ impl fmt::Display for Part {
 /// Allowed standard errors of the slope of the whole output.
 const SIGMAS: f64 = 5.0;
 /// Allowed standard errors of the slope of one row or column among thousands.
-const SIGMAS_OF_PART: f64 = 6.0;
+const PART_SIGMAS: f64 = 6.0;
 /// Variance factor for errors proportional to their values: E[x^4] / E[x^2]^2 of normal values is 3.
 const KURTOSIS: f64 = 3.0;
 /// Terms of a dot product per effective term, if factors vary in magnitude.
-const LOUD: f64 = 4.0;
+const TERMS_PER_EFFECTIVE_TERM: f64 = 4.0;
 /// Minimum number of values of a row or column for a slope.
-pub(super) const FEW: usize = 8;
+pub(super) const MIN_SLOPE_VALUES: usize = 8;
 
 /// Sums of squares and products of output and reference.
 #[derive(Default, Clone, Copy)]
-pub struct Sums {
+pub struct SlopeSums {
     got: f64,
     reference: f64,
     both: f64,
 }
 
-impl Sums {
+impl SlopeSums {
     pub fn add(&mut self, got: f64, reference: f64) {
         self.got += got * got;
         self.reference += reference * reference;
@@ -72,7 +74,7 @@ impl Sums {
     }
 
     /// Adds other sums.
-    pub fn join(&mut self, other: Self) {
+    pub fn merge(&mut self, other: Self) {
         self.got += other.got;
         self.reference += other.reference;
         self.both += other.both;
@@ -93,14 +95,19 @@ impl Sums {
 /// Values are in units of their expected magnitude. The error holds the first part outside its limit, its slope, and
 /// the allowed deviation from one. Rows have `cols` values. Columns and rows of fewer than [`FEW`] values are not
 /// checked.
-pub fn check(of_rows: &[Sums], of_cols: &[Sums], cols: usize, bias: &Bias) -> Result<(), (Part, f64, f64)> {
+pub fn check(
+    of_rows: &[SlopeSums],
+    of_cols: &[SlopeSums],
+    cols: usize,
+    bias: &Bias,
+) -> Result<(), (CheckedPart, f64, f64)> {
     let rows = of_rows.len();
-    let mut all = Sums::default();
-    of_rows.iter().for_each(|sums| all.join(*sums));
+    let mut all = SlopeSums::default();
+    of_rows.iter().for_each(|sums| all.merge(*sums));
     let noise = all.residual() / (rows * cols).max(1) as f64;
-    let independent = (cols as f64).min((bias.depth as f64 / LOUD).max(1.0));
+    let independent = (cols as f64).min((bias.depth as f64 / TERMS_PER_EFFECTIVE_TERM).max(1.0));
     let of_column = if bias.both_computed { independent.min(rows as f64) } else { rows as f64 };
-    let test = |part: Part, sums: &Sums, count: usize, independent: f64, sigmas: f64| {
+    let test = |part: CheckedPart, sums: &SlopeSums, count: usize, independent: f64, sigmas: f64| {
         if sums.reference == 0.0 {
             return Ok(());
         }
@@ -111,15 +118,15 @@ pub fn check(of_rows: &[Sums], of_cols: &[Sums], cols: usize, bias: &Bias) -> Re
         let slope = sums.slope();
         if (slope - 1.0).abs() > limit { Err((part, slope, limit)) } else { Ok(()) }
     };
-    test(Part::Whole, &all, rows * cols, independent * rows as f64, SIGMAS)?;
-    if rows >= FEW {
+    test(CheckedPart::Whole, &all, rows * cols, independent * rows as f64, SIGMAS)?;
+    if rows >= MIN_SLOPE_VALUES {
         for (col, sums) in of_cols.iter().enumerate() {
-            test(Part::Column(col), sums, rows, of_column, SIGMAS_OF_PART)?;
+            test(CheckedPart::Column(col), sums, rows, of_column, PART_SIGMAS)?;
         }
     }
-    if cols >= FEW {
+    if cols >= MIN_SLOPE_VALUES {
         for (row, sums) in of_rows.iter().enumerate() {
-            test(Part::Row(row), sums, cols, independent, SIGMAS_OF_PART)?;
+            test(CheckedPart::Row(row), sums, cols, independent, PART_SIGMAS)?;
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Reasons for which an output fails the gate.
 
-use super::Part;
+use super::CheckedPart;
 
 /// Reason for which an output fails the gate.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -48,7 +48,7 @@ pub enum Mismatch {
     #[error("{part} is scaled by {slope:.5}, more than {limit:.1e} from 1")]
     Bias {
         /// Affected part.
-        part: Part,
+        part: CheckedPart,
         /// Least-squares slope on the reference.
         slope: f64,
         /// Allowed deviation from one.
@@ -58,7 +58,7 @@ pub enum Mismatch {
     #[error("{part} is wrong: its signed checksum is {got:e} instead of {expected:e}")]
     Sum {
         /// Affected row or column.
-        part: Part,
+        part: CheckedPart,
         /// Signed sum of the output.
         got: f64,
         /// Expected signed sum.

@@ -2,7 +2,7 @@
 
 use super::Bias;
 use calorimeter_recipes::Dtype;
-use calorimeter_recipes::format::Format;
+use calorimeter_recipes::format::TensorFormat;
 
 /// Error bounds of a correct output.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -18,7 +18,7 @@ pub struct Tolerance {
     /// values of a row do.
     pub both_computed: bool,
     /// Terms of the shortest dot product with computed factors, if known. Their errors are common to all columns.
-    pub computed: Option<u64>,
+    pub computed_depth: Option<u64>,
 }
 
 /// Unit roundoff of the accumulators: every implementation accumulates in f32.
@@ -28,7 +28,7 @@ const ACCUMULATOR: f64 = 1.0 / (1u64 << 24) as f64;
 const TF32: f64 = 1.0 / (1u64 << 10) as f64;
 
 /// Factors by which the amax of a row exceeds the typical step, for the norm and for a single element.
-const LOUDEST: [f64; 2] = [2.0, 4.0];
+const AMAX_FACTORS: [f64; 2] = [2.0, 4.0];
 
 impl Tolerance {
     /// Tolerance of outputs rounded `roundings` times to a dtype, after dot products of `depth` terms.
@@ -43,17 +43,17 @@ impl Tolerance {
             // One truncation, and accumulation errors of one sign.
             slope: Some(dtype.unit_roundoff() + 4.0 * summing),
             both_computed: false,
-            computed: None,
+            computed_depth: None,
         }
     }
 
     /// Tolerance if `factors` terms of each dot product were computed and rounded.
-    pub fn of_computed(self, factors: u64) -> Self {
-        Self { computed: Some(factors), ..self }
+    pub fn with_computed_factors(self, factors: u64) -> Self {
+        Self { computed_depth: Some(factors), ..self }
     }
 
     /// Tolerance of a quantized output whose steps are `times` as wide.
-    pub fn of_codes(self, times: f64) -> Self {
+    pub fn with_quantized_output(self, times: f64) -> Self {
         Self { rel_l2: times * self.rel_l2, element: times * self.element, slope: None, ..self }
     }
 
@@ -64,13 +64,13 @@ impl Tolerance {
     /// of the earlier error and a step; in one row it may be a single step among `width` elements. If the scale belongs
     /// to the tensor and the reference does not compute the `whole` tensor, its amax may be elsewhere and all elements
     /// are off by a step.
-    pub fn with_requantized(self, before: f64, layers: u32, width: u64, format: Format, whole: bool) -> Self {
+    pub fn with_requantized(self, before: f64, layers: u32, width: u64, format: TensorFormat, whole: bool) -> Self {
         let step = format.typical_step();
-        let known = whole || !format.looks_at_the_whole_tensor();
+        let known = whole || !format.needs_tensor_amax();
         let crossed = if known { (before * step).sqrt() } else { step };
         let error = |single: f64| (crossed + single / (width as f64).sqrt()) * f64::from(layers).sqrt();
         // An amax on a boundary is larger than other elements, and so may be the weight that it is multiplied by.
-        let [on_the_whole, most] = if format.splits_its_largest() { LOUDEST } else { [1.0; 2] };
+        let [on_the_whole, most] = if format.has_amax_between_values() { AMAX_FACTORS } else { [1.0; 2] };
         Self {
             rel_l2: self.rel_l2 + error(on_the_whole * step),
             element: self.element + 6.0 * error(most * step),
@@ -95,19 +95,19 @@ impl Tolerance {
     /// Tolerance with fast accumulation in `layers` consecutive layers of depth `depth`.
     ///
     /// Hopper's tensor cores accumulate 14 bits and truncate toward zero every 32 terms.
-    pub fn with_fast_sums(self, layers: u32, depth: u64) -> Self {
-        let error = fast_sums(layers, depth);
+    pub fn with_fast_accumulation(self, layers: u32, depth: u64) -> Self {
+        let error = fast_accumulation_error(layers, depth);
         Self {
             rel_l2: self.rel_l2 + error,
             element: self.element + 6.0 * error,
-            slope: self.slope.map(|slope| slope + cut_off(depth) * f64::from(layers)),
+            slope: self.slope.map(|slope| slope + truncation_error(depth) * f64::from(layers)),
             ..self
         }
     }
 
     /// Tolerance with both operands of every matmul rounded to TF32, in `products` consecutive matmuls.
     pub fn with_tf32(self, products: u32) -> Self {
-        let rounding = tf32_rounding(products);
+        let rounding = tf32_error(products);
         Self {
             rel_l2: self.rel_l2 + 1.5 * rounding,
             element: self.element + 4.0 * rounding,
@@ -119,17 +119,17 @@ impl Tolerance {
 }
 
 /// Relative truncation of a dot product of `depth` terms with fast accumulation, always toward zero.
-fn cut_off(depth: u64) -> f64 {
+fn truncation_error(depth: u64) -> f64 {
     depth as f64 / 32.0 / f64::from(1u32 << 14)
 }
 
 /// Error of `layers` consecutive layers of depth `depth` with fast accumulation.
-pub(crate) fn fast_sums(layers: u32, depth: u64) -> f64 {
-    (cut_off(depth) + 1.0 / f64::from(1u32 << 12)) * f64::from(layers).sqrt()
+pub(crate) fn fast_accumulation_error(layers: u32, depth: u64) -> f64 {
+    (truncation_error(depth) + 1.0 / f64::from(1u32 << 12)) * f64::from(layers).sqrt()
 }
 
 /// Error of `products` consecutive matmuls with both operands rounded to TF32.
-pub(crate) fn tf32_rounding(products: u32) -> f64 {
+pub(crate) fn tf32_error(products: u32) -> f64 {
     TF32 * f64::from(2 * products).sqrt()
 }
 
@@ -146,14 +146,14 @@ impl Bias {
     }
 
     /// Bias limit with fast accumulation in layers of these depths.
-    pub fn with_fast_sums(self, depths: &[u64]) -> Self {
-        Self { floor: self.floor + depths.iter().map(|&depth| cut_off(depth)).sum::<f64>(), ..self }
+    pub fn with_fast_accumulation(self, depths: &[u64]) -> Self {
+        Self { floor: self.floor + depths.iter().map(|&depth| truncation_error(depth)).sum::<f64>(), ..self }
     }
 
     /// Bias limit if inputs are quantized after they were computed: a row dominated by its amax may be off by half a
     /// step.
-    pub fn with_requantized(self, format: Format) -> Self {
-        let half = if format.splits_its_largest() { 1.0 / f64::from(1u32 << format.bits()) } else { 0.0 };
+    pub fn with_requantized(self, format: TensorFormat) -> Self {
+        let half = if format.has_amax_between_values() { 1.0 / f64::from(1u32 << format.bits()) } else { 0.0 };
         Self { floor: self.floor + half, ..self }
     }
 

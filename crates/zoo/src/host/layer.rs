@@ -1,61 +1,63 @@
 //! CPU kernel for a weight in the format of a treatment.
 
 use crate::ZooError;
-use calorimeter_kernels::host::{FloatProduct, Int4Rows, Int8Product, Int8Rows, Numbers, Weights};
-use calorimeter_recipes::format::{Format, Grouping, Method, Zero};
+use calorimeter_kernels::host::{FloatGemm, FloatVec, HostGemmWeight, Int4Weight, Int8Gemm, Int8Weight};
+use calorimeter_recipes::format::{Grouping, QuantMethod, TensorFormat, ZeroPointFormat};
 use calorimeter_recipes::quantize::quantize;
-use calorimeter_recipes::{Dtype, Element, Products, Quantized, Treatment, Weight};
+use calorimeter_recipes::{Dtype, Element, MatmulMode, QuantConfig, QuantizedTensor, Weight};
 
 /// Weight of a linear layer with its kernel.
 #[derive(Clone)]
-pub enum Layer {
+pub enum HostLayer {
     /// Float input; float or quantized weight.
-    Floats(FloatProduct),
+    Floats(FloatGemm),
     /// Quantized weight; the input is quantized in this format.
-    Codes(Int8Product, Format),
+    Quantized(Int8Gemm, TensorFormat),
 }
 
 /// Supported storage of a weight.
-enum Kind {
+enum WeightKind {
     Plain,
     Int8,
     /// Quantized weight; the input is quantized in this format.
-    Int8Dynamic(Format),
+    Int8Dynamic(TensorFormat),
     /// Groups of this size.
     Int4(usize),
 }
 
 /// Checks that there is a kernel for an input of `m` rows and `k` columns; the error lists supported recipes.
-pub fn accepts(treatment: &Treatment, m: usize, k: usize) -> Result<(), String> {
+pub fn accepts(treatment: &QuantConfig, m: usize, k: usize) -> Result<(), String> {
     kind(treatment, m, k).map(|_| ())
 }
 
-fn kind(treatment: &Treatment, m: usize, k: usize) -> Result<Kind, String> {
+fn kind(treatment: &QuantConfig, m: usize, k: usize) -> Result<WeightKind, String> {
     let kept = |element: Element| matches!(element, Element::Float(Dtype::F32 | Dtype::Bf16));
-    let Treatment { dtype, weight, products, sparsity, .. } = *treatment;
-    let kind = match (weight, treatment.input(m), products) {
-        (None, None, _) => Some(Kind::Plain),
-        (Some(weight), input, Products::Codes(_)) if is_int8_rows(weight) && kept(weight.scale) => match input {
-            None => Some(Kind::Int8),
-            Some(input) => is_int8_rows(input).then_some(Kind::Int8Dynamic(input)),
-        },
-        (Some(weight), None, Products::Numbers) => {
+    let QuantConfig { dtype, weight, matmul: products, sparsity, .. } = *treatment;
+    let kind = match (weight, treatment.input_format(m), products) {
+        (None, None, _) => Some(WeightKind::Plain),
+        (Some(weight), input, MatmulMode::QuantizedValues(_)) if is_int8_rows(weight) && kept(weight.scale) => {
+            match input {
+                None => Some(WeightKind::Int8),
+                Some(input) => is_int8_rows(input).then_some(WeightKind::Int8Dynamic(input)),
+            }
+        }
+        (Some(weight), None, MatmulMode::Values) => {
             match (weight.element, weight.method, weight.grouping, weight.zero) {
                 (
                     Element::Unsigned(4),
-                    Method::Tinygemm { .. } | Method::Hqq(_),
+                    QuantMethod::Tinygemm { .. } | QuantMethod::Hqq(_),
                     Grouping::Block(group @ (32 | 64 | 128 | 256)),
-                    Zero::InUnits(zero),
-                ) if kept(weight.scale) && kept(zero) => Some(Kind::Int4(group as usize)),
+                    ZeroPointFormat::AfterScale(zero),
+                ) if kept(weight.scale) && kept(zero) => Some(WeightKind::Int4(group as usize)),
                 _ => None,
             }
         }
         _ => None,
     };
     match kind {
-        Some(Kind::Int8Dynamic(_)) if k > Int8Product::MOST => Err(format!(
+        Some(WeightKind::Int8Dynamic(_)) if k > Int8Gemm::MAX_K => Err(format!(
             "`native` on the CPU accumulates quantized products in 32 bits, which limits k to {}; k is {k}",
-            Int8Product::MOST
+            Int8Gemm::MAX_K
         )),
         Some(kind) if kept(Element::Float(dtype)) && sparsity.is_none() => Ok(kind),
         _ => Err(
@@ -67,31 +69,31 @@ fn kind(treatment: &Treatment, m: usize, k: usize) -> Result<Kind, String> {
 }
 
 /// True for symmetric int8 with one scale per row.
-fn is_int8_rows(format: Format) -> bool {
-    let Format { element, grouping, method, zero, two_of_four, .. } = format;
-    let symmetric = matches!(method, Method::Symmetric { .. }) && zero == Zero::None;
+fn is_int8_rows(format: TensorFormat) -> bool {
+    let TensorFormat { element, grouping, method, zero, sparse_2to4: two_of_four, .. } = format;
+    let symmetric = matches!(method, QuantMethod::Symmetric { .. }) && zero == ZeroPointFormat::None;
     element == Element::Signed(8) && grouping == Grouping::Row && symmetric && !two_of_four
 }
 
-impl Layer {
+impl HostLayer {
     /// Quantizes a weight for inputs of `m` rows.
-    pub fn new(weight: &Weight, treatment: &Treatment, m: usize) -> Result<Self, ZooError> {
+    pub fn new(weight: &Weight, treatment: &QuantConfig, m: usize) -> Result<Self, ZooError> {
         let (n, k) = (weight.n(), weight.k());
         treatment.check(n, k)?;
         let kind = kind(treatment, m, k).map_err(ZooError::Unsupported)?;
-        let floats = |weights| Self::Floats(FloatProduct::new(weights, n, k));
+        let floats = |weights| Self::Floats(FloatGemm::new(weights, n, k));
         let Some(quantized) = treatment.quantize(weight)? else {
-            return Ok(floats(Weights::Floats(stored(weight.values(), Element::Float(treatment.dtype)))));
+            return Ok(floats(HostGemmWeight::Floats(to_dtype(weight.values(), Element::Float(treatment.dtype)))));
         };
-        let Quantized { format, codes, scales, zeros, .. } = quantized;
-        let scales = stored(&scales, format.scale);
+        let QuantizedTensor { format, codes, scales, zeros, .. } = quantized;
+        let scales = to_dtype(&scales, format.scale);
         Ok(match kind {
-            Kind::Int8Dynamic(input) => Self::Codes(Int8Product::new(&codes, scales), input),
-            Kind::Int4(group) => {
-                let zeros = stored(&zeros, format.zero.element().unwrap_or(format.scale));
-                floats(Weights::Int4(Int4Rows { codes, scales, zeros, group }))
+            WeightKind::Int8Dynamic(input) => Self::Quantized(Int8Gemm::new(&codes, scales), input),
+            WeightKind::Int4(group) => {
+                let zeros = to_dtype(&zeros, format.zero.element().unwrap_or(format.scale));
+                floats(HostGemmWeight::Int4(Int4Weight { codes, scales, zeros, group }))
             }
-            Kind::Plain | Kind::Int8 => floats(Weights::Int8(Int8Rows { codes, scales })),
+            WeightKind::Plain | WeightKind::Int8 => floats(HostGemmWeight::Int8(Int8Weight { codes, scales })),
         })
     }
 
@@ -99,8 +101,8 @@ impl Layer {
     pub fn run(&self, x: &[f32], k: usize, y: &mut [f32]) {
         match self {
             Self::Floats(product) => product.run(x, y),
-            Self::Codes(product, format) => {
-                let Quantized { codes, scales, .. } = quantize(x, k, *format);
+            Self::Quantized(product, format) => {
+                let QuantizedTensor { codes, scales, .. } = quantize(x, k, *format);
                 product.run(&codes, &scales, y);
             }
         }
@@ -110,7 +112,7 @@ impl Layer {
     pub fn weight_bytes(&self) -> usize {
         match self {
             Self::Floats(product) => product.weight_bytes(),
-            Self::Codes(product, _) => product.weight_bytes(),
+            Self::Quantized(product, _) => product.weight_bytes(),
         }
     }
 
@@ -118,15 +120,15 @@ impl Layer {
     pub fn kernel(&self, m: usize) -> String {
         match self {
             Self::Floats(product) => product.kernel(m),
-            Self::Codes(product, _) => format!("rows quantized; then {}", product.kernel(m)),
+            Self::Quantized(product, _) => format!("rows quantized; then {}", product.kernel(m)),
         }
     }
 }
 
 /// Converts values to bf16 or f32.
-pub fn stored(numbers: &[f32], element: Element) -> Numbers {
+pub fn to_dtype(numbers: &[f32], element: Element) -> FloatVec {
     match element {
-        Element::Float(Dtype::Bf16) => Numbers::bf16(numbers),
-        _ => Numbers::F32(numbers.to_vec()),
+        Element::Float(Dtype::Bf16) => FloatVec::bf16(numbers),
+        _ => FloatVec::F32(numbers.to_vec()),
     }
 }

@@ -2,29 +2,29 @@
 //!
 //! Input and output have the dtype of the problem; accumulators are f32 or integers.
 
-use super::layer::{Layer, accepts, stored};
+use super::layer::{HostLayer, accepts, to_dtype};
 use crate::{Activate, Activation, Layout, Output, Problem, Tensors, Workload, ZooError};
-use calorimeter_kernels::host::{Numbers, layer_norm};
-use calorimeter_kernels::rowwise::{bf16, widen};
-use calorimeter_recipes::{Element, Treatment};
+use calorimeter_kernels::host::{FloatVec, layer_norm};
+use calorimeter_kernels::rowwise::{bf16_to_f32, to_bf16};
+use calorimeter_recipes::{Element, QuantConfig};
 use rayon::prelude::*;
 use std::time::{Duration, Instant};
 
 /// Minimum elements per thread.
-const WORTH_A_THREAD: usize = 1 << 14;
+const MIN_LEN_PER_THREAD: usize = 1 << 14;
 
 /// Input, weight and output of one pass.
-struct Set {
-    input: Numbers,
-    layer: Layer,
-    output: Numbers,
+struct HostLinearSet {
+    input: FloatVec,
+    layer: HostLayer,
+    output: FloatVec,
     /// True after a pass on this set.
     ran: bool,
 }
 
 /// Intermediate results of a pass; empty if no step needs them.
 #[derive(Default)]
-struct Between {
+struct HostLinearScratch {
     /// Input and output in f32, if they are stored in another dtype.
     input: Vec<f32>,
     output: Vec<f32>,
@@ -33,17 +33,17 @@ struct Between {
 }
 
 struct HostLinear {
-    sets: Vec<Set>,
+    sets: Vec<HostLinearSet>,
     next: usize,
     /// Rows and columns of the output, and columns of the input.
     size: [usize; 3],
     activation: Option<Activation>,
-    between: Between,
-    quantizing: Option<Duration>,
+    scratch: HostLinearScratch,
+    quantization_time: Option<Duration>,
 }
 
 /// Checks that there is a kernel for the layer; the error lists supported recipes.
-pub fn taken(problem: &Problem, treatment: &Treatment) -> Result<(), String> {
+pub fn check_support(problem: &Problem, treatment: &QuantConfig) -> Result<(), String> {
     let Layout { input: (m, k), .. } = problem.layout();
     accepts(treatment, m as usize, k as usize)
 }
@@ -52,37 +52,44 @@ pub fn taken(problem: &Problem, treatment: &Treatment) -> Result<(), String> {
 pub fn open(
     problem: &Problem,
     tensors: &Tensors,
-    treatment: &Treatment,
+    treatment: &QuantConfig,
     activation: Option<Activation>,
     sets: u32,
 ) -> Result<Box<dyn Workload>, ZooError> {
     let Layout { input: (m, k), output: (_, n), .. } = problem.layout();
     let [m, n, k] = [m, n, k].map(|size| size as usize);
     let start = Instant::now();
-    let layer = Layer::new(&tensors.weights[0], treatment, m)?;
-    let quantizing = (!treatment.is_plain()).then(|| start.elapsed());
+    let layer = HostLayer::new(&tensors.weights[0], treatment, m)?;
+    let quantizing = (!treatment.is_unmodified()).then(|| start.elapsed());
     let element = Element::Float(problem.dtype);
-    let set = |set: u32| Set {
-        input: stored(&problem.input_of_set(tensors, set).values, element),
+    let set = |set: u32| HostLinearSet {
+        input: to_dtype(&problem.input_of_set(tensors, set).values, element),
         layer: layer.clone(),
         // Writing the output here maps its pages before the first launch.
-        output: stored(&vec![f32::NAN; m * n], element),
+        output: to_dtype(&vec![f32::NAN; m * n], element),
         ran: false,
     };
-    let sets: Vec<Set> = (0..sets.max(1)).map(set).collect();
-    let mut between = Between::default();
-    if let Numbers::Bf16(_) = sets[0].input {
+    let sets: Vec<HostLinearSet> = (0..sets.max(1)).map(set).collect();
+    let mut between = HostLinearScratch::default();
+    if let FloatVec::Bf16(_) = sets[0].input {
         (between.input, between.output) = (vec![0.0; m * k], vec![0.0; m * n]);
     }
     if activation.is_some() {
         between.normalized = vec![0.0; m * k];
     }
-    Ok(Box::new(HostLinear { sets, next: 0, size: [m, n, k], activation, between, quantizing }))
+    Ok(Box::new(HostLinear {
+        sets,
+        next: 0,
+        size: [m, n, k],
+        activation,
+        scratch: between,
+        quantization_time: quantizing,
+    }))
 }
 
 impl HostLinear {
     fn read(&self, set: usize) -> Vec<Output> {
-        vec![Output { rows: self.size[0], cols: self.size[1], values: self.sets[set].output.widened() }]
+        vec![Output { rows: self.size[0], cols: self.size[1], values: self.sets[set].output.to_f32() }]
     }
 }
 
@@ -90,44 +97,44 @@ impl Workload for HostLinear {
     fn launch(&mut self) -> Result<(), ZooError> {
         let (set, sets) = (self.next, self.sets.len());
         self.next = (set + 1) % sets;
-        let Set { input, layer, output, ran } = &mut self.sets[set];
+        let HostLinearSet { input, layer, output, ran } = &mut self.sets[set];
         *ran = true;
         let (k, activation) = (self.size[2], self.activation);
-        let between = &mut self.between;
+        let between = &mut self.scratch;
         let (mut x, rounds): (&[f32], bool) = match input {
-            Numbers::F32(numbers) => (numbers, false),
-            Numbers::Bf16(numbers) => {
-                let pairs = between.input.par_iter_mut().zip(&*numbers).with_min_len(WORTH_A_THREAD);
-                pairs.for_each(|(x, &bits)| *x = widen(bits));
+            FloatVec::F32(numbers) => (numbers, false),
+            FloatVec::Bf16(numbers) => {
+                let pairs = between.input.par_iter_mut().zip(&*numbers).with_min_len(MIN_LEN_PER_THREAD);
+                pairs.for_each(|(x, &bits)| *x = bf16_to_f32(bits));
                 (&between.input, true)
             }
         };
         if activation.is_some() {
             layer_norm(x, k, &mut between.normalized);
             if rounds {
-                let numbers = between.normalized.par_iter_mut().with_min_len(WORTH_A_THREAD);
-                numbers.for_each(|x| *x = widen(bf16(*x)));
+                let numbers = between.normalized.par_iter_mut().with_min_len(MIN_LEN_PER_THREAD);
+                numbers.for_each(|x| *x = bf16_to_f32(to_bf16(*x)));
             }
             x = &between.normalized;
         }
-        let activated = |y: f32| activation.map_or(y, |activation| activation.in_f32(y));
+        let activated = |y: f32| activation.map_or(y, |activation| activation.eval_f32(y));
         match output {
-            Numbers::F32(numbers) => {
+            FloatVec::F32(numbers) => {
                 layer.run(x, k, numbers);
                 if activation.is_some() {
-                    numbers.par_iter_mut().with_min_len(WORTH_A_THREAD).for_each(|y| *y = activated(*y));
+                    numbers.par_iter_mut().with_min_len(MIN_LEN_PER_THREAD).for_each(|y| *y = activated(*y));
                 }
             }
-            Numbers::Bf16(numbers) => {
+            FloatVec::Bf16(numbers) => {
                 layer.run(x, k, &mut between.output);
-                let pairs = numbers.par_iter_mut().zip(&between.output).with_min_len(WORTH_A_THREAD);
-                pairs.for_each(|(bits, &y)| *bits = bf16(activated(y)));
+                let pairs = numbers.par_iter_mut().zip(&between.output).with_min_len(MIN_LEN_PER_THREAD);
+                pairs.for_each(|(bits, &y)| *bits = to_bf16(activated(y)));
             }
         }
         Ok(())
     }
 
-    fn settle(&mut self) -> Result<(), ZooError> {
+    fn synchronize(&mut self) -> Result<(), ZooError> {
         Ok(())
     }
 
@@ -138,7 +145,7 @@ impl Workload for HostLinear {
         Ok(self.read(set))
     }
 
-    fn kept(&mut self, set: u32) -> Result<Option<Vec<Output>>, ZooError> {
+    fn last_outputs(&mut self, set: u32) -> Result<Option<Vec<Output>>, ZooError> {
         let ran = self.sets.get(set as usize).is_some_and(|set| set.ran);
         Ok(ran.then(|| self.read(set as usize)))
     }
@@ -151,8 +158,8 @@ impl Workload for HostLinear {
         self.sets[0].layer.weight_bytes() as u64
     }
 
-    fn quantizing(&self) -> Option<Duration> {
-        self.quantizing
+    fn quantization_time(&self) -> Option<Duration> {
+        self.quantization_time
     }
 
     fn kernel(&self) -> Option<String> {

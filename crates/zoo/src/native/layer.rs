@@ -1,58 +1,63 @@
 //! Linear layer with prologue and epilogue, in as few kernels as its GEMM allows.
 
 use super::layer_form::LayerForm;
-use super::weight::{DeviceWeight, Product};
+use super::weight::{DeviceWeight, LinearKernel};
 use crate::ZooError;
-use crate::numbers::bytes;
+use crate::element_bytes::encode;
 use calorimeter_kernels::Prologue;
 use calorimeter_kernels::native::{
-    self, Buffer, LayerNorm, LinearShape, Machine, NativeError, RmsForm, RmsNorm, ShortAttention,
+    self, CudaDevice, DeviceBuffer, LayerNormPlan, LinearShape, NativeError, RmsNormPlan, RmsNormSpec,
+    ShortAttentionPlan,
 };
-use calorimeter_recipes::{Dtype, Element, Treatment};
+use calorimeter_recipes::{Dtype, Element, QuantConfig};
 use std::sync::Arc;
 
 /// Kernels of a layer and their scratch buffers.
-pub struct Layer {
-    before: Option<(Before, Buffer)>,
-    product: Product,
-    activation: Option<native::Activation>,
+pub struct CudaLayer {
+    prologue: Option<(PrologueKernel, DeviceBuffer)>,
+    gemm: LinearKernel,
+    activation: Option<native::ActivationPlan>,
 }
 
 /// Separate kernel for the prologue.
-enum Before {
-    LayerNorm(LayerNorm),
+enum PrologueKernel {
+    LayerNorm(LayerNormPlan),
     /// The norm weight is all ones.
-    RmsNorm(RmsNorm, Buffer),
-    Activation(native::Activation),
-    ShortAttention(ShortAttention),
+    RmsNorm(RmsNormPlan, DeviceBuffer),
+    Activation(native::ActivationPlan),
+    ShortAttention(ShortAttentionPlan),
 }
 
-impl Before {
+impl PrologueKernel {
     fn new(
-        machine: &Arc<Machine>,
+        machine: &Arc<CudaDevice>,
         kind: Dtype,
         prologue: Prologue,
         LinearShape { m, k, .. }: LinearShape,
     ) -> Result<Option<Self>, ZooError> {
         Ok(Some(match prologue {
-            Prologue::Nothing => return Ok(None),
-            Prologue::LayerNorm => Self::LayerNorm(LayerNorm::new(machine, kind, m, k)?),
+            Prologue::None => return Ok(None),
+            Prologue::LayerNorm => Self::LayerNorm(LayerNormPlan::new(machine, kind, m, k)?),
             Prologue::RmsNorm => {
-                let form = RmsForm { gain_is_f32: false, epsilon: LayerNorm::EPSILON };
-                let gain = machine.upload(&bytes(&vec![1.0; k], Element::Float(kind)))?;
-                Self::RmsNorm(RmsNorm::new(machine, kind, form, m, k)?, gain)
+                let form = RmsNormSpec { gain_is_f32: false, epsilon: LayerNormPlan::EPSILON };
+                let gain = machine.upload(&encode(&vec![1.0; k], Element::Float(kind)))?;
+                Self::RmsNorm(RmsNormPlan::new(machine, kind, form, m, k)?, gain)
             }
             Prologue::Activation(function) => {
-                Self::Activation(native::Activation::new(machine, kind, function, m * k)?)
+                Self::Activation(native::ActivationPlan::new(machine, kind, function, m * k)?)
             }
-            Prologue::ShortAttention { heads } => {
-                Self::ShortAttention(ShortAttention::new(machine, kind, m / ShortAttention::TOKENS, heads, k / heads)?)
-            }
+            Prologue::ShortAttention { heads } => Self::ShortAttention(ShortAttentionPlan::new(
+                machine,
+                kind,
+                m / ShortAttentionPlan::TOKENS,
+                heads,
+                k / heads,
+            )?),
             other => return Err(ZooError::Unsupported(format!("`native` has no kernel for {other:?}"))),
         }))
     }
 
-    fn enqueue(&self, x: &Buffer, y: &mut Buffer) -> Result<(), NativeError> {
+    fn enqueue(&self, x: &DeviceBuffer, y: &mut DeviceBuffer) -> Result<(), NativeError> {
         match self {
             Self::LayerNorm(norm) => norm.enqueue(x, y),
             Self::RmsNorm(norm, gain) => norm.enqueue(x, gain, y),
@@ -71,57 +76,57 @@ impl Before {
     }
 }
 
-impl Layer {
+impl CudaLayer {
     /// Selects and compiles the kernels.
     pub fn new(
-        machine: &Arc<Machine>,
-        treatment: &Treatment,
+        machine: &Arc<CudaDevice>,
+        treatment: &QuantConfig,
         form: LayerForm,
         shape: LinearShape,
     ) -> Result<Self, ZooError> {
         let (kind, LinearShape { m, k, n }) = (treatment.dtype, shape);
-        let product = Product::new(machine, treatment, form, shape)?;
-        if product.takes_in_the_rest() {
-            return Ok(Self { before: None, product, activation: None });
+        let product = LinearKernel::new(machine, treatment, form, shape)?;
+        if product.fuses_layer() {
+            return Ok(Self { prologue: None, gemm: product, activation: None });
         }
         if form.added && form.activation.is_some() {
             return Err(ZooError::Unsupported("`native` does not support a residual after an activation".into()));
         }
-        let before = Before::new(machine, kind, form.prologue, shape)?;
+        let before = PrologueKernel::new(machine, kind, form.prologue, shape)?;
         let before = before.map(|before| Ok::<_, NativeError>((before, machine.allocate(m * k * kind.width())?)));
-        let activation = form.activation.map(|function| native::Activation::new(machine, kind, function, m * n));
-        Ok(Self { before: before.transpose()?, product, activation: activation.transpose()? })
+        let activation = form.activation.map(|function| native::ActivationPlan::new(machine, kind, function, m * n));
+        Ok(Self { prologue: before.transpose()?, gemm: product, activation: activation.transpose()? })
     }
 
     /// Returns the GEMM, which determines the format of the weight.
-    pub fn product(&self) -> &Product {
-        &self.product
+    pub fn gemm(&self) -> &LinearKernel {
+        &self.gemm
     }
 
     /// Kernels, and how they were chosen and configured.
     pub fn algorithm(&self) -> String {
-        let before = self.before.as_ref().map(|(before, _)| before.algorithm().to_owned());
+        let before = self.prologue.as_ref().map(|(before, _)| before.algorithm().to_owned());
         let after = self.activation.as_ref().map(|activation| activation.algorithm().to_owned());
-        let all: Vec<String> = before.into_iter().chain([self.product.algorithm()]).chain(after).collect();
+        let all: Vec<String> = before.into_iter().chain([self.gemm.algorithm()]).chain(after).collect();
         all.join("; then ")
     }
 
     /// Enqueues one run; `added` is a residual for the epilogue.
     pub fn enqueue(
         &mut self,
-        input: &Buffer,
+        input: &DeviceBuffer,
         weight: &DeviceWeight,
-        added: Option<&Buffer>,
-        output: &mut Buffer,
+        added: Option<&DeviceBuffer>,
+        output: &mut DeviceBuffer,
     ) -> Result<(), ZooError> {
-        let x = match &mut self.before {
+        let x = match &mut self.prologue {
             Some((before, prepared)) => {
                 before.enqueue(input, prepared)?;
                 &*prepared
             }
             None => input,
         };
-        self.product.enqueue(x, weight, added, output)?;
+        self.gemm.enqueue(x, weight, added, output)?;
         if let Some(activation) = &self.activation {
             activation.enqueue_in_place(output)?;
         }

@@ -16,5 +16,5 @@ pub struct LayerForm {
 
 impl LayerForm {
     /// GEMM without prologue and epilogue.
-    pub const PRODUCT: Self = Self { prologue: Prologue::Nothing, activation: None, added: false };
+    pub const GEMM_ONLY: Self = Self { prologue: Prologue::None, activation: None, added: false };
 }

@@ -2,24 +2,25 @@
 
 use super::layer_form::LayerForm;
 use crate::ZooError;
+use crate::element_bytes::{encode, words_to_bytes};
 use crate::native_form::{NativeForm, native_form};
-use crate::numbers::{bytes, of_words};
 use calorimeter_kernels::native::{
-    BlockForm, BlockLinear, BlockWeight, Buffer, Circle, DynamicLinear, Linear, LinearShape, Machine, NativeError,
-    PackedLinear, PackedWeight, ReadySparse, ReadyWeight, SparseLinear, SparseWeight,
+    BlockLinearPlan, BlockLinearSpec, BlockSparseWeight, CudaDevice, DeviceBuffer, DynamicLinearPlan, LineRotation,
+    LinearPlan, LinearShape, NativeError, PackedLinearPlan, PackedSparseWeight, PackedWeight, PrepackedWeight,
+    SparseLinearPlan, SparseWeight,
 };
-use calorimeter_kernels::{DynamicForm, SparseForm};
-use calorimeter_recipes::format::Method;
-use calorimeter_recipes::stored::Stored;
-use calorimeter_recipes::{Element, Prepared, Sparsity, Treatment};
+use calorimeter_kernels::{DynamicLinearSpec, SparseLinearSpec};
+use calorimeter_recipes::format::QuantMethod;
+use calorimeter_recipes::packed_tensor::PackedTensor;
+use calorimeter_recipes::{Element, PreparedWeight, QuantConfig, Sparsity};
 use std::sync::Arc;
 
 /// Weight in host memory, in the format of its recipe.
 pub enum HostWeight {
     Plain(Vec<u8>),
-    Packed(Stored<Vec<u8>>),
+    Packed(PackedTensor<Vec<u8>>),
     /// Nonzero blocks and their column indices.
-    Blocks {
+    BlockSparse {
         values: Vec<u8>,
         places: Vec<u8>,
     },
@@ -27,39 +28,39 @@ pub enum HostWeight {
 
 /// Weight in device memory.
 pub enum DeviceWeight {
-    Plain(Buffer),
+    Plain(DeviceBuffer),
     Packed(PackedWeight),
     /// Repacked for its GEMM.
-    Ready(ReadyWeight),
+    Repacked(PrepackedWeight),
     /// 2:4 sparse.
-    TwoOfFour(SparseWeight),
+    Sparse2to4(SparseWeight),
     /// 2:4 sparse, repacked for its GEMM.
-    ReadyTwoOfFour(ReadySparse),
+    RepackedSparse2to4(PackedSparseWeight),
     /// Block-sparse.
-    Blocks(BlockWeight),
+    BlockSparse(BlockSparseWeight),
 }
 
 /// Planned GEMM with a weight in a certain format.
-pub enum Product {
-    Plain(Box<Linear>),
-    Packed(Box<PackedLinear>),
+pub enum LinearKernel {
+    Plain(Box<LinearPlan>),
+    Packed(Box<PackedLinearPlan>),
     /// Quantizes its input; fuses prologue and epilogue.
-    Dynamic(Box<DynamicLinear>),
+    Dynamic(Box<DynamicLinearPlan>),
     /// 2:4 sparse weight.
-    TwoOfFour(Box<SparseLinear>),
+    Sparse2to4(Box<SparseLinearPlan>),
     /// Block-sparse weight.
-    Blocks(Box<BlockLinear>),
+    BlockSparse(Box<BlockLinearPlan>),
 }
 
 impl HostWeight {
-    /// Encodes a weight that [`Treatment::prepare`] has quantized or pruned.
-    pub fn new(weight: Prepared) -> Result<Self, ZooError> {
+    /// Encodes a weight that [`QuantConfig::prepare`] has quantized or pruned.
+    pub fn new(weight: PreparedWeight) -> Result<Self, ZooError> {
         match weight {
-            Prepared::Dense(weight) => Ok(Self::Plain(bytes(weight.values(), Element::Float(weight.dtype())))),
-            Prepared::Stored(stored) => Ok(Self::Packed(stored.map(|words: Vec<u32>| of_words(&words)))),
-            Prepared::Blocks(blocks) => Ok(Self::Blocks {
-                values: bytes(blocks.values(), Element::Float(blocks.dtype())),
-                places: of_words(blocks.kept()),
+            PreparedWeight::Dense(weight) => Ok(Self::Plain(encode(weight.values(), Element::Float(weight.dtype())))),
+            PreparedWeight::Packed(stored) => Ok(Self::Packed(stored.map(|words: Vec<u32>| words_to_bytes(&words)))),
+            PreparedWeight::BlockSparse(blocks) => Ok(Self::BlockSparse {
+                values: encode(blocks.values(), Element::Float(blocks.dtype())),
+                places: words_to_bytes(blocks.block_columns()),
             }),
             _ => Err(ZooError::Unsupported("`native` has no kernel for this weight format".into())),
         }
@@ -71,20 +72,20 @@ impl HostWeight {
             Self::Plain(bytes) => bytes.len(),
             // Unquantized sparse weights have unused scales, which are not uploaded.
             Self::Packed(stored) => {
-                let all: usize = stored.as_parts().into_parts().into_iter().map(Vec::len).sum();
-                all - if stored.format.method == Method::Plain { stored.scales.len() } else { 0 }
+                let all: usize = stored.as_refs().into_parts().into_iter().map(Vec::len).sum();
+                all - if stored.format.method == QuantMethod::Unquantized { stored.scales.len() } else { 0 }
             }
-            Self::Blocks { values, places } => values.len() + places.len(),
+            Self::BlockSparse { values, places } => values.len() + places.len(),
         };
         bytes as u64
     }
 
     /// Pads the weight with zero rows to the number that its GEMM reads.
-    pub fn filled_up(self, product: &Product) -> Self {
+    pub fn padded_for(self, product: &LinearKernel) -> Self {
         match (self, product) {
-            (Self::Packed(mut stored), Product::Dynamic(_)) => {
+            (Self::Packed(mut stored), LinearKernel::Dynamic(_)) => {
                 let row = stored.codes.len() / stored.rows.max(1);
-                stored.codes.resize(row * DynamicLinear::filled_n(stored.rows), 0);
+                stored.codes.resize(row * DynamicLinearPlan::padded_n(stored.rows), 0);
                 Self::Packed(stored)
             }
             (weight, _) => weight,
@@ -92,97 +93,111 @@ impl HostWeight {
     }
 
     /// Copies the weight to the device.
-    pub fn upload(&self, machine: &Arc<Machine>) -> Result<DeviceWeight, NativeError> {
+    pub fn upload(&self, machine: &Arc<CudaDevice>) -> Result<DeviceWeight, NativeError> {
         Ok(match self {
             Self::Plain(bytes) => DeviceWeight::Plain(machine.upload(bytes)?),
-            Self::Blocks { values, places } => {
-                DeviceWeight::Blocks(BlockWeight { values: machine.upload(values)?, places: machine.upload(places)? })
-            }
-            Self::Packed(Stored { format, codes, scales, kept: Some(kept), .. }) => {
-                let scales = (format.method != Method::Plain).then(|| machine.upload(scales)).transpose()?;
-                DeviceWeight::TwoOfFour(SparseWeight {
+            Self::BlockSparse { values, places } => DeviceWeight::BlockSparse(BlockSparseWeight {
+                values: machine.upload(values)?,
+                column_indices: machine.upload(places)?,
+            }),
+            Self::Packed(PackedTensor { format, codes, scales, positions: Some(kept), .. }) => {
+                let scales = (format.method != QuantMethod::Unquantized).then(|| machine.upload(scales)).transpose()?;
+                DeviceWeight::Sparse2to4(SparseWeight {
                     codes: machine.upload(codes)?,
                     scales,
-                    places: machine.upload(kept)?,
+                    metadata: machine.upload(kept)?,
                 })
             }
-            Self::Packed(Stored { codes, scales, zeros, outer, .. }) => DeviceWeight::Packed(PackedWeight {
-                codes: machine.upload(codes)?,
-                scales: machine.upload(scales)?,
-                zeros: zeros.as_ref().map(|zeros| machine.upload(zeros)).transpose()?,
-                outer: outer.as_ref().map(|outer| machine.upload(outer)).transpose()?,
-            }),
+            Self::Packed(PackedTensor { codes, scales, zeros, outer_scales: outer, .. }) => {
+                DeviceWeight::Packed(PackedWeight {
+                    codes: machine.upload(codes)?,
+                    scales: machine.upload(scales)?,
+                    zeros: zeros.as_ref().map(|zeros| machine.upload(zeros)).transpose()?,
+                    tensor_scale: outer.as_ref().map(|outer| machine.upload(outer)).transpose()?,
+                })
+            }
         })
     }
 }
 
 impl DeviceWeight {
-    /// Copies the weight on the device; must precede [`Product::ready`].
-    pub fn copied(&self, machine: &Machine) -> Result<Self, NativeError> {
-        let copied = |buffer: &Buffer| machine.moved_on(buffer, Circle::still(buffer.len()));
+    /// Copies the weight on the device; must precede [`Product::repack`].
+    pub fn duplicate(&self, machine: &CudaDevice) -> Result<Self, NativeError> {
+        let copied = |buffer: &DeviceBuffer| machine.rotate_lines(buffer, LineRotation::identity(buffer.len()));
         Ok(match self {
             Self::Plain(weight) => Self::Plain(copied(weight)?),
-            Self::Packed(PackedWeight { codes, scales, zeros, outer }) => Self::Packed(PackedWeight {
+            Self::Packed(PackedWeight { codes, scales, zeros, tensor_scale: outer }) => Self::Packed(PackedWeight {
                 codes: copied(codes)?,
                 scales: copied(scales)?,
                 zeros: zeros.as_ref().map(copied).transpose()?,
-                outer: outer.as_ref().map(copied).transpose()?,
+                tensor_scale: outer.as_ref().map(copied).transpose()?,
             }),
-            Self::TwoOfFour(SparseWeight { codes, scales, places }) => Self::TwoOfFour(SparseWeight {
+            Self::Sparse2to4(SparseWeight { codes, scales, metadata: places }) => Self::Sparse2to4(SparseWeight {
                 codes: copied(codes)?,
                 scales: scales.as_ref().map(copied).transpose()?,
-                places: copied(places)?,
+                metadata: copied(places)?,
             }),
-            Self::Blocks(BlockWeight { values, places }) => {
-                Self::Blocks(BlockWeight { values: copied(values)?, places: copied(places)? })
+            Self::BlockSparse(BlockSparseWeight { values, column_indices: places }) => {
+                Self::BlockSparse(BlockSparseWeight { values: copied(values)?, column_indices: copied(places)? })
             }
-            Self::Ready(_) | Self::ReadyTwoOfFour(_) => unreachable!("weights are copied before they are repacked"),
+            Self::Repacked(_) | Self::RepackedSparse2to4(_) => {
+                unreachable!("weights are copied before they are repacked")
+            }
         })
     }
 }
 
-impl Product {
+impl LinearKernel {
     /// Plans the GEMM for weights in the format of a treatment. Kernels with quantized inputs fuse prologue and
     /// epilogue.
     pub fn new(
-        machine: &Arc<Machine>,
-        treatment: &Treatment,
+        machine: &Arc<CudaDevice>,
+        treatment: &QuantConfig,
         form: LayerForm,
         shape: LinearShape,
     ) -> Result<Self, ZooError> {
         let LayerForm { prologue, activation, added } = form;
         Ok(match native_form(treatment, shape.m) {
-            Some(NativeForm::Plain) => Self::Plain(Box::new(Linear::new(machine, treatment.dtype, shape)?)),
-            Some(NativeForm::Tf32) => Self::Plain(Box::new(Linear::with_tf32(machine, shape)?)),
+            Some(NativeForm::Plain) => Self::Plain(Box::new(LinearPlan::new(machine, treatment.dtype, shape)?)),
+            Some(NativeForm::Tf32) => Self::Plain(Box::new(LinearPlan::with_tf32(machine, shape)?)),
             Some(NativeForm::Packed(form)) if added => {
-                Self::Packed(Box::new(PackedLinear::with_added(machine, form, shape)?))
+                Self::Packed(Box::new(PackedLinearPlan::with_addend(machine, form, shape)?))
             }
-            Some(NativeForm::Packed(form)) => Self::Packed(Box::new(PackedLinear::new(machine, form, shape)?)),
+            Some(NativeForm::Packed(form)) => Self::Packed(Box::new(PackedLinearPlan::new(machine, form, shape)?)),
             Some(NativeForm::Dynamic(form)) => {
-                let form = DynamicForm { prologue, activation, added, ..form };
-                Self::Dynamic(Box::new(DynamicLinear::new(machine, form, shape)?))
+                let form = DynamicLinearSpec { prologue, activation, has_addend: added, ..form };
+                Self::Dynamic(Box::new(DynamicLinearPlan::new(machine, form, shape)?))
             }
-            Some(NativeForm::TwoOfFour(form)) => {
+            Some(NativeForm::Sparse2to4(form)) => {
                 let whole = form.dynamic().is_some();
-                let form = if whole { SparseForm { prologue, activation, ..form } } else { form };
-                Self::TwoOfFour(Box::new(SparseLinear::new(machine, SparseForm { added, ..form }, shape)?))
+                let form = if whole { SparseLinearSpec { prologue, activation, ..form } } else { form };
+                Self::Sparse2to4(Box::new(SparseLinearPlan::new(
+                    machine,
+                    SparseLinearSpec { has_addend: added, ..form },
+                    shape,
+                )?))
             }
-            Some(NativeForm::Blocks(blocks)) => {
-                let Sparsity::Block { side, .. } = blocks else { return Err(no_kernel()) };
-                let kept = blocks.kept_in_row(shape.k).ok_or_else(no_kernel)?;
-                let form = BlockForm { kind: treatment.dtype, side: side.into(), kept, added };
-                Self::Blocks(Box::new(BlockLinear::new(machine, form, shape)?))
+            Some(NativeForm::BlockSparse(blocks)) => {
+                let Sparsity::Block { block_size: side, .. } = blocks else { return Err(no_kernel()) };
+                let kept = blocks.retained_blocks_per_row(shape.k).ok_or_else(no_kernel)?;
+                let form = BlockLinearSpec {
+                    kind: treatment.dtype,
+                    side: side.into(),
+                    blocks_per_row: kept,
+                    has_addend: added,
+                };
+                Self::BlockSparse(Box::new(BlockLinearPlan::new(machine, form, shape)?))
             }
             None => return Err(no_kernel()),
         })
     }
 
     /// True if the kernel fuses prologue and epilogue.
-    pub fn takes_in_the_rest(&self) -> bool {
+    pub fn fuses_layer(&self) -> bool {
         match self {
-            Self::Plain(_) | Self::Packed(_) | Self::Blocks(_) => false,
+            Self::Plain(_) | Self::Packed(_) | Self::BlockSparse(_) => false,
             Self::Dynamic(_) => true,
-            Self::TwoOfFour(linear) => linear.form().dynamic().is_some(),
+            Self::Sparse2to4(linear) => linear.spec().dynamic().is_some(),
         }
     }
 
@@ -190,17 +205,17 @@ impl Product {
     pub fn skips_zeros(&self) -> bool {
         match self {
             Self::Plain(_) | Self::Packed(_) | Self::Dynamic(_) => false,
-            Self::TwoOfFour(linear) => linear.skips_zeros(),
-            Self::Blocks(_) => true,
+            Self::Sparse2to4(linear) => linear.skips_zeros(),
+            Self::BlockSparse(_) => true,
         }
     }
 
     /// Repacks a weight for this kernel.
-    pub fn ready(&self, weight: DeviceWeight) -> Result<DeviceWeight, NativeError> {
+    pub fn repack(&self, weight: DeviceWeight) -> Result<DeviceWeight, NativeError> {
         Ok(match (self, weight) {
-            (Self::Packed(linear), DeviceWeight::Packed(weight)) => DeviceWeight::Ready(linear.ready(weight)?),
-            (Self::TwoOfFour(linear), DeviceWeight::TwoOfFour(weight)) => {
-                DeviceWeight::ReadyTwoOfFour(linear.ready(weight)?)
+            (Self::Packed(linear), DeviceWeight::Packed(weight)) => DeviceWeight::Repacked(linear.prepack(weight)?),
+            (Self::Sparse2to4(linear), DeviceWeight::Sparse2to4(weight)) => {
+                DeviceWeight::RepackedSparse2to4(linear.prepack(weight)?)
             }
             (_, weight) => weight,
         })
@@ -209,20 +224,20 @@ impl Product {
     /// Enqueues one run; `added` is a residual for the epilogue.
     pub fn enqueue(
         &mut self,
-        x: &Buffer,
+        x: &DeviceBuffer,
         w: &DeviceWeight,
-        added: Option<&Buffer>,
-        y: &mut Buffer,
+        added: Option<&DeviceBuffer>,
+        y: &mut DeviceBuffer,
     ) -> Result<(), ZooError> {
         match (self, w) {
             (Self::Plain(linear), DeviceWeight::Plain(w)) => match added {
-                Some(added) => linear.enqueue_with_added(x, w, added, y)?,
+                Some(added) => linear.enqueue_with_addend(x, w, added, y)?,
                 None => linear.enqueue(x, w, y)?,
             },
-            (Self::Packed(linear), DeviceWeight::Ready(w)) => linear.enqueue(x, w, added, y)?,
+            (Self::Packed(linear), DeviceWeight::Repacked(w)) => linear.enqueue(x, w, added, y)?,
             (Self::Dynamic(linear), DeviceWeight::Packed(w)) => linear.enqueue(x, w, added, y)?,
-            (Self::TwoOfFour(linear), DeviceWeight::ReadyTwoOfFour(w)) => linear.enqueue(x, w, added, y)?,
-            (Self::Blocks(linear), DeviceWeight::Blocks(w)) => linear.enqueue(x, w, added, y)?,
+            (Self::Sparse2to4(linear), DeviceWeight::RepackedSparse2to4(w)) => linear.enqueue(x, w, added, y)?,
+            (Self::BlockSparse(linear), DeviceWeight::BlockSparse(w)) => linear.enqueue(x, w, added, y)?,
             _ => return Err(ZooError::Device("the weight format does not match its kernel".into())),
         }
         Ok(())
@@ -234,8 +249,8 @@ impl Product {
             Self::Plain(linear) => linear.algorithm(),
             Self::Packed(linear) => linear.algorithm(),
             Self::Dynamic(linear) => linear.algorithm(),
-            Self::TwoOfFour(linear) => linear.algorithm(),
-            Self::Blocks(linear) => linear.algorithm(),
+            Self::Sparse2to4(linear) => linear.algorithm(),
+            Self::BlockSparse(linear) => linear.algorithm(),
         }
     }
 }

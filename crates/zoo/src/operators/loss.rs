@@ -4,17 +4,17 @@
 
 use super::sequences::size;
 use crate::gate::Tolerance;
-use crate::{Slot, Spec};
+use crate::{OutputSlot, Spec};
 use burn::tensor::{Tensor, backend::Backend};
 use calorimeter_recipes::{Dtype, Element};
 use rayon::prelude::*;
 
-pub(super) fn output() -> Slot {
-    Slot::new(1, 1, Element::Float(Dtype::F32))
+pub(super) fn scalar_output() -> OutputSlot {
+    OutputSlot::new(1, 1, Element::Float(Dtype::F32))
 }
 
 /// Mean over rows of `of(row)` in double precision.
-pub(super) fn mean_exact(rows: usize, of: impl Fn(usize) -> f64 + Sync) -> f64 {
+pub(super) fn mean_f64(rows: usize, of: impl Fn(usize) -> f64 + Sync) -> f64 {
     // Collected first, so that the order of the additions is deterministic.
     let values: Vec<f64> = (0..rows).into_par_iter().map(&of).collect();
     values.iter().sum::<f64>() / rows as f64

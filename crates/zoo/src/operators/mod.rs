@@ -30,13 +30,13 @@ pub mod trained_linear;
 pub mod trained_model;
 pub mod transfer;
 
-mod absmax;
+mod amax_scaling;
+mod dtypes;
+mod e4m3;
 mod loss;
-mod minifloat;
+mod matmul;
 #[cfg(feature = "cuda")]
 mod native_plans;
-mod number_types;
-mod product;
 mod sequences;
 mod traffic;
 
@@ -63,7 +63,7 @@ pub(crate) fn register(zoo: &Zoo) {
     elementwise::register(zoo);
     halved_swiglu::register(zoo);
     flax_rms_norm::register(zoo);
-    attention::register_of_models(zoo);
+    attention::register_llm_variants(zoo);
     hbm_copy::register(zoo);
     transfer::register(zoo);
     collective::register(zoo);

@@ -1,67 +1,67 @@
 //! Native CUDA passes that several operators share.
 
 use super::sequences;
-use crate::native::{NativePass, Set};
+use crate::native::{BufferSet, NativePass};
 use crate::{Spec, normalize};
 use calorimeter_kernels::native::{
-    AffineLayerNorm, Elementwise, ElementwiseFunction, Linear, LinearForm, LinearShape, Machine, NativeError, NormForm,
-    PairFunction, PairSum, RmsForm, RmsNorm,
+    AffineLayerNormPlan, AffineNormVariant, CudaDevice, ElementwiseFunction, ElementwisePlan, LinearPlan, LinearShape,
+    LinearSpec, NativeError, PairReduction, PairReductionPlan, RmsNormPlan, RmsNormSpec,
 };
 use std::sync::Arc;
 
 /// Elementwise function of all inputs, in their dtype.
 pub fn elementwise(
-    machine: &Arc<Machine>,
+    machine: &Arc<CudaDevice>,
     spec: &Spec,
     function: ElementwiseFunction,
     length: u64,
 ) -> Result<NativePass, NativeError> {
-    let plan = Elementwise::new(machine, spec.dtype(), function, length as usize)?;
-    Ok(NativePass::single(plan.algorithm().to_owned(), move |Set { inputs, outputs, .. }| {
+    let plan = ElementwisePlan::new(machine, spec.dtype(), function, length as usize)?;
+    Ok(NativePass::single(plan.algorithm().to_owned(), move |BufferSet { inputs, outputs, .. }| {
         plan.enqueue(&inputs.iter().collect::<Vec<_>>(), &mut outputs[0])
     }))
 }
 
 /// Reduction of two inputs to one value.
-pub fn pair_sum(
-    machine: &Arc<Machine>,
+pub fn pair_reduction(
+    machine: &Arc<CudaDevice>,
     spec: &Spec,
-    function: PairFunction,
+    function: PairReduction,
     length: u64,
 ) -> Result<NativePass, NativeError> {
-    let mut plan = PairSum::new(machine, spec.dtype(), function, length as usize)?;
-    Ok(NativePass::single(plan.algorithm().to_owned(), move |Set { inputs, outputs, .. }| {
+    let mut plan = PairReductionPlan::new(machine, spec.dtype(), function, length as usize)?;
+    Ok(NativePass::single(plan.algorithm().to_owned(), move |BufferSet { inputs, outputs, .. }| {
         plan.enqueue(&inputs[0], &inputs[1], &mut outputs[0])
     }))
 }
 
 /// RMS normalization of the rows of input 0, with input 1 as gain.
 pub fn rms_norm(
-    machine: &Arc<Machine>,
+    machine: &Arc<CudaDevice>,
     spec: &Spec,
-    form: RmsForm,
+    form: RmsNormSpec,
     (rows, columns): (u64, u64),
 ) -> Result<NativePass, NativeError> {
-    let plan = RmsNorm::new(machine, spec.dtype(), form, rows as usize, columns as usize)?;
-    Ok(NativePass::single(plan.algorithm().to_owned(), move |Set { inputs, outputs, .. }| {
+    let plan = RmsNormPlan::new(machine, spec.dtype(), form, rows as usize, columns as usize)?;
+    Ok(NativePass::single(plan.algorithm().to_owned(), move |BufferSet { inputs, outputs, .. }| {
         plan.enqueue(&inputs[0], &inputs[1], &mut outputs[0])
     }))
 }
 
 /// Layer normalization of rows with gain and bias, with a fused residual or activation given by `form`.
-pub fn layer_norm(machine: &Arc<Machine>, spec: &Spec, form: NormForm) -> Result<NativePass, NativeError> {
+pub fn layer_norm(machine: &Arc<CudaDevice>, spec: &Spec, form: AffineNormVariant) -> Result<NativePass, NativeError> {
     let (rows, columns) = sequences::size(spec);
     let size = (rows as usize, columns as usize);
-    let plan = AffineLayerNorm::new(machine, spec.dtype(), form, normalize::EPSILON as f32, size)?;
-    Ok(NativePass::single(plan.algorithm().to_owned(), move |Set { inputs, outputs, .. }| {
+    let plan = AffineLayerNormPlan::new(machine, spec.dtype(), form, normalize::EPSILON as f32, size)?;
+    Ok(NativePass::single(plan.algorithm().to_owned(), move |BufferSet { inputs, outputs, .. }| {
         plan.enqueue(inputs, outputs)
     }))
 }
 
 /// Matmul of inputs 0 and 1.
-pub fn product(machine: &Arc<Machine>, spec: &Spec, form: LinearForm) -> Result<NativePass, NativeError> {
-    let plan = Linear::of(machine, form, shape(spec))?;
-    Ok(NativePass::single(plan.algorithm(), move |Set { inputs, outputs, .. }| {
+pub fn matmul(machine: &Arc<CudaDevice>, spec: &Spec, form: LinearSpec) -> Result<NativePass, NativeError> {
+    let plan = LinearPlan::with_spec(machine, form, shape(spec))?;
+    Ok(NativePass::single(plan.algorithm(), move |BufferSet { inputs, outputs, .. }| {
         plan.enqueue(&inputs[0], &inputs[1], &mut outputs[0])
     }))
 }

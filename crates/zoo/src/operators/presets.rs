@@ -37,7 +37,7 @@ impl Preset {
     }
 
     /// Short description.
-    pub fn about(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Self::Quick => "few small shapes, under a minute on a CPU",
             Self::Guide => "shapes of published kernel comparisons",
@@ -47,12 +47,12 @@ impl Preset {
     }
 
     /// Shapes for the given axes, for operators without their own.
-    pub fn of_axes(self, axes: &[&'static str]) -> Vec<Axes> {
+    pub fn shapes_for_axes(self, axes: &[&'static str]) -> Vec<Axes> {
         match axes {
-            ["batch", "sequence", "dimension"] => self.rows(),
-            ["batch", "heads", "sequence", "head_dim"] => self.heads(),
-            ["m", "k", "n"] => self.products(),
-            ["m", "n"] => self.matrices(),
+            ["batch", "sequence", "dimension"] => self.row_shapes(),
+            ["batch", "heads", "sequence", "head_dim"] => self.attention_shapes(),
+            ["m", "k", "n"] => self.gemm_shapes(),
+            ["m", "n"] => self.matrix_shapes(),
             [axis] => {
                 let elements: &[u64] = match self {
                     Self::Quick => &[1 << 20, 1 << 22],
@@ -66,20 +66,20 @@ impl Preset {
     }
 
     /// Shapes of row operators: batch, sequence, dimension.
-    fn rows(self) -> Vec<Axes> {
+    fn row_shapes(self) -> Vec<Axes> {
         match self {
-            Self::Quick => sequences(&[1, 8], &[128], &[256, 1000]),
-            Self::Guide => sequences(&[16, 32, 64], &[256, 512, 1024], &[32, 64, 128, 256]),
-            Self::Full => sequences(&[16, 32, 64, 128], &[256, 512, 1024, 2048], &[8, 16, 32, 64, 128, 256, 512]),
+            Self::Quick => sequence_grid(&[1, 8], &[128], &[256, 1000]),
+            Self::Guide => sequence_grid(&[16, 32, 64], &[256, 512, 1024], &[32, 64, 128, 256]),
+            Self::Full => sequence_grid(&[16, 32, 64, 128], &[256, 512, 1024, 2048], &[8, 16, 32, 64, 128, 256, 512]),
             Self::Llm => {
                 let dimensions = [4096, 8192];
-                let one = sequences(&[1], &[1, 2048, 8192, 32768], &dimensions);
-                one.into_iter().chain(sequences(&[8], &[2048], &dimensions)).collect()
+                let one = sequence_grid(&[1], &[1, 2048, 8192, 32768], &dimensions);
+                one.into_iter().chain(sequence_grid(&[8], &[2048], &dimensions)).collect()
             }
         }
     }
 
-    fn heads(self) -> Vec<Axes> {
+    fn attention_shapes(self) -> Vec<Axes> {
         let (sequences, widths): (&[u64], &[u64]) = match self {
             Self::Quick => (&[128], &[64, 128]),
             Self::Guide => (&[512, 2048], &[64, 128]),
@@ -91,8 +91,8 @@ impl Preset {
     }
 
     /// GEMM shapes: squares, or few to many rows for `llm`.
-    fn products(self) -> Vec<Axes> {
-        let cubes = |sizes: &[u64]| sizes.iter().map(|&size| named(&["m", "k", "n"], &[size; 3])).collect();
+    fn gemm_shapes(self) -> Vec<Axes> {
+        let cubes = |sizes: &[u64]| sizes.iter().map(|&size| zip_axes(&["m", "k", "n"], &[size; 3])).collect();
         match self {
             Self::Quick => cubes(&[128, 256]),
             Self::Guide => cubes(&[1024, 4096, 8192]),
@@ -101,7 +101,7 @@ impl Preset {
         }
     }
 
-    fn matrices(self) -> Vec<Axes> {
+    fn matrix_shapes(self) -> Vec<Axes> {
         let (m, n): (&[u64], &[u64]) = match self {
             Self::Quick => (&[256], &[1024]),
             Self::Guide => (&[4096, 16384], &[4096, 16384]),
@@ -112,23 +112,24 @@ impl Preset {
     }
 
     /// Returns the first shapes of a list ordered by size: two for `quick`, three for `guide`, otherwise all.
-    pub fn first(self, axes: &[&'static str], sizes: &[&[u64]]) -> Vec<Axes> {
+    pub fn first_shapes(self, axes: &[&'static str], sizes: &[&[u64]]) -> Vec<Axes> {
         let count = match self {
             Self::Quick => 2,
             Self::Guide => 3,
             Self::Full | Self::Llm => sizes.len(),
         };
-        sizes.iter().take(count).map(|sizes| named(axes, sizes)).collect()
+        sizes.iter().take(count).map(|sizes| zip_axes(axes, sizes)).collect()
     }
 }
 
 // The first three shapes of each list are from published comparisons; the others are of newer models.
-pub(super) const LINEAR: &[&[u64]] = &[&[128, 512, 512], &[512, 1024, 1024], &[1024, 2048, 2048], &[4096, 4096, 14336]];
-pub(super) const CONVOLUTION: &[&[u64]] =
+pub(super) const LINEAR_SHAPES: &[&[u64]] =
+    &[&[128, 512, 512], &[512, 1024, 1024], &[1024, 2048, 2048], &[4096, 4096, 14336]];
+pub(super) const CONVOLUTION_SHAPES: &[&[u64]] =
     &[&[1, 64, 64, 56, 3], &[4, 128, 128, 28, 3], &[8, 256, 256, 14, 3], &[32, 128, 128, 28, 3]];
-pub(super) const FLAT_ATTENTION: &[&[u64]] = &[&[1, 128, 64], &[4, 256, 64], &[8, 512, 64], &[8, 2048, 128]];
+pub(super) const ATTENTION_SHAPES: &[&[u64]] = &[&[1, 128, 64], &[4, 256, 64], &[8, 512, 64], &[8, 2048, 128]];
 
-fn named(axes: &[&'static str], sizes: &[u64]) -> Axes {
+fn zip_axes(axes: &[&'static str], sizes: &[u64]) -> Axes {
     Axes::new(axes.iter().copied().zip(sizes.iter().copied())).expect("axis names are distinct")
 }
 
@@ -138,7 +139,7 @@ pub(super) fn grid(axes: &[(&'static str, &[u64])]) -> Vec<Axes> {
     Grid::product(axes).expect("the grid is small").iter().collect()
 }
 
-fn sequences(batch: &[u64], sequence: &[u64], dimension: &[u64]) -> Vec<Axes> {
+fn sequence_grid(batch: &[u64], sequence: &[u64], dimension: &[u64]) -> Vec<Axes> {
     grid(&[("batch", batch), ("sequence", sequence), ("dimension", dimension)])
 }
 
@@ -168,7 +169,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_operator_has_different_sizes_that_are_its_own_in_every_preset() {
+    fn presets_hold_distinct_valid_shapes() {
         for (operator, preset) in Operator::all().into_iter().flat_map(|one| Preset::all().map(|preset| (one, preset)))
         {
             let sizes = preset.sizes(operator);
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_known_grids_of_rows_are_whole() {
+    fn row_preset_grids_are_complete() {
         let softmax: Operator = "softmax".parse().unwrap();
         let counts = Preset::all().map(|preset| preset.sizes(softmax).len());
         assert_eq!(counts, [4, 36, 112, 10]);
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preset_that_is_not_known_says_which_are() {
+    fn unknown_preset_lists_known_ones() {
         let error = "ful".parse::<Preset>().unwrap_err().to_string();
         assert_eq!(error, "unknown preset \"ful\"; did you mean \"full\"?; known: quick, guide, full, llm");
     }

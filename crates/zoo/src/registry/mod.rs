@@ -2,17 +2,17 @@
 //!
 //! Built-in ones are registered first, through the functions that other crates use.
 
+mod factories;
 mod models;
 mod names;
-mod openers;
 mod operators;
 mod reasons;
 mod support;
 pub(crate) mod table;
 
-pub use models::ModelWays;
-pub use openers::{Opener, Opening};
-pub use operators::OperatorWays;
+pub use factories::{OpenRequest, WorkloadFactory};
+pub use models::ModelBuilder;
+pub use operators::OperatorBuilder;
 pub(crate) use support::open;
 pub use support::support;
 
@@ -33,12 +33,12 @@ pub(crate) fn zoo() -> &'static Zoo {
 }
 
 /// Registers an operator and returns a builder for its implementations: `register_operator(Negation)?.burn()`.
-pub fn register_operator<O: Operation>(operator: O) -> Result<OperatorWays<'static, O>, NameTaken> {
+pub fn register_operator<O: Operation>(operator: O) -> Result<OperatorBuilder<'static, O>, NameTaken> {
     zoo().operator([operator])
 }
 
 /// Registers a model, to which every recipe applies, and returns a builder for its implementations.
-pub fn register_model<D: Definition>(model: D) -> Result<ModelWays<'static, D>, NameTaken> {
+pub fn register_model<D: Definition>(model: D) -> Result<ModelBuilder<'static, D>, NameTaken> {
     zoo().model([model])
 }
 
@@ -47,7 +47,7 @@ pub fn register_implementation(
     subject: Subject,
     implementation: Implementation,
     kind: DeviceKind,
-    opener: impl Opener,
+    opener: impl WorkloadFactory,
 ) -> Result<(), NameTaken> {
     zoo().insert(subject, implementation, kind, Box::new(opener))
 }

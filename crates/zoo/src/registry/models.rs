@@ -1,21 +1,21 @@
 //! Builder for the implementations of models.
 
-use super::Opener;
+use super::WorkloadFactory;
 #[cfg(feature = "cuda")]
-use super::openers::ModelOnCuda;
-use super::openers::{FormsAlone, ModelOnBurn, ModelOnHost, NotBuilt, ProductsAlone};
+use super::factories::CudaModelFactory;
+use super::factories::{BurnModelFactory, GuardedCubeModel, GuardedNativeModel, HostModelFactory, MissingBackend};
 use super::table::Zoo;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use crate::CubeOf;
-use crate::backends::{self, BurnBackend, EachBackend};
+use crate::backends::{self, BackendVisitor, BurnBackend};
 use crate::{BurnModel, Definition, DeviceKind, HostModel, Implementation, Model, NativeModel, Subject};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use burn_cubecl::CubeRuntime;
 use calorimeter_case::NameTaken;
-use calorimeter_recipes::Treatment;
+use calorimeter_recipes::QuantConfig;
 
 /// Builder for the implementations of a family of models; each method registers one.
-pub struct ModelWays<'z, D: 'static> {
+pub struct ModelBuilder<'z, D: 'static> {
     zoo: &'z Zoo,
     models: Vec<&'static D>,
 }
@@ -25,32 +25,32 @@ impl Zoo {
     pub(crate) fn model<D: Definition>(
         &self,
         models: impl IntoIterator<Item = D>,
-    ) -> Result<ModelWays<'_, D>, NameTaken> {
+    ) -> Result<ModelBuilder<'_, D>, NameTaken> {
         // Leaked, because handles live as long as the process.
         let models: Vec<&'static D> = models.into_iter().map(|model| &*Box::leak(Box::new(model))).collect();
         for model in &models {
             self.models.add(model.name(), *model)?;
         }
-        Ok(ModelWays { zoo: self, models })
+        Ok(ModelBuilder { zoo: self, models })
     }
 
     /// Registers built-in models.
-    pub(crate) fn models<D: Definition>(&self, models: impl IntoIterator<Item = D>) -> ModelWays<'_, D> {
+    pub(crate) fn models<D: Definition>(&self, models: impl IntoIterator<Item = D>) -> ModelBuilder<'_, D> {
         self.model(models).expect("built-in names are unique")
     }
 }
 
-impl<D: Definition> ModelWays<'_, D> {
+impl<D: Definition> ModelBuilder<'_, D> {
     /// Registers burn operations for every recipe: `eager` on every device, `fused` on every GPU.
     pub fn burn(self) -> Self
     where
         D: BurnModel,
     {
-        backends::each(&ByBurn(&self));
-        for (kind, gpu) in backends::not_built() {
-            self.put(Implementation::Eager, kind, |_| Box::new(NotBuilt { burn: true }));
+        backends::visit_backends(&BurnModelVisitor(&self));
+        for (kind, gpu) in backends::missing_device_kinds() {
+            self.insert(Implementation::Eager, kind, |_| Box::new(MissingBackend { burn: true }));
             if gpu {
-                self.put(Implementation::Fused, kind, |_| Box::new(NotBuilt { burn: true }));
+                self.insert(Implementation::Fused, kind, |_| Box::new(MissingBackend { burn: true }));
             }
         }
         self
@@ -62,9 +62,11 @@ impl<D: Definition> ModelWays<'_, D> {
         D: BurnModel,
     {
         #[cfg(any(feature = "cuda", feature = "wgpu"))]
-        backends::each(&ByCube(&self));
-        for (kind, _) in backends::not_built().filter(|(_, gpu)| *gpu) {
-            self.put(Implementation::Cube, kind, |_| Box::new(ProductsAlone(Box::new(NotBuilt { burn: true }))));
+        backends::visit_backends(&CubeModelVisitor(&self));
+        for (kind, _) in backends::missing_device_kinds().filter(|(_, gpu)| *gpu) {
+            self.insert(Implementation::Cube, kind, |_| {
+                Box::new(GuardedCubeModel(Box::new(MissingBackend { burn: true })))
+            });
         }
         self
     }
@@ -74,12 +76,12 @@ impl<D: Definition> ModelWays<'_, D> {
     where
         D: NativeModel,
     {
-        self.put(Implementation::Native, DeviceKind::Cuda, |model| {
+        self.insert(Implementation::Native, DeviceKind::Cuda, |model| {
             #[cfg(feature = "cuda")]
-            let opener = ModelOnCuda(model);
+            let opener = CudaModelFactory(model);
             #[cfg(not(feature = "cuda"))]
-            let (opener, _) = (NotBuilt { burn: false }, model);
-            Box::new(FormsAlone(Box::new(opener)))
+            let (opener, _) = (MissingBackend { burn: false }, model);
+            Box::new(GuardedNativeModel(Box::new(opener)))
         });
         self
     }
@@ -89,25 +91,30 @@ impl<D: Definition> ModelWays<'_, D> {
     where
         D: HostModel,
     {
-        self.put(Implementation::Native, DeviceKind::Cpu, |model| Box::new(ModelOnHost(model)));
+        self.insert(Implementation::Native, DeviceKind::Cpu, |model| Box::new(HostModelFactory(model)));
         self
     }
 
-    fn on<B: BurnBackend>(&self, implementation: Implementation, kinds: &[DeviceKind])
+    fn add_burn<B: BurnBackend>(&self, implementation: Implementation, kinds: &[DeviceKind])
     where
         D: BurnModel,
     {
         for &kind in kinds {
-            self.put(implementation, kind, |model| {
+            self.insert(implementation, kind, |model| {
                 let forward = move |shape, linears, input| model.forward::<B>(shape, linears, input);
-                Box::new(ModelOnBurn::<B> { upload: Treatment::upload::<B>, forward: Box::new(forward) })
+                Box::new(BurnModelFactory::<B> { upload: QuantConfig::upload::<B>, forward: Box::new(forward) })
             });
         }
     }
 
-    fn put(&self, implementation: Implementation, kind: DeviceKind, make: fn(&'static D) -> Box<dyn Opener>) {
+    fn insert(
+        &self,
+        implementation: Implementation,
+        kind: DeviceKind,
+        make: fn(&'static D) -> Box<dyn WorkloadFactory>,
+    ) {
         for &model in &self.models {
-            let subject = Subject::Model(Model::of(model));
+            let subject = Subject::Model(Model::new(model));
             self.zoo
                 .insert(subject, implementation, kind, make(model))
                 .expect("each implementation is registered once");
@@ -116,38 +123,38 @@ impl<D: Definition> ModelWays<'_, D> {
 }
 
 /// Registers `eager` on every backend and `fused` on those that fuse.
-struct ByBurn<'a, D: 'static>(&'a ModelWays<'a, D>);
+struct BurnModelVisitor<'a, D: 'static>(&'a ModelBuilder<'a, D>);
 
-impl<D: BurnModel> EachBackend for ByBurn<'_, D> {
-    fn processor<B: BurnBackend>(&self, kinds: &[DeviceKind]) {
-        self.0.on::<B>(Implementation::Eager, kinds);
+impl<D: BurnModel> BackendVisitor for BurnModelVisitor<'_, D> {
+    fn visit_cpu<B: BurnBackend>(&self, kinds: &[DeviceKind]) {
+        self.0.add_burn::<B>(Implementation::Eager, kinds);
     }
 
     #[cfg(any(feature = "cuda", feature = "wgpu"))]
-    fn gpu<R: CubeRuntime, Fused: BurnBackend>(&self, kinds: &[DeviceKind])
+    fn visit_gpu<R: CubeRuntime, Fused: BurnBackend>(&self, kinds: &[DeviceKind])
     where
         CubeOf<R>: BurnBackend,
     {
-        self.0.on::<CubeOf<R>>(Implementation::Eager, kinds);
-        self.0.on::<Fused>(Implementation::Fused, kinds);
+        self.0.add_burn::<CubeOf<R>>(Implementation::Eager, kinds);
+        self.0.add_burn::<Fused>(Implementation::Fused, kinds);
     }
 }
 
 /// Registers `cube` on CubeCL backends.
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
-struct ByCube<'a, D: 'static>(&'a ModelWays<'a, D>);
+struct CubeModelVisitor<'a, D: 'static>(&'a ModelBuilder<'a, D>);
 
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
-impl<D: BurnModel> EachBackend for ByCube<'_, D> {
-    fn gpu<R: CubeRuntime, Fused: BurnBackend>(&self, kinds: &[DeviceKind])
+impl<D: BurnModel> BackendVisitor for CubeModelVisitor<'_, D> {
+    fn visit_gpu<R: CubeRuntime, Fused: BurnBackend>(&self, kinds: &[DeviceKind])
     where
         CubeOf<R>: BurnBackend,
     {
         for &kind in kinds {
-            self.0.put(Implementation::Cube, kind, |model| {
+            self.0.insert(Implementation::Cube, kind, |model| {
                 let forward = move |shape, linears, input| model.forward::<CubeOf<R>>(shape, linears, input);
-                let upload = Treatment::upload_for_product::<CubeOf<R>>;
-                Box::new(ProductsAlone(Box::new(ModelOnBurn { upload, forward: Box::new(forward) })))
+                let upload = QuantConfig::upload_with_kernels::<CubeOf<R>>;
+                Box::new(GuardedCubeModel(Box::new(BurnModelFactory { upload, forward: Box::new(forward) })))
             });
         }
     }

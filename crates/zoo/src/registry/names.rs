@@ -8,12 +8,12 @@ use std::str::FromStr;
 impl Model {
     /// Returns every model in order of registration, built-in ones first.
     pub fn all() -> Vec<Self> {
-        zoo().models.all().into_iter().map(Self::of).collect()
+        zoo().models.all().into_iter().map(Self::new).collect()
     }
 
     /// Returns every model for `calorimeter list`.
-    pub fn known() -> Vec<ModelInfo> {
-        let info = |model: Self| ModelInfo { name: model.name().to_owned(), about: model.about() };
+    pub fn infos() -> Vec<ModelInfo> {
+        let info = |model: Self| ModelInfo { name: model.name().to_owned(), description: model.description() };
         Self::all().into_iter().map(info).collect()
     }
 }
@@ -23,7 +23,7 @@ impl FromStr for Model {
 
     fn from_str(name: &str) -> Result<Self, ZooError> {
         let all = Self::all();
-        let found = all.iter().find(|model| model.answers_to(name)).copied();
+        let found = all.iter().find(|model| model.matches_name(name)).copied();
         found.ok_or_else(|| UnknownName::new("model", name, all.iter().map(|model| model.name())).into())
     }
 }
@@ -33,7 +33,7 @@ calorimeter_case::serde_by_name!(Model, "a model of the zoo");
 impl Operator {
     /// Returns every operator in order of registration, built-in ones first.
     pub fn all() -> Vec<Self> {
-        zoo().operators.all().into_iter().map(Self::of).collect()
+        zoo().operators.all().into_iter().map(Self::new).collect()
     }
 }
 
@@ -41,7 +41,7 @@ impl FromStr for Operator {
     type Err = ZooError;
 
     fn from_str(name: &str) -> Result<Self, ZooError> {
-        Ok(Self::of(zoo().operators.find(name)?))
+        Ok(Self::new(zoo().operators.find(name)?))
     }
 }
 
@@ -50,7 +50,7 @@ calorimeter_case::serde_by_name!(Operator, "an operator of the zoo");
 impl Subject {
     /// Returns the names of all models and operators.
     pub fn names() -> Vec<String> {
-        let models = Model::known().into_iter().map(|info| info.name);
+        let models = Model::infos().into_iter().map(|info| info.name);
         models.chain(Operator::all().iter().map(ToString::to_string)).collect()
     }
 }

@@ -1,14 +1,14 @@
 //! Builder for the implementations of operators.
 
-use super::Opener;
+use super::WorkloadFactory;
 #[cfg(feature = "cuda")]
-use super::openers::OperatorOnCuda;
-use super::openers::{NotBuilt, OnBurn, SpecsAlone};
+use super::factories::CudaOperatorFactory;
+use super::factories::{BurnOperatorFactory, GuardedOperator, MissingBackend};
 use super::table::Zoo;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use crate::CubeOf;
-use crate::backends::{self, BurnBackend, EachBackend};
-use crate::burn_workload::MakePass;
+use crate::backends::{self, BackendVisitor, BurnBackend};
+use crate::burn_workload::PassFactory;
 use crate::{BurnPass, CubePass, DeviceKind, Implementation, NativeOpen, Operation, Operator, Spec, Subject};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use burn_cubecl::CubeRuntime;
@@ -17,13 +17,13 @@ use calorimeter_case::NameTaken;
 /// Builder for the implementations of a family of operators; each method registers one.
 ///
 /// Registration is the only declaration of support.
-pub struct OperatorWays<'z, O: 'static> {
+pub struct OperatorBuilder<'z, O: 'static> {
     zoo: &'z Zoo,
     operators: Vec<&'static O>,
 }
 
 /// Accepts every size and element type.
-fn every<O>(_: &O, _: &Spec) -> Result<(), String> {
+fn accept_all<O>(_: &O, _: &Spec) -> Result<(), String> {
     Ok(())
 }
 
@@ -32,46 +32,46 @@ impl Zoo {
     pub(crate) fn operator<O: Operation>(
         &self,
         operators: impl IntoIterator<Item = O>,
-    ) -> Result<OperatorWays<'_, O>, NameTaken> {
+    ) -> Result<OperatorBuilder<'_, O>, NameTaken> {
         // Leaked, because handles live as long as the process.
         let operators: Vec<&'static O> =
             operators.into_iter().map(|operator| &*Box::leak(Box::new(operator))).collect();
         for operator in &operators {
             self.operators.add(operator.name(), *operator)?;
         }
-        Ok(OperatorWays { zoo: self, operators })
+        Ok(OperatorBuilder { zoo: self, operators })
     }
 
     /// Registers built-in operators.
-    pub(crate) fn operators<O: Operation>(&self, operators: impl IntoIterator<Item = O>) -> OperatorWays<'_, O> {
+    pub(crate) fn operators<O: Operation>(&self, operators: impl IntoIterator<Item = O>) -> OperatorBuilder<'_, O> {
         self.operator(operators).expect("built-in names are unique")
     }
 }
 
-impl<O: Operation> OperatorWays<'_, O> {
+impl<O: Operation> OperatorBuilder<'_, O> {
     /// Registers burn operations: `eager` on every device, `fused` on every GPU.
     pub fn burn(self) -> Self
     where
         O: BurnPass,
     {
-        backends::each(&ByBurn(&self));
-        for (kind, gpu) in backends::not_built() {
-            self.not_built(Implementation::Eager, kind);
+        backends::visit_backends(&BurnOperatorVisitor(&self));
+        for (kind, gpu) in backends::missing_device_kinds() {
+            self.add_missing(Implementation::Eager, kind);
             if gpu {
-                self.not_built(Implementation::Fused, kind);
+                self.add_missing(Implementation::Fused, kind);
             }
         }
         self
     }
 
     /// Registers `fused` on the CPU as well, for operators that are fused by algebraic simplification.
-    pub fn folds(self) -> Self
+    pub fn fused_on_cpu(self) -> Self
     where
         O: BurnPass,
     {
-        backends::each(&Folded(&self));
-        for (kind, _) in backends::not_built().filter(|(_, gpu)| !gpu) {
-            self.not_built(Implementation::Fused, kind);
+        backends::visit_backends(&CpuFusedVisitor(&self));
+        for (kind, _) in backends::missing_device_kinds().filter(|(_, gpu)| !gpu) {
+            self.add_missing(Implementation::Fused, kind);
         }
         self
     }
@@ -81,7 +81,7 @@ impl<O: Operation> OperatorWays<'_, O> {
     where
         O: CubePass,
     {
-        self.cube_where(every)
+        self.cube_where(accept_all)
     }
 
     /// Registers a CubeCL kernel for sizes, element types and recipes that `taken` accepts.
@@ -90,10 +90,15 @@ impl<O: Operation> OperatorWays<'_, O> {
         O: CubePass,
     {
         #[cfg(any(feature = "cuda", feature = "wgpu"))]
-        backends::each(&ByCube(&self, taken));
-        for (kind, _) in backends::not_built().filter(|(_, gpu)| *gpu) {
+        backends::visit_backends(&CubeOperatorVisitor(&self, taken));
+        for (kind, _) in backends::missing_device_kinds().filter(|(_, gpu)| *gpu) {
             for &operator in &self.operators {
-                self.put(operator, Implementation::Cube, kind, some(operator, taken, NotBuilt { burn: true }));
+                self.insert(
+                    operator,
+                    Implementation::Cube,
+                    kind,
+                    guarded(operator, taken, MissingBackend { burn: true }),
+                );
             }
         }
         self
@@ -104,7 +109,7 @@ impl<O: Operation> OperatorWays<'_, O> {
     where
         O: NativeOpen,
     {
-        self.native_where(every)
+        self.native_where(accept_all)
     }
 
     /// Registers CUDA libraries and kernels for sizes and element types that `taken` accepts.
@@ -114,18 +119,18 @@ impl<O: Operation> OperatorWays<'_, O> {
     {
         for &operator in &self.operators {
             #[cfg(feature = "cuda")]
-            let opener = OperatorOnCuda(operator);
+            let opener = CudaOperatorFactory(operator);
             #[cfg(not(feature = "cuda"))]
-            let opener = NotBuilt { burn: false };
-            self.put(operator, Implementation::Native, DeviceKind::Cuda, some(operator, taken, opener));
+            let opener = MissingBackend { burn: false };
+            self.insert(operator, Implementation::Native, DeviceKind::Cuda, guarded(operator, taken, opener));
         }
         self
     }
 
     /// Registers `native` on the CPU; the factory itself checks what it supports.
-    pub fn host(self, opener: impl Opener + Copy) -> Self {
+    pub fn host(self, opener: impl WorkloadFactory + Copy) -> Self {
         for &operator in &self.operators {
-            self.put(operator, Implementation::Native, DeviceKind::Cpu, Box::new(opener));
+            self.insert(operator, Implementation::Native, DeviceKind::Cpu, Box::new(opener));
         }
         self
     }
@@ -134,7 +139,7 @@ impl<O: Operation> OperatorWays<'_, O> {
     where
         O: BurnPass,
     {
-        self.add::<B>(Implementation::Eager, kinds, |operator| {
+        self.add_burn::<B>(Implementation::Eager, kinds, |operator| {
             Box::new(move |spec, inputs| Ok(operator.pass::<B>(spec, inputs)))
         });
     }
@@ -143,47 +148,53 @@ impl<O: Operation> OperatorWays<'_, O> {
     where
         O: BurnPass,
     {
-        self.add::<B>(Implementation::Fused, kinds, |operator| {
+        self.add_burn::<B>(Implementation::Fused, kinds, |operator| {
             Box::new(move |spec, inputs| Ok(operator.fused_pass::<B>(spec, inputs)))
         });
     }
 
     /// Registers a pass on a burn backend.
-    fn add<B: BurnBackend>(
+    fn add_burn<B: BurnBackend>(
         &self,
         implementation: Implementation,
         kinds: &[DeviceKind],
-        make: fn(&'static O) -> Box<MakePass<B>>,
+        make: fn(&'static O) -> Box<PassFactory<B>>,
     ) {
         for &operator in &self.operators {
             for &kind in kinds {
-                self.put(operator, implementation, kind, Box::new(OnBurn(make(operator))));
+                self.insert(operator, implementation, kind, Box::new(BurnOperatorFactory(make(operator))));
             }
         }
     }
 
-    fn not_built(&self, implementation: Implementation, kind: DeviceKind) {
+    fn add_missing(&self, implementation: Implementation, kind: DeviceKind) {
         for &operator in &self.operators {
-            self.put(operator, implementation, kind, Box::new(NotBuilt { burn: true }));
+            self.insert(operator, implementation, kind, Box::new(MissingBackend { burn: true }));
         }
     }
 
-    fn put(&self, operator: &'static O, implementation: Implementation, kind: DeviceKind, opener: Box<dyn Opener>) {
-        let subject = Subject::Operator(Operator::of(operator));
+    fn insert(
+        &self,
+        operator: &'static O,
+        implementation: Implementation,
+        kind: DeviceKind,
+        opener: Box<dyn WorkloadFactory>,
+    ) {
+        let subject = Subject::Operator(Operator::new(operator));
         self.zoo.insert(subject, implementation, kind, opener).expect("each implementation is registered once");
     }
 }
 
 /// Registers `eager` on every backend and `fused` on those that fuse.
-struct ByBurn<'a, O: 'static>(&'a OperatorWays<'a, O>);
+struct BurnOperatorVisitor<'a, O: 'static>(&'a OperatorBuilder<'a, O>);
 
-impl<O: BurnPass> EachBackend for ByBurn<'_, O> {
-    fn processor<B: BurnBackend>(&self, kinds: &[DeviceKind]) {
+impl<O: BurnPass> BackendVisitor for BurnOperatorVisitor<'_, O> {
+    fn visit_cpu<B: BurnBackend>(&self, kinds: &[DeviceKind]) {
         self.0.eager_on::<B>(kinds);
     }
 
     #[cfg(any(feature = "cuda", feature = "wgpu"))]
-    fn gpu<R: CubeRuntime, Fused: BurnBackend>(&self, kinds: &[DeviceKind])
+    fn visit_gpu<R: CubeRuntime, Fused: BurnBackend>(&self, kinds: &[DeviceKind])
     where
         CubeOf<R>: BurnBackend,
     {
@@ -193,38 +204,43 @@ impl<O: BurnPass> EachBackend for ByBurn<'_, O> {
 }
 
 /// Registers `fused` on CPU backends.
-struct Folded<'a, O: 'static>(&'a OperatorWays<'a, O>);
+struct CpuFusedVisitor<'a, O: 'static>(&'a OperatorBuilder<'a, O>);
 
-impl<O: BurnPass> EachBackend for Folded<'_, O> {
-    fn processor<B: BurnBackend>(&self, kinds: &[DeviceKind]) {
+impl<O: BurnPass> BackendVisitor for CpuFusedVisitor<'_, O> {
+    fn visit_cpu<B: BurnBackend>(&self, kinds: &[DeviceKind]) {
         self.0.fused_on::<B>(kinds);
     }
 }
 
 /// Registers `cube` on GPU backends.
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
-struct ByCube<'a, O: 'static>(&'a OperatorWays<'a, O>, fn(&O, &Spec) -> Result<(), String>);
+struct CubeOperatorVisitor<'a, O: 'static>(&'a OperatorBuilder<'a, O>, fn(&O, &Spec) -> Result<(), String>);
 
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
-impl<O: CubePass> EachBackend for ByCube<'_, O> {
-    fn gpu<R: CubeRuntime, Fused: BurnBackend>(&self, kinds: &[DeviceKind])
+impl<O: CubePass> BackendVisitor for CubeOperatorVisitor<'_, O> {
+    fn visit_gpu<R: CubeRuntime, Fused: BurnBackend>(&self, kinds: &[DeviceKind])
     where
         CubeOf<R>: BurnBackend,
     {
         for &operator in &self.0.operators {
             for &kind in kinds {
-                let make: Box<MakePass<CubeOf<R>>> = Box::new(move |spec, inputs| operator.pass::<R>(spec, inputs));
-                self.0.put(operator, Implementation::Cube, kind, some(operator, self.1, OnBurn(make)));
+                let make: Box<PassFactory<CubeOf<R>>> = Box::new(move |spec, inputs| operator.pass::<R>(spec, inputs));
+                self.0.insert(
+                    operator,
+                    Implementation::Cube,
+                    kind,
+                    guarded(operator, self.1, BurnOperatorFactory(make)),
+                );
             }
         }
     }
 }
 
 /// Restricts a factory to specs that `taken` accepts.
-fn some<O: Operation>(
+fn guarded<O: Operation>(
     operator: &'static O,
     taken: fn(&O, &Spec) -> Result<(), String>,
-    opener: impl Opener,
-) -> Box<dyn Opener> {
-    Box::new(SpecsAlone { taken: Box::new(move |spec| taken(operator, spec)), opener: Box::new(opener) })
+    opener: impl WorkloadFactory,
+) -> Box<dyn WorkloadFactory> {
+    Box::new(GuardedOperator { check: Box::new(move |spec| taken(operator, spec)), factory: Box::new(opener) })
 }

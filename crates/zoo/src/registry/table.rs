@@ -1,6 +1,6 @@
 //! Table of registered names and factories.
 
-use super::Opener;
+use super::WorkloadFactory;
 use crate::{Definition, DeviceKind, Implementation, Operation, Subject};
 use calorimeter_case::{Name, NameTaken, Registry};
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ pub struct Zoo {
     pub operators: Registry<dyn Operation>,
     pub models: Registry<dyn Definition>,
     /// Factories by subject, implementation and kind of device. Presence is support.
-    openers: RwLock<BTreeMap<(Subject, Implementation, DeviceKind), &'static dyn Opener>>,
+    factories: RwLock<BTreeMap<(Subject, Implementation, DeviceKind), &'static dyn WorkloadFactory>>,
 }
 
 impl Zoo {
@@ -20,7 +20,7 @@ impl Zoo {
         Self {
             operators: Registry::new("operator"),
             models: Registry::new("model"),
-            openers: RwLock::new(BTreeMap::new()),
+            factories: RwLock::new(BTreeMap::new()),
         }
     }
 
@@ -30,9 +30,9 @@ impl Zoo {
         subject: Subject,
         implementation: Implementation,
         kind: DeviceKind,
-        opener: Box<dyn Opener>,
+        opener: Box<dyn WorkloadFactory>,
     ) -> Result<(), NameTaken> {
-        let mut openers = self.openers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut openers = self.factories.write().unwrap_or_else(PoisonError::into_inner);
         let key = (subject, implementation, kind);
         if openers.contains_key(&key) {
             let name = Name::from(format!("{implementation} of {subject} on {kind}"));
@@ -49,8 +49,8 @@ impl Zoo {
         subject: Subject,
         implementation: Implementation,
         kind: DeviceKind,
-    ) -> Option<&'static dyn Opener> {
-        let openers = self.openers.read().unwrap_or_else(PoisonError::into_inner);
+    ) -> Option<&'static dyn WorkloadFactory> {
+        let openers = self.factories.read().unwrap_or_else(PoisonError::into_inner);
         openers.get(&(subject, implementation, kind)).copied()
     }
 

@@ -1,8 +1,8 @@
-//! Numbers out of numbers, each for itself.
+//! Element-wise operators.
 
 use super::functions::{coarse_gelu, gelu, gelu_tanh, sigmoid, silu};
-use super::pass::{Number, RowFunction};
-use crate::host::lanes::Lanes;
+use super::pass::{FloatElement, RowFunction};
+use crate::host::float_simd::FloatSimd;
 
 macro_rules! of_one {
     ($name:ident, $function:expr) => {
@@ -11,8 +11,14 @@ macro_rules! of_one {
 
         impl RowFunction<1, 0, 1> for $name {
             #[inline(always)]
-            fn row<L: Lanes, N: Number>(self, lanes: L, [x]: [&[N]; 1], []: [&[f32]; 0], [y]: [&mut [f32]; 1]) {
-                y.iter_mut().zip(x).for_each(|(y, &x)| *y = $function(lanes, x.wide()));
+            fn row<L: FloatSimd, N: FloatElement>(
+                self,
+                lanes: L,
+                [x]: [&[N]; 1],
+                []: [&[f32]; 0],
+                [y]: [&mut [f32]; 1],
+            ) {
+                y.iter_mut().zip(x).for_each(|(y, &x)| *y = $function(lanes, x.to_f32()));
             }
         }
     };
@@ -25,14 +31,22 @@ macro_rules! of_two {
 
         impl RowFunction<2, 0, 1> for $name {
             #[inline(always)]
-            fn row<L: Lanes, N: Number>(self, lanes: L, [a, b]: [&[N]; 2], []: [&[f32]; 0], [y]: [&mut [f32]; 1]) {
-                y.iter_mut().zip(a.iter().zip(b)).for_each(|(y, (&a, &b))| *y = $function(lanes, a.wide(), b.wide()));
+            fn row<L: FloatSimd, N: FloatElement>(
+                self,
+                lanes: L,
+                [a, b]: [&[N]; 2],
+                []: [&[f32]; 0],
+                [y]: [&mut [f32]; 1],
+            ) {
+                y.iter_mut()
+                    .zip(a.iter().zip(b))
+                    .for_each(|(y, (&a, &b))| *y = $function(lanes, a.to_f32(), b.to_f32()));
             }
         }
     };
 }
 
-/// A number times a factor, and another number.
+/// y = factor * a + b.
 #[derive(Clone, Copy)]
 pub struct Axpy {
     pub factor: f32,
@@ -40,8 +54,8 @@ pub struct Axpy {
 
 impl RowFunction<2, 0, 1> for Axpy {
     #[inline(always)]
-    fn row<L: Lanes, N: Number>(self, _: L, [a, b]: [&[N]; 2], []: [&[f32]; 0], [y]: [&mut [f32]; 1]) {
-        y.iter_mut().zip(a.iter().zip(b)).for_each(|(y, (&a, &b))| *y = self.factor * a.wide() + b.wide());
+    fn row<L: FloatSimd, N: FloatElement>(self, _: L, [a, b]: [&[N]; 2], []: [&[f32]; 0], [y]: [&mut [f32]; 1]) {
+        y.iter_mut().zip(a.iter().zip(b)).for_each(|(y, (&a, &b))| *y = self.factor * a.to_f32() + b.to_f32());
     }
 }
 

@@ -1,50 +1,51 @@
-//! Values of rows: what they are short of what they should be, and what they are along one another.
+//! Reductions of rows: cross-entropy, dot product, squared error.
 
 use super::functions::exp;
-use super::pass::RowValue;
-use super::sums::{largest, sum, sum_of_pairs};
-use crate::host::lanes::Lanes;
+use super::pass::RowReduction;
+use super::sums::{max, sum, sum_of_pairs};
+use crate::host::float_simd::FloatSimd;
 
-/// Terms that are added up in f32: all of them have one sign, so that roundings of longer sums would show.
-const PIECE: usize = 1024;
+/// Terms that are summed in f32. All terms have one sign, so that the rounding error of longer f32 sums would be
+/// noticeable.
+const CHUNK: usize = 1024;
 
-/// Of logits, and the number of the right class.
+/// Cross-entropy of logits and a class index.
 #[derive(Clone, Copy)]
-pub struct CrossEntropy;
+pub struct CrossEntropyRow;
 
-impl RowValue<2> for CrossEntropy {
+impl RowReduction<2> for CrossEntropyRow {
     fn columns(self, columns: usize) -> [usize; 2] {
         [columns, 1]
     }
 
     #[inline(always)]
-    fn value<L: Lanes>(self, lanes: L, [logits, class]: [&[f32]; 2]) -> f64 {
-        let most = largest(logits);
+    fn value<L: FloatSimd>(self, lanes: L, [logits, class]: [&[f32]; 2]) -> f64 {
+        let most = max(logits);
         let rest =
-            logits.chunks(PIECE).map(|logits| f64::from(sum(logits, |x| exp(lanes, x - most)))).sum::<f64>().ln();
+            logits.chunks(CHUNK).map(|logits| f64::from(sum(logits, |x| exp(lanes, x - most)))).sum::<f64>().ln();
         rest - (f64::from(logits[class[0] as usize]) - f64::from(most))
     }
 }
 
-/// Of two rows: the sum of their products.
+/// Dot product of two rows.
 #[derive(Clone, Copy)]
-pub struct Dot;
+pub struct DotRow;
 
-impl RowValue<2> for Dot {
+impl RowReduction<2> for DotRow {
     #[inline(always)]
-    fn value<L: Lanes>(self, _: L, [x, y]: [&[f32]; 2]) -> f64 {
+    fn value<L: FloatSimd>(self, _: L, [x, y]: [&[f32]; 2]) -> f64 {
         f64::from(sum_of_pairs(x, y, |x, y| x * y))
     }
 }
 
-/// Of two rows: the mean square of their differences.
+/// Mean squared difference of two rows.
 #[derive(Clone, Copy)]
-pub struct SquaredError;
+pub struct SquaredErrorRow;
 
-impl RowValue<2> for SquaredError {
+impl RowReduction<2> for SquaredErrorRow {
     #[inline(always)]
-    fn value<L: Lanes>(self, _: L, [x, y]: [&[f32]; 2]) -> f64 {
-        let pieces = x.chunks(PIECE).zip(y.chunks(PIECE));
+    fn value<L: FloatSimd>(self, _: L, [x, y]: [&[f32]; 2]) -> f64 {
+        let pieces = x.chunks(CHUNK).zip(y.chunks(CHUNK));
         pieces.map(|(x, y)| f64::from(sum_of_pairs(x, y, |x, y| (x - y) * (x - y)))).sum::<f64>() / x.len() as f64
     }
 }

@@ -1,8 +1,8 @@
-//! Operators that make a row out of rows, a number out of numbers, or a mean over all rows.
+//! Row-wise, element-wise and reducing operators.
 //!
-//! Data flow: each thread takes whole rows, or pieces of 512 numbers where every number stands alone. What is read twice
-//! stays in its cache, numbers in bf16 are widened there, and each result is rounded once. Traffic: every operand once.
-//! Roofline: the memory's.
+//! Data flow: each thread processes whole rows, or chunks of 512 elements for element-wise operators. Data that is read
+//! twice stays in the cache; bf16 is widened there, and every result is rounded once. Traffic: every operand once.
+//! Roofline: memory bandwidth.
 
 mod elements;
 mod functions;
@@ -14,34 +14,34 @@ mod sums;
 
 pub use norms::layer_norm;
 
-use super::float_set::FloatSet;
-use super::numbers::Numbers;
+use super::float_isa::FloatIsa;
+use super::float_vec::FloatVec;
 use elements::{Add, Axpy, CoarseGelu, Gelu, GeluTanh, Sigmoid, Silu, SiluMul};
-use losses::{CrossEntropy, Dot, SquaredError};
-use norms::{AddLayerNorm, LayerNorm, LayerNormGelu, RmsNorm};
-use pass::{mean, of_elements, of_rows, total};
-use softmax::Softmax;
+use losses::{CrossEntropyRow, DotRow, SquaredErrorRow};
+use norms::{AddLayerNormRow, LayerNormGeluRow, LayerNormRow, RmsNormRow};
+use pass::{map_elements, map_rows, mean_of_rows, sum_of_chunks};
+use softmax::SoftmaxRow;
 
-/// What is computed, with its inputs in order. Sums are in f32 along a row and in f64 over rows.
+/// Operator, with its inputs in order. Sums are accumulated in f32 along a row and in f64 over rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
-pub enum Rowwise {
-    /// `x`, gain, bias: rows with mean 0 and variance 1, times the gain, plus the bias.
+pub enum RowwiseOperator {
+    /// `x`, gain, bias: rows normalized to mean 0 and variance 1, times the gain, plus the bias.
     LayerNorm,
-    /// `x`, `y`, gain, bias: the sum of the two, and its layer normalization.
+    /// `x`, `y`, gain, bias: the sum of `x` and `y`, and its layer normalization.
     AddLayerNorm,
     /// `x`, gain, bias: GELU of the layer normalization.
     LayerNormGelu,
-    /// `x`, gain: rows with mean square 1, times the gain.
+    /// `x`, gain: rows normalized to mean square 1, times the gain.
     RmsNorm {
-        /// What is added to the mean square.
+        /// Constant added to the mean square.
         epsilon: f32,
     },
-    /// `x`: exponentials as shares of their sum.
+    /// `x`: softmax of each row.
     Softmax,
     /// `x`: x Φ(x).
     Gelu,
-    /// `x`: its approximation by a hyperbolic tangent.
+    /// `x`: GELU, approximated by tanh.
     GeluTanh,
     /// `x`: x sigmoid(x).
     Silu,
@@ -49,23 +49,23 @@ pub enum Rowwise {
     Sigmoid,
     /// `x`, `y`: silu(x) y.
     SiluMul,
-    /// `x`, `y`: their sum.
+    /// `x`, `y`: x + y.
     Add,
-    /// `x`, `y`: the factor times `x`, plus `y`.
+    /// `x`, `y`: factor * x + y.
     Axpy {
-        /// What `x` is multiplied with.
+        /// Factor of `x`.
         factor: f32,
     },
-    /// `x`, `y`: the sum of all products.
+    /// `x`, `y`: dot product of all elements.
     Dot,
-    /// Logits, and the number of each row's class as f32: the mean of what classes are short of certainty.
+    /// Logits, and the class index of each row as f32: mean cross-entropy.
     CrossEntropy,
-    /// `x`, `y`: the mean of the squared differences.
+    /// `x`, `y`: mean squared difference.
     SquaredError,
 }
 
-impl Rowwise {
-    /// Reads inputs and writes outputs of so many columns, all of it before it returns.
+impl RowwiseOperator {
+    /// Runs the operator synchronously on rows of `columns` elements.
     ///
     /// ```
     /// use calorimeter_kernels::host::{Numbers, Rowwise};
@@ -77,38 +77,39 @@ impl Rowwise {
     /// ```
     ///
     /// # Panics
-    /// If there are not as many inputs and outputs as this has, their sizes do not fit, or inputs of whole rows are stored in two ways.
-    pub fn run(self, inputs: &[Numbers], columns: usize, outputs: &mut [Numbers]) {
-        self.by(FloatSet::widest(), inputs, columns, outputs);
+    /// If the number or sizes of inputs and outputs do not match the operator, or if inputs of whole rows have
+    /// different dtypes.
+    pub fn run(self, inputs: &[FloatVec], columns: usize, outputs: &mut [FloatVec]) {
+        self.run_with_isa(FloatIsa::widest(), inputs, columns, outputs);
     }
 
-    fn by(self, set: FloatSet, inputs: &[Numbers], columns: usize, outputs: &mut [Numbers]) {
+    fn run_with_isa(self, set: FloatIsa, inputs: &[FloatVec], columns: usize, outputs: &mut [FloatVec]) {
         match self {
-            Self::LayerNorm => of_rows(set, LayerNorm, inputs, columns, outputs),
-            Self::AddLayerNorm => of_rows(set, AddLayerNorm, inputs, columns, outputs),
-            Self::LayerNormGelu => of_rows(set, LayerNormGelu, inputs, columns, outputs),
-            Self::RmsNorm { epsilon } => of_rows(set, RmsNorm { epsilon }, inputs, columns, outputs),
+            Self::LayerNorm => map_rows(set, LayerNormRow, inputs, columns, outputs),
+            Self::AddLayerNorm => map_rows(set, AddLayerNormRow, inputs, columns, outputs),
+            Self::LayerNormGelu => map_rows(set, LayerNormGeluRow, inputs, columns, outputs),
+            Self::RmsNorm { epsilon } => map_rows(set, RmsNormRow { epsilon }, inputs, columns, outputs),
             Self::Softmax => {
-                let coarse = matches!(outputs, [Numbers::Bf16(_)]);
-                of_rows(set, Softmax { coarse }, inputs, columns, outputs);
+                let coarse = matches!(outputs, [FloatVec::Bf16(_)]);
+                map_rows(set, SoftmaxRow { coarse }, inputs, columns, outputs);
             }
-            Self::Gelu if matches!(outputs, [Numbers::Bf16(_)]) => of_elements(set, CoarseGelu, inputs, outputs),
-            Self::Gelu => of_elements(set, Gelu, inputs, outputs),
-            Self::GeluTanh => of_elements(set, GeluTanh, inputs, outputs),
-            Self::Silu => of_elements(set, Silu, inputs, outputs),
-            Self::Sigmoid => of_elements(set, Sigmoid, inputs, outputs),
-            Self::SiluMul => of_elements(set, SiluMul, inputs, outputs),
-            Self::Add => of_elements(set, Add, inputs, outputs),
-            Self::Axpy { factor } => of_elements(set, Axpy { factor }, inputs, outputs),
-            Self::Dot => total(set, Dot, inputs, outputs),
-            Self::CrossEntropy => mean(set, CrossEntropy, inputs, columns, outputs),
-            Self::SquaredError => mean(set, SquaredError, inputs, columns, outputs),
+            Self::Gelu if matches!(outputs, [FloatVec::Bf16(_)]) => map_elements(set, CoarseGelu, inputs, outputs),
+            Self::Gelu => map_elements(set, Gelu, inputs, outputs),
+            Self::GeluTanh => map_elements(set, GeluTanh, inputs, outputs),
+            Self::Silu => map_elements(set, Silu, inputs, outputs),
+            Self::Sigmoid => map_elements(set, Sigmoid, inputs, outputs),
+            Self::SiluMul => map_elements(set, SiluMul, inputs, outputs),
+            Self::Add => map_elements(set, Add, inputs, outputs),
+            Self::Axpy { factor } => map_elements(set, Axpy { factor }, inputs, outputs),
+            Self::Dot => sum_of_chunks(set, DotRow, inputs, outputs),
+            Self::CrossEntropy => mean_of_rows(set, CrossEntropyRow, inputs, columns, outputs),
+            Self::SquaredError => mean_of_rows(set, SquaredErrorRow, inputs, columns, outputs),
         }
     }
 
-    /// What a record calls the kernel.
+    /// Description of the kernel in records.
     pub fn kernel(self) -> String {
-        let (set, threads) = (FloatSet::widest().name(), rayon::current_num_threads());
+        let (set, threads) = (FloatIsa::widest().name(), rayon::current_num_threads());
         format!("rows by {set} on {threads} threads")
     }
 }

@@ -1,49 +1,49 @@
-//! Rows shared out among threads, widened to f32 and rounded back.
+//! Parallel passes over rows, with conversion to f32 and back.
 
-use crate::host::cut::share_out;
-use crate::host::float_set::FloatSet;
-use crate::host::lanes::{FloatJob, Lanes};
-use crate::host::numbers::Numbers;
-use crate::rowwise::widen;
+use crate::host::float_isa::FloatIsa;
+use crate::host::float_simd::{FloatSimd, FloatTask};
+use crate::host::float_vec::FloatVec;
+use crate::host::partition::run_parallel;
+use crate::rowwise::bf16_to_f32;
 use core::array::from_fn;
 use core::ops::Range;
 
-/// A number as it is stored.
-pub trait Number: Copy + Sync {
-    /// Those that are stored so.
-    fn stored(numbers: &Numbers) -> Option<&[Self]>;
+/// Stored float type.
+pub trait FloatElement: Copy + Sync {
+    /// Returns the elements if they have this type.
+    fn as_slice(numbers: &FloatVec) -> Option<&[Self]>;
 
-    /// The same in f32.
-    fn wide(self) -> f32;
+    /// Converts to f32.
+    fn to_f32(self) -> f32;
 }
 
-impl Number for f32 {
-    fn stored(numbers: &Numbers) -> Option<&[Self]> {
-        if let Numbers::F32(numbers) = numbers { Some(numbers) } else { None }
+impl FloatElement for f32 {
+    fn as_slice(numbers: &FloatVec) -> Option<&[Self]> {
+        if let FloatVec::F32(numbers) = numbers { Some(numbers) } else { None }
     }
 
     #[inline(always)]
-    fn wide(self) -> f32 {
+    fn to_f32(self) -> f32 {
         self
     }
 }
 
-/// The bit pattern of a bf16.
-impl Number for u16 {
-    fn stored(numbers: &Numbers) -> Option<&[Self]> {
-        if let Numbers::Bf16(numbers) = numbers { Some(numbers) } else { None }
+/// bf16 bit pattern.
+impl FloatElement for u16 {
+    fn as_slice(numbers: &FloatVec) -> Option<&[Self]> {
+        if let FloatVec::Bf16(numbers) = numbers { Some(numbers) } else { None }
     }
 
     #[inline(always)]
-    fn wide(self) -> f32 {
-        widen(self)
+    fn to_f32(self) -> f32 {
+        bf16_to_f32(self)
     }
 }
 
-/// Rows out of rows, in f32.
+/// Function from input rows to output rows, in f32.
 pub trait RowFunction<const IN: usize, const SHARED: usize, const OUT: usize>: Copy + Sync {
-    /// Makes a row of each output out of one of each input and of those that all rows share. It must be inlined.
-    fn row<L: Lanes, N: Number>(
+    /// Computes a row of every output from a row of every input and the rows shared by all. Must be inlined.
+    fn row<L: FloatSimd, N: FloatElement>(
         self,
         lanes: L,
         inputs: [&[N]; IN],
@@ -52,190 +52,195 @@ pub trait RowFunction<const IN: usize, const SHARED: usize, const OUT: usize>: C
     );
 }
 
-/// A value of each row, of which the mean is wanted.
-pub trait RowValue<const IN: usize>: Copy + Sync {
-    /// Columns of each input, if not as many as there are.
+/// Reduction of a row to one value; the operator returns the mean or sum.
+pub trait RowReduction<const IN: usize>: Copy + Sync {
+    /// Columns of each input, if they differ.
     fn columns(self, columns: usize) -> [usize; IN] {
         [columns; IN]
     }
 
-    /// The value. It must be inlined.
-    fn value<L: Lanes>(self, lanes: L, inputs: [&[f32]; IN]) -> f64;
+    /// Returns the value of a row. Must be inlined.
+    fn value<L: FloatSimd>(self, lanes: L, inputs: [&[f32]; IN]) -> f64;
 }
 
-/// Blocks of rows for each thread, so that one that is held up delays the others by a quarter at most.
-const BLOCKS: usize = 4;
+/// Blocks per thread, so that one delayed thread delays the others by at most a quarter.
+const BLOCKS_PER_THREAD: usize = 4;
 
-/// Numbers of a piece where each stands alone: few, so that memory delivers the next ones while these are computed.
-const PIECE: usize = 512;
+/// Elements per chunk of an element-wise operator: few, so that loads of the next chunk overlap with computation.
+const CHUNK: usize = 512;
 
-/// Fewer numbers than these are worth no other thread.
-const LEAST: usize = 1 << 14;
+/// Minimum elements for which another thread pays off.
+const MIN_BLOCK_ELEMENTS: usize = 1 << 14;
 
-/// Computes every row.
-pub fn of_rows<const IN: usize, const SHARED: usize, const OUT: usize>(
-    set: FloatSet,
+/// Applies a function to every row.
+pub fn map_rows<const IN: usize, const SHARED: usize, const OUT: usize>(
+    set: FloatIsa,
     function: impl RowFunction<IN, SHARED, OUT>,
-    inputs: &[Numbers],
+    inputs: &[FloatVec],
     columns: usize,
-    outputs: &mut [Numbers],
+    outputs: &mut [FloatVec],
 ) {
     assert_eq!((inputs.len(), outputs.len()), (IN + SHARED, OUT), "inputs and outputs");
     let (inputs, shared) = inputs.split_at(IN);
     let count = outputs[0].len();
-    assert!(columns > 0 && count.is_multiple_of(columns), "{count} numbers in rows of {columns}");
-    assert!(shared.iter().all(|shared| shared.len() == columns), "what rows share has {columns} numbers");
-    go(set, function, inputs, shared, columns, outputs);
+    assert!(columns > 0 && count.is_multiple_of(columns), "{count} elements in rows of {columns}");
+    assert!(shared.iter().all(|shared| shared.len() == columns), "shared rows have {columns} elements");
+    dispatch_dtype(set, function, inputs, shared, columns, outputs);
 }
 
-/// Computes every number, of which each stands alone.
-pub fn of_elements<const IN: usize>(
-    set: FloatSet,
+/// Applies an element-wise function.
+pub fn map_elements<const IN: usize>(
+    set: FloatIsa,
     function: impl RowFunction<IN, 0, 1>,
-    inputs: &[Numbers],
-    outputs: &mut [Numbers],
+    inputs: &[FloatVec],
+    outputs: &mut [FloatVec],
 ) {
     assert_eq!((inputs.len(), outputs.len()), (IN, 1), "inputs and outputs");
-    go(set, function, inputs, &[], PIECE, outputs);
+    dispatch_dtype(set, function, inputs, &[], CHUNK, outputs);
 }
 
-/// Computes the mean of every row's value, added up in their order.
-pub fn mean<const IN: usize>(
-    set: FloatSet,
-    function: impl RowValue<IN>,
-    inputs: &[Numbers],
+/// Computes the mean of the values of all rows, added in row order.
+pub fn mean_of_rows<const IN: usize>(
+    set: FloatIsa,
+    function: impl RowReduction<IN>,
+    inputs: &[FloatVec],
     columns: usize,
-    outputs: &mut [Numbers],
+    outputs: &mut [FloatVec],
 ) {
-    let output = one_number(outputs);
+    let output = scalar_output(outputs);
     let columns = function.columns(columns);
     let rows = inputs[0].len() / columns[0];
     for (input, columns) in inputs.iter().zip(columns) {
         assert_eq!(input.len(), rows * columns, "{rows} rows of {columns}");
     }
-    let values = values(set, function, inputs, columns, rows);
+    let values = row_values(set, function, inputs, columns, rows);
     *output = (values.iter().sum::<f64>() / rows as f64) as f32;
 }
 
-/// Adds up the values of all pieces, in their order, where every number stands alone.
-pub fn total<const IN: usize>(set: FloatSet, function: impl RowValue<IN>, inputs: &[Numbers], outputs: &mut [Numbers]) {
-    let output = one_number(outputs);
+/// Adds the values of all chunks in order.
+pub fn sum_of_chunks<const IN: usize>(
+    set: FloatIsa,
+    function: impl RowReduction<IN>,
+    inputs: &[FloatVec],
+    outputs: &mut [FloatVec],
+) {
+    let output = scalar_output(outputs);
     let count = inputs[0].len();
-    assert!(inputs.iter().all(|input| input.len() == count), "{count} numbers of an operand");
-    let values = values(set, function, inputs, [PIECE; IN], count.div_ceil(PIECE));
+    assert!(inputs.iter().all(|input| input.len() == count), "operands have {count} elements");
+    let values = row_values(set, function, inputs, [CHUNK; IN], count.div_ceil(CHUNK));
     *output = values.iter().sum::<f64>() as f32;
 }
 
-/// The only number of the only output.
-fn one_number(outputs: &mut [Numbers]) -> &mut f32 {
+/// Returns the single element of the single output.
+fn scalar_output(outputs: &mut [FloatVec]) -> &mut f32 {
     match outputs {
-        [Numbers::F32(output)] if output.len() == 1 => &mut output[0],
-        _ => panic!("one output of one number in f32 is made"),
+        [FloatVec::F32(output)] if output.len() == 1 => &mut output[0],
+        _ => panic!("expected a single output with one f32 element"),
     }
 }
 
-/// The value of each row; the last may be shorter.
-fn values<const IN: usize>(
-    set: FloatSet,
-    function: impl RowValue<IN>,
-    inputs: &[Numbers],
+/// Returns the value of each row; the last row may be shorter.
+fn row_values<const IN: usize>(
+    set: FloatIsa,
+    function: impl RowReduction<IN>,
+    inputs: &[FloatVec],
     columns: [usize; IN],
     rows: usize,
 ) -> Vec<f64> {
     assert_eq!(inputs.len(), IN, "inputs");
     let mut values = vec![0.0; rows];
-    let block = rows_of_block(rows, columns[0]);
-    share_out(values.chunks_mut(block).enumerate().collect(), |(at, values)| {
-        let inputs = from_fn(|input| Stored::of(&inputs[input]));
-        set.run(Values { function, inputs, columns, first: at * block, values });
+    let block = block_rows(rows, columns[0]);
+    run_parallel(values.chunks_mut(block).enumerate().collect(), |(at, values)| {
+        let inputs = from_fn(|input| FloatSlice::new(&inputs[input]));
+        set.run(ReductionTask { function, inputs, columns, first: at * block, values });
     });
     values
 }
 
-/// Rows of the blocks that threads take.
-pub fn rows_of_block(rows: usize, columns: usize) -> usize {
-    rows.div_ceil(BLOCKS * rayon::current_num_threads()).max(LEAST.div_ceil(columns))
+/// Rows per block of a thread.
+pub fn block_rows(rows: usize, columns: usize) -> usize {
+    rows.div_ceil(BLOCKS_PER_THREAD * rayon::current_num_threads()).max(MIN_BLOCK_ELEMENTS.div_ceil(columns))
 }
 
-fn go<const IN: usize, const SHARED: usize, const OUT: usize>(
-    set: FloatSet,
+fn dispatch_dtype<const IN: usize, const SHARED: usize, const OUT: usize>(
+    set: FloatIsa,
     function: impl RowFunction<IN, SHARED, OUT>,
-    inputs: &[Numbers],
-    shared: &[Numbers],
+    inputs: &[FloatVec],
+    shared: &[FloatVec],
     columns: usize,
-    outputs: &mut [Numbers],
+    outputs: &mut [FloatVec],
 ) {
     let count = outputs[0].len();
     for numbers in inputs.iter().chain(&*outputs) {
-        assert_eq!(numbers.len(), count, "numbers of an operand");
+        assert_eq!(numbers.len(), count, "elements of an operand");
     }
-    if let Some(inputs) = stored::<f32, IN>(inputs) {
-        by_blocks(set, function, inputs, shared, columns, outputs);
-    } else if let Some(inputs) = stored::<u16, IN>(inputs) {
-        by_blocks(set, function, inputs, shared, columns, outputs);
+    if let Some(inputs) = same_dtype_slices::<f32, IN>(inputs) {
+        run_blocks(set, function, inputs, shared, columns, outputs);
+    } else if let Some(inputs) = same_dtype_slices::<u16, IN>(inputs) {
+        run_blocks(set, function, inputs, shared, columns, outputs);
     } else {
-        panic!("inputs of more than one type");
+        panic!("inputs have different dtypes");
     }
 }
 
-/// The numbers of each operand, if all are stored so.
-fn stored<N: Number, const IN: usize>(inputs: &[Numbers]) -> Option<[&[N]; IN]> {
-    let inputs: Option<Vec<&[N]>> = inputs.iter().map(N::stored).collect();
+/// Returns the elements of all operands if all have type `N`.
+fn same_dtype_slices<N: FloatElement, const IN: usize>(inputs: &[FloatVec]) -> Option<[&[N]; IN]> {
+    let inputs: Option<Vec<&[N]>> = inputs.iter().map(N::as_slice).collect();
     inputs?.try_into().ok()
 }
 
-fn by_blocks<N: Number, const IN: usize, const SHARED: usize, const OUT: usize>(
-    set: FloatSet,
+fn run_blocks<N: FloatElement, const IN: usize, const SHARED: usize, const OUT: usize>(
+    set: FloatIsa,
     function: impl RowFunction<IN, SHARED, OUT>,
     inputs: [&[N]; IN],
-    shared: &[Numbers],
+    shared: &[FloatVec],
     columns: usize,
-    outputs: &mut [Numbers],
+    outputs: &mut [FloatVec],
 ) {
     let count = outputs[0].len();
-    let block = columns * rows_of_block(count.div_ceil(columns), columns);
-    let mut blocks: Vec<_> = outputs.iter_mut().map(|output| StoredMut::of(output).blocks(block)).collect();
-    let blocks: Vec<[StoredMut<'_>; OUT]> = (0..count.div_ceil(block))
-        .map(|_| from_fn(|output| blocks[output].next().expect("outputs have as many blocks as numbers")))
+    let block = columns * block_rows(count.div_ceil(columns), columns);
+    let mut blocks: Vec<_> = outputs.iter_mut().map(|output| FloatSliceMut::new(output).blocks(block)).collect();
+    let blocks: Vec<[FloatSliceMut<'_>; OUT]> = (0..count.div_ceil(block))
+        .map(|_| from_fn(|output| blocks[output].next().expect("every output has this number of blocks")))
         .collect();
-    share_out(blocks.into_iter().enumerate().collect(), |(at, outputs)| {
-        let shared = from_fn(|input| Stored::of(&shared[input]));
-        set.run(Rows { function, inputs, shared, columns, first: at * block, outputs });
+    run_parallel(blocks.into_iter().enumerate().collect(), |(at, outputs)| {
+        let shared = from_fn(|input| FloatSlice::new(&shared[input]));
+        set.run(RowsTask { function, inputs, shared, columns, first: at * block, outputs });
     });
 }
 
-/// Numbers in f32, from the start of a line of the cache on: a vector that lies in two lines takes two reads.
+/// f32 buffer aligned to a cache line: a vector that crosses two lines takes two loads.
 #[derive(Default)]
-struct Buffer(Vec<f32>);
+struct AlignedBuffer(Vec<f32>);
 
-impl Buffer {
+impl AlignedBuffer {
     const LINE: usize = 64;
 
     #[inline(always)]
-    fn numbers(&self, count: usize) -> &[f32] {
+    fn slice(&self, count: usize) -> &[f32] {
         &self.0[self.0.as_ptr().align_offset(Self::LINE)..][..count]
     }
 
     #[inline(always)]
-    fn place(&mut self, count: usize) -> &mut [f32] {
+    fn resize(&mut self, count: usize) -> &mut [f32] {
         self.0.resize(count + Self::LINE / size_of::<f32>(), 0.0);
         let start = self.0.as_ptr().align_offset(Self::LINE);
         &mut self.0[start..][..count]
     }
 }
 
-/// Numbers that are read.
+/// Input elements.
 #[derive(Clone, Copy)]
-enum Stored<'a> {
+enum FloatSlice<'a> {
     F32(&'a [f32]),
     Bf16(&'a [u16]),
 }
 
-impl<'a> Stored<'a> {
-    fn of(numbers: &'a Numbers) -> Self {
+impl<'a> FloatSlice<'a> {
+    fn new(numbers: &'a FloatVec) -> Self {
         match numbers {
-            Numbers::F32(numbers) => Self::F32(numbers),
-            Numbers::Bf16(numbers) => Self::Bf16(numbers),
+            FloatVec::F32(numbers) => Self::F32(numbers),
+            FloatVec::Bf16(numbers) => Self::Bf16(numbers),
         }
     }
 
@@ -247,39 +252,39 @@ impl<'a> Stored<'a> {
         }
     }
 
-    /// Writes some of them to a buffer in f32, if they are not stored so.
+    /// Converts a range to f32 in the buffer, unless stored in f32.
     #[inline(always)]
-    fn widen(self, range: Range<usize>, buffer: &mut Buffer) {
+    fn widen(self, range: Range<usize>, buffer: &mut AlignedBuffer) {
         if let Self::Bf16(numbers) = self {
-            for (number, &bits) in buffer.place(range.len()).iter_mut().zip(&numbers[range]) {
-                *number = widen(bits);
+            for (number, &bits) in buffer.resize(range.len()).iter_mut().zip(&numbers[range]) {
+                *number = bf16_to_f32(bits);
             }
         }
     }
 
-    /// The same numbers where they are in f32.
-    fn widened<'b>(self, range: Range<usize>, buffer: &'b Buffer) -> &'b [f32]
+    /// Returns the range in f32, from the input or the buffer.
+    fn widened<'b>(self, range: Range<usize>, buffer: &'b AlignedBuffer) -> &'b [f32]
     where
         'a: 'b,
     {
         match self {
             Self::F32(numbers) => &numbers[range],
-            Self::Bf16(_) => buffer.numbers(range.len()),
+            Self::Bf16(_) => buffer.slice(range.len()),
         }
     }
 }
 
-/// Numbers that are written.
-enum StoredMut<'a> {
+/// Output elements.
+enum FloatSliceMut<'a> {
     F32(&'a mut [f32]),
     Bf16(&'a mut [u16]),
 }
 
-impl<'a> StoredMut<'a> {
-    fn of(numbers: &'a mut Numbers) -> Self {
+impl<'a> FloatSliceMut<'a> {
+    fn new(numbers: &'a mut FloatVec) -> Self {
         match numbers {
-            Numbers::F32(numbers) => Self::F32(numbers),
-            Numbers::Bf16(numbers) => Self::Bf16(numbers),
+            FloatVec::F32(numbers) => Self::F32(numbers),
+            FloatVec::Bf16(numbers) => Self::Bf16(numbers),
         }
     }
 
@@ -297,60 +302,60 @@ impl<'a> StoredMut<'a> {
         }
     }
 
-    /// Where some of them are computed: in their place, or in a buffer if they are not stored in f32.
+    /// Returns the memory for computing a range in f32: the output itself, or the buffer.
     #[inline(always)]
-    fn place<'b>(&'b mut self, range: Range<usize>, buffer: &'b mut Buffer) -> &'b mut [f32] {
+    fn output_slice<'b>(&'b mut self, range: Range<usize>, buffer: &'b mut AlignedBuffer) -> &'b mut [f32] {
         match self {
             Self::F32(numbers) => &mut numbers[range],
-            Self::Bf16(_) => buffer.place(range.len()),
+            Self::Bf16(_) => buffer.resize(range.len()),
         }
     }
 
-    /// Rounds what lies in the buffer, if it does.
+    /// Rounds the buffer to the output, unless stored in f32.
     #[inline(always)]
-    fn round<L: Lanes>(&mut self, lanes: L, range: Range<usize>, buffer: &Buffer) {
+    fn round<L: FloatSimd>(&mut self, lanes: L, range: Range<usize>, buffer: &AlignedBuffer) {
         if let Self::Bf16(numbers) = self {
-            lanes.round_to_bf16(buffer.numbers(range.len()), &mut numbers[range]);
+            lanes.round_to_bf16(buffer.slice(range.len()), &mut numbers[range]);
         }
     }
 }
 
-/// The rows of a block.
-struct Rows<'a, F, N, const IN: usize, const SHARED: usize, const OUT: usize> {
+/// Task: rows of a block.
+struct RowsTask<'a, F, N, const IN: usize, const SHARED: usize, const OUT: usize> {
     function: F,
     inputs: [&'a [N]; IN],
-    shared: [Stored<'a>; SHARED],
+    shared: [FloatSlice<'a>; SHARED],
     columns: usize,
-    /// Numbers before the block.
+    /// Elements before the block.
     first: usize,
-    outputs: [StoredMut<'a>; OUT],
+    outputs: [FloatSliceMut<'a>; OUT],
 }
 
-impl<F, N, const IN: usize, const SHARED: usize, const OUT: usize> FloatJob for Rows<'_, F, N, IN, SHARED, OUT>
+impl<F, N, const IN: usize, const SHARED: usize, const OUT: usize> FloatTask for RowsTask<'_, F, N, IN, SHARED, OUT>
 where
     F: RowFunction<IN, SHARED, OUT>,
-    N: Number,
+    N: FloatElement,
 {
     #[inline(always)]
-    fn on<L: Lanes>(self, lanes: L) {
+    fn execute<L: FloatSimd>(self, lanes: L) {
         let Self { function, inputs, shared, columns, first, mut outputs } = self;
-        // What a closure given to an array does may stay outside, without the set's instructions: numbers are widened and
-        // rounded in loops.
-        let mut of_shared: [Buffer; SHARED] = from_fn(|_| Buffer::default());
+        // Closures passed to array functions may be compiled without the set's instructions, so conversions are written
+        // as loops.
+        let mut of_shared: [AlignedBuffer; SHARED] = from_fn(|_| AlignedBuffer::default());
         for (shared, buffer) in shared.iter().zip(&mut of_shared) {
             shared.widen(0..columns, buffer);
         }
         let shared = from_fn(|at| shared[at].widened(0..columns, &of_shared[at]));
-        let mut of_outputs: [Buffer; OUT] = from_fn(|_| Buffer::default());
+        let mut of_outputs: [AlignedBuffer; OUT] = from_fn(|_| AlignedBuffer::default());
         for start in (0..outputs[0].len()).step_by(columns) {
-            // Where each number stands alone, the last piece may be shorter.
+            // The last chunk of an element-wise operator may be shorter.
             let range = start..outputs[0].len().min(start + columns);
             let of_all = first + range.start..first + range.end;
             let rows = inputs.map(|numbers| &numbers[of_all.clone()]);
             let mut places = outputs.iter_mut().zip(&mut of_outputs);
             let to = from_fn(|_| {
-                let (output, buffer) = places.next().expect("there is a buffer for each output");
-                output.place(range.clone(), buffer)
+                let (output, buffer) = places.next().expect("one buffer per output");
+                output.output_slice(range.clone(), buffer)
             });
             function.row(lanes, rows, shared, to);
             for (output, buffer) in outputs.iter_mut().zip(&of_outputs) {
@@ -360,21 +365,21 @@ where
     }
 }
 
-/// The values of a block's rows.
-struct Values<'a, F, const IN: usize> {
+/// Task: values of the rows of a block.
+struct ReductionTask<'a, F, const IN: usize> {
     function: F,
-    inputs: [Stored<'a>; IN],
+    inputs: [FloatSlice<'a>; IN],
     columns: [usize; IN],
     /// Rows before the block.
     first: usize,
     values: &'a mut [f64],
 }
 
-impl<F: RowValue<IN>, const IN: usize> FloatJob for Values<'_, F, IN> {
+impl<F: RowReduction<IN>, const IN: usize> FloatTask for ReductionTask<'_, F, IN> {
     #[inline(always)]
-    fn on<L: Lanes>(self, lanes: L) {
+    fn execute<L: FloatSimd>(self, lanes: L) {
         let Self { function, inputs, columns, first, values } = self;
-        let mut of_inputs: [Buffer; IN] = from_fn(|_| Buffer::default());
+        let mut of_inputs: [AlignedBuffer; IN] = from_fn(|_| AlignedBuffer::default());
         for (row, value) in values.iter_mut().enumerate() {
             let place = |input: usize| {
                 let end = (first + row + 1) * columns[input];

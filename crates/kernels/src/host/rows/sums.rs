@@ -1,21 +1,21 @@
-//! Sums and largest numbers of rows, by sixteen that are added to in turn, so that vectors can hold them.
+//! Sums and maxima of rows, with sixteen interleaved accumulators that fit a vector.
 
-use super::pass::Number;
-use crate::host::lanes::WIDTH;
+use super::pass::FloatElement;
+use crate::host::float_simd::WIDTH;
 
-/// The sum of a term of each number.
+/// Returns the sum of a function of each element.
 #[inline(always)]
-pub fn sum<N: Number>(x: &[N], term: impl Fn(f32) -> f32) -> f32 {
+pub fn sum<N: FloatElement>(x: &[N], term: impl Fn(f32) -> f32) -> f32 {
     let mut sums = [0.0; WIDTH];
     let (chunks, rest) = x.as_chunks::<WIDTH>();
     for chunk in chunks {
-        sums.iter_mut().zip(chunk).for_each(|(sum, &x)| *sum += term(x.wide()));
+        sums.iter_mut().zip(chunk).for_each(|(sum, &x)| *sum += term(x.to_f32()));
     }
-    sums.iter_mut().zip(rest).for_each(|(sum, &x)| *sum += term(x.wide()));
+    sums.iter_mut().zip(rest).for_each(|(sum, &x)| *sum += term(x.to_f32()));
     sums.iter().sum()
 }
 
-/// The same of pairs of numbers.
+/// Returns the sum of a function of each pair of elements.
 #[inline(always)]
 pub fn sum_of_pairs(x: &[f32], y: &[f32], term: impl Fn(f32, f32) -> f32) -> f32 {
     let mut sums = [0.0; WIDTH];
@@ -27,14 +27,14 @@ pub fn sum_of_pairs(x: &[f32], y: &[f32], term: impl Fn(f32, f32) -> f32) -> f32
     sums.iter().sum()
 }
 
-/// The largest number; one that is none is not looked at.
+/// Returns the maximum, ignoring NaN.
 #[inline(always)]
-pub fn largest<N: Number>(x: &[N]) -> f32 {
+pub fn max<N: FloatElement>(x: &[N]) -> f32 {
     let larger = |most: f32, x: f32| if x > most { x } else { most };
     let mut most = [f32::NEG_INFINITY; WIDTH];
     let (chunks, rest) = x.as_chunks::<WIDTH>();
     for chunk in chunks {
-        most.iter_mut().zip(chunk).for_each(|(most, &x)| *most = larger(*most, x.wide()));
+        most.iter_mut().zip(chunk).for_each(|(most, &x)| *most = larger(*most, x.to_f32()));
     }
-    rest.iter().map(|&x| x.wide()).chain(most).fold(f32::NEG_INFINITY, larger)
+    rest.iter().map(|&x| x.to_f32()).chain(most).fold(f32::NEG_INFINITY, larger)
 }

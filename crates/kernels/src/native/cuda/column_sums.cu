@@ -1,7 +1,25 @@
-// y[column] = the sum of x[row, column] over all rows, added up in f32 and rounded once.
+// Column sums: y[column] = sum over rows of x[row, column], accumulated in f32 in a fixed order and rounded once.
 //
-// A block is 32 threads, one for each of 32 columns, times SLICES slices of the rows, whose sums are then added up.
-// Traffic: x once. It is bound by memory, or where there is little of it by the few accesses that one thread waits for.
+// Contract: x[rows, columns], f32, row-major; y[columns], element dtype.
+//
+// blockDim = (32, SLICES): one thread per column and slice; slice s adds rows s, s + SLICES, ...; the first slice adds
+// the partial sums of all slices from shared memory.
+//
+// Traffic: x once. Roofline: memory, or for few rows the latency of the loads of one thread.
+//
+// Parameters:
+//   ELEMENT_F32 | ELEMENT_F16 | ELEMENT_BF16  element dtype (element.cuh)
+//   WIDTH   elements per vector access (element.cuh)
+//   KERNEL  kernel name
+//   SLICES  row slices per block
+
+#ifndef KERNEL
+#error "KERNEL: kernel name"
+#endif
+#ifndef SLICES
+#error "SLICES: row slices per block"
+#endif
+
 #include "element.cuh"
 
 extern "C" __global__ void __launch_bounds__(32 * SLICES)

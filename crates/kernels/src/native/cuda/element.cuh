@@ -1,9 +1,16 @@
-// The element type of one compilation (ELEMENT_F32, ELEMENT_F16 or ELEMENT_BF16) and a piece of WIDTH elements, which is
-// what one memory access moves. Arithmetic is in float.
+// Element dtype of a compilation, and vectors of WIDTH elements for one memory access. All arithmetic is in f32.
 //
-// The conversions are written out here because NVRTC does not bring cuda_fp16.h and cuda_bf16.h with it, and a machine
-// that runs these kernels need not have the CUDA headers.
+// Conversions are inline PTX, because NVRTC does not ship cuda_fp16.h and cuda_bf16.h, and a machine that runs these
+// kernels may have no CUDA toolkit. `vec` corresponds to `aligned_vector` in PyTorch's memory access code.
+//
+// Parameters:
+//   ELEMENT_F32 | ELEMENT_F16 | ELEMENT_BF16  element dtype; exactly one is defined
+//   WIDTH  elements per vector access: 1, or 16 bytes
 #pragma once
+
+#ifndef WIDTH
+#error "WIDTH: elements per vector access: 1, or 16 bytes"
+#endif
 
 typedef unsigned long long u64;
 
@@ -39,48 +46,49 @@ __device__ __forceinline__ element narrow(float value) {
 #else
     if (value != value) return 0x7fff;
     const unsigned bits = __float_as_uint(value);
-    // To nearest, ties to even: just under half a unit, and the rest of it if the kept part is odd.
+    // Round to nearest, ties to even: adds half an ULP minus one, plus the lowest bit that remains.
     return (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
 #endif
 }
 
 #else
-#error "define ELEMENT_F32, ELEMENT_F16 or ELEMENT_BF16"
+#error "ELEMENT_F32, ELEMENT_F16 or ELEMENT_BF16: element dtype"
 #endif
 
-struct __align__(WIDTH * sizeof(element)) piece {
-    element parts[WIDTH];
+// Vector that is loaded or stored by one access.
+struct __align__(WIDTH * sizeof(element)) vec {
+    element val[WIDTH];
 };
 
-// The same as words of two numbers, where numbers have 16 bits: taking words apart number by number costs an instruction more for
-// each.
+// Vector of 16-bit elements as 32-bit words of two elements, the first in the lower half. Conversions of whole words
+// save one instruction per element over conversions of single elements.
 #if WIDTH > 1 && !defined(ELEMENT_F32)
-struct __align__(sizeof(piece)) packed {
+struct __align__(sizeof(vec)) packed_vec {
     unsigned pairs[WIDTH / 2];
-    __device__ __forceinline__ operator piece() const {
-        piece apart;
+    __device__ __forceinline__ operator vec() const {
+        vec unpacked;
 #pragma unroll
-        for (int i = 0; i < WIDTH; i++) apart.parts[i] = (element)(pairs[i / 2] >> 16 * (i % 2));
-        return apart;
+        for (int i = 0; i < WIDTH; i++) unpacked.val[i] = (element)(pairs[i / 2] >> 16 * (i % 2));
+        return unpacked;
     }
 };
 
-__device__ __forceinline__ void widen_all(packed from, float (&values)[WIDTH]) {
+__device__ __forceinline__ void widen_all(packed_vec source, float (&values)[WIDTH]) {
 #pragma unroll
     for (int i = 0; i < WIDTH; i += 2) {
 #if defined(ELEMENT_F16)
-        values[i] = widen((element)from.pairs[i / 2]);
-        values[i + 1] = widen((element)(from.pairs[i / 2] >> 16));
+        values[i] = widen((element)source.pairs[i / 2]);
+        values[i + 1] = widen((element)(source.pairs[i / 2] >> 16));
 #else
-        values[i] = __uint_as_float(from.pairs[i / 2] << 16);
-        values[i + 1] = __uint_as_float(from.pairs[i / 2] & 0xffff0000u);
+        values[i] = __uint_as_float(source.pairs[i / 2] << 16);
+        values[i + 1] = __uint_as_float(source.pairs[i / 2] & 0xffff0000u);
 #endif
     }
 }
 
-// Two numbers by one instruction where there is one.
-__device__ __forceinline__ packed narrow_all(const float (&values)[WIDTH]) {
-    packed result;
+// Converts two elements per instruction from compute capability 8.0 on.
+__device__ __forceinline__ packed_vec narrow_all(const float (&values)[WIDTH]) {
+    packed_vec result;
 #pragma unroll
     for (int i = 0; i < WIDTH; i += 2) {
         unsigned &pair = result.pairs[i / 2];
@@ -95,17 +103,17 @@ __device__ __forceinline__ packed narrow_all(const float (&values)[WIDTH]) {
     return result;
 }
 #else
-typedef piece packed;
+typedef vec packed_vec;
 
-__device__ __forceinline__ void widen_all(packed from, float (&values)[WIDTH]) {
+__device__ __forceinline__ void widen_all(packed_vec source, float (&values)[WIDTH]) {
 #pragma unroll
-    for (int i = 0; i < WIDTH; i++) values[i] = widen(from.parts[i]);
+    for (int i = 0; i < WIDTH; i++) values[i] = widen(source.val[i]);
 }
 
-__device__ __forceinline__ packed narrow_all(const float (&values)[WIDTH]) {
-    packed result;
+__device__ __forceinline__ packed_vec narrow_all(const float (&values)[WIDTH]) {
+    packed_vec result;
 #pragma unroll
-    for (int i = 0; i < WIDTH; i++) result.parts[i] = narrow(values[i]);
+    for (int i = 0; i < WIDTH; i++) result.val[i] = narrow(values[i]);
     return result;
 }
 #endif

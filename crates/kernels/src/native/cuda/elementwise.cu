@@ -1,13 +1,47 @@
-// Functions of elements, computed in float: y = OPERATION(a) or y = OPERATION(a, b), with a factor in the bits of the last
-// argument. With COPY 1 every bit is kept, those of NaN too.
+// Element-wise functions in f32: y = OPERATION(a) or y = OPERATION(a, b), with a constant factor in the bits of the
+// last argument. With COPY 1 every bit is preserved, also of NaN.
 //
-// Each thread takes PIECES pieces of WIDTH elements, THREADS pieces apart, and loads all before it uses any; the elements
-// after the last whole piece are taken one by one by the first threads.
-// Traffic: every operand once. It is bound by memory: the heaviest function takes about 17 instructions for each element,
-// where reading and writing one in bf16 leaves room for 28.
+// Contract: a, b, y[length], element dtype; factor_bits: bits of an f32.
+//
+// Each thread processes VECTORS_PER_THREAD vectors of WIDTH elements, THREADS vectors apart, and loads all of them
+// before it uses the first.
+//
+// Traffic: every operand once. Roofline: memory; the most expensive function takes about 17 instructions per element,
+// where the traffic of a bf16 element leaves time for 28 (activations.cuh).
+//
+// Parameters:
+//   ELEMENT_F32 | ELEMENT_F16 | ELEMENT_BF16  element dtype (element.cuh)
+//   WIDTH               elements per vector access (element.cuh)
+//   KERNEL              kernel name
+//   THREADS             threads per block
+//   VECTORS_PER_THREAD  vectors per thread
+//   INPUTS              number of inputs: 1 or 2
+//   OPERATION           function of this file: scale, add, triad, silu_mul, sigmoid, silu, gelu, gelu_tanh, or
+//                       <activation>_gradient
+//   COPY                1 to copy bits instead
+
+#ifndef KERNEL
+#error "KERNEL: kernel name"
+#endif
+#ifndef THREADS
+#error "THREADS: threads per block"
+#endif
+#ifndef VECTORS_PER_THREAD
+#error "VECTORS_PER_THREAD: vectors per thread"
+#endif
+#ifndef INPUTS
+#error "INPUTS: number of inputs: 1 or 2"
+#endif
+#ifndef OPERATION
+#error "OPERATION: function of this file"
+#endif
+#ifndef COPY
+#error "COPY: 1 to copy bits instead"
+#endif
+
 #include "activations.cuh"
 #include "element.cuh"
-#include "slopes.cuh"
+#include "activation_grad.cuh"
 
 __device__ __forceinline__ float scale(float a, float, float factor) { return factor * a; }
 
@@ -25,32 +59,32 @@ __device__ __forceinline__ float gelu(float a, float, float) { return gelu(a); }
 
 __device__ __forceinline__ float gelu_tanh(float a, float, float) { return gelu_tanh(a); }
 
-__device__ __forceinline__ float relu_gradient(float a, float b, float) { return relu_slope(a, b); }
+__device__ __forceinline__ float relu_gradient(float a, float b, float) { return relu_grad(a, b); }
 
-__device__ __forceinline__ float sigmoid_gradient(float a, float b, float) { return sigmoid_slope(a, b); }
+__device__ __forceinline__ float sigmoid_gradient(float a, float b, float) { return sigmoid_grad(a, b); }
 
-__device__ __forceinline__ float leakyrelu_gradient(float a, float b, float) { return leakyrelu_slope(a, b); }
+__device__ __forceinline__ float leakyrelu_gradient(float a, float b, float) { return leakyrelu_grad(a, b); }
 
-__device__ __forceinline__ float relu6_gradient(float a, float b, float) { return relu6_slope(a, b); }
+__device__ __forceinline__ float relu6_gradient(float a, float b, float) { return relu6_grad(a, b); }
 
-__device__ __forceinline__ float gelu_gradient(float a, float b, float) { return gelu_slope(a, b); }
+__device__ __forceinline__ float gelu_gradient(float a, float b, float) { return gelu_grad(a, b); }
 
-__device__ __forceinline__ float silu_gradient(float a, float b, float) { return silu_slope(a, b); }
+__device__ __forceinline__ float silu_gradient(float a, float b, float) { return silu_grad(a, b); }
 
-__device__ __forceinline__ float hardswish_gradient(float a, float b, float) { return hardswish_slope(a, b); }
+__device__ __forceinline__ float hardswish_gradient(float a, float b, float) { return hardswish_grad(a, b); }
 
-__device__ __forceinline__ piece of_pieces(piece a, piece b, float factor) {
+__device__ __forceinline__ vec apply(vec a, vec b, float factor) {
 #if COPY
     return a;
 #else
     float results[WIDTH];
 #pragma unroll
-    for (int i = 0; i < WIDTH; i++) results[i] = OPERATION(widen(a.parts[i]), widen(b.parts[i]), factor);
+    for (int i = 0; i < WIDTH; i++) results[i] = OPERATION(widen(a.val[i]), widen(b.val[i]), factor);
     return narrow_all(results);
 #endif
 }
 
-__device__ __forceinline__ element of_elements(element a, element b, float factor) {
+__device__ __forceinline__ element apply(element a, element b, float factor) {
 #if COPY
     return a;
 #else
@@ -61,7 +95,7 @@ __device__ __forceinline__ element of_elements(element a, element b, float facto
 #if INPUTS == 1
 #define ARGUMENTS const element *__restrict__ a, element *__restrict__ y, u64 length, u64 factor_bits
 #else
-#define ARGUMENTS                                                                                                     \
+#define ARGUMENTS                                                                                                      \
     const element *__restrict__ a, const element *__restrict__ b, element *__restrict__ y, u64 length, u64 factor_bits
 #endif
 
@@ -70,28 +104,29 @@ extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(ARGUMENTS) {
     const element *b = a;
 #endif
     const float factor = __uint_as_float((unsigned)factor_bits);
-    const u64 pieces = length / WIDTH;
-    const u64 first = (u64)blockIdx.x * (THREADS * PIECES) + threadIdx.x;
-    const piece *from_a = reinterpret_cast<const piece *>(a);
-    const piece *from_b = reinterpret_cast<const piece *>(b);
-    piece *to = reinterpret_cast<piece *>(y);
+    const u64 vecs = length / WIDTH;
+    const u64 first = (u64)blockIdx.x * (THREADS * VECTORS_PER_THREAD) + threadIdx.x;
+    const vec *a_vecs = reinterpret_cast<const vec *>(a);
+    const vec *b_vecs = reinterpret_cast<const vec *>(b);
+    vec *y_vecs = reinterpret_cast<vec *>(y);
 
-    if (first + (PIECES - 1) * THREADS < pieces) {
-        piece of_a[PIECES], of_b[PIECES];
+    if (first + (VECTORS_PER_THREAD - 1) * THREADS < vecs) {
+        vec a_loaded[VECTORS_PER_THREAD], b_loaded[VECTORS_PER_THREAD];
 #pragma unroll
-        for (int p = 0; p < PIECES; p++) {
-            of_a[p] = from_a[first + p * THREADS];
-            of_b[p] = INPUTS == 1 ? of_a[p] : from_b[first + p * THREADS];
+        for (int p = 0; p < VECTORS_PER_THREAD; p++) {
+            a_loaded[p] = a_vecs[first + p * THREADS];
+            b_loaded[p] = INPUTS == 1 ? a_loaded[p] : b_vecs[first + p * THREADS];
         }
 #pragma unroll
-        for (int p = 0; p < PIECES; p++) to[first + p * THREADS] = of_pieces(of_a[p], of_b[p], factor);
+        for (int p = 0; p < VECTORS_PER_THREAD; p++)
+            y_vecs[first + p * THREADS] = apply(a_loaded[p], b_loaded[p], factor);
     } else {
-        for (u64 at = first; at < pieces && at < first + PIECES * THREADS; at += THREADS) {
-            to[at] = of_pieces(from_a[at], from_b[at], factor);
+        for (u64 v = first; v < vecs && v < first + VECTORS_PER_THREAD * THREADS; v += THREADS) {
+            y_vecs[v] = apply(a_vecs[v], b_vecs[v], factor);
         }
     }
 
-    // Block 0 has more threads than there can be elements left over.
-    const u64 left_over = pieces * WIDTH + first;
-    if (blockIdx.x == 0 && left_over < length) y[left_over] = of_elements(a[left_over], b[left_over], factor);
+    // Tail: block 0 has more threads than there are elements behind the last whole vector.
+    const u64 tail = vecs * WIDTH + first;
+    if (blockIdx.x == 0 && tail < length) y[tail] = apply(a[tail], b[tail], factor);
 }

@@ -1,232 +1,258 @@
-// One row of x[rows, columns] on its way into codes, held by THREADS threads (whole warps), ROWS such rows in a block.
+// One row of x[rows, columns], distributed over THREADS threads, on its way to quantized values: load, prologue, amax,
+// division by the scale, store.
 //
-// The numbers of the row are rounded to the element type, and are those that a layer normalization gives with LAYER_NORM defined,
-// a division by the root mean square with RMS_NORM, a function of each with PROLOGUE. Each thread keeps PIECES pieces of WIDTH
-// elements in registers, as they were read and then as those numbers; with PIECES 0, for rows too long for that, every look at the
-// row reads it and makes them again. WHOLE says that no thread of any block is without a piece.
+// The prologue is layer normalization (LAYER_NORM), RMS normalization (RMS_NORM), an activation (PROLOGUE), or none.
+// Its results are rounded to the element dtype, so that quantized values equal those of separate kernels. Each thread
+// holds VECTORS_PER_THREAD vectors in registers, first as loaded, then with the prologue applied. With
+// VECTORS_PER_THREAD 0 every pass reads the row again and recomputes the prologue.
+//
+// Parameters:
+//   ELEMENT_F32 | ELEMENT_F16 | ELEMENT_BF16  element dtype (element.cuh)
+//   WIDTH               elements per vector access (element.cuh)
+//   THREADS             threads per row: whole warps (row_statistics.cuh)
+//   ROWS                rows per block (row_statistics.cuh)
+//   EPSILON             float that is added to the variance (row_statistics.cuh)
+//   VECTORS_PER_THREAD  vectors of a row per thread in registers; 0 if the row is too long
+//   QUANT_INT8 | QUANT_E4M3  quantized dtype (dynamic_quant.cuh)
+// Optional:
+//   LAYER_NORM          prologue: layer normalization without weights
+//   RMS_NORM            prologue: RMS normalization without weights
+//   PROLOGUE            prologue: activation function (activations.cuh)
+//   MONOTONIC_FROM      float; from here on PROLOGUE increases by more than its error between adjacent 16-bit floats,
+//                       and no smaller x has a result of larger magnitude
+//   FULL_TILES          true if every thread of every block owns all its vectors; default false
+//   QUANT_IN_F32, QUANT_FULL_RANGE  see dynamic_quant.cuh
+//   STREAMING_LOADS     x is read once: evict-first loads
 #pragma once
+
+#ifndef VECTORS_PER_THREAD
+#error "VECTORS_PER_THREAD: vectors of a row per thread in registers"
+#endif
+
 #ifdef PROLOGUE
 #include "activations.cuh"
 #endif
 #include "element.cuh"
-#include "input_codes.cuh"
+#include "dynamic_quant.cuh"
 #include "row_statistics.cuh"
 
 #if WIDTH > 1
-struct __align__(WIDTH) stored_codes {
+struct __align__(WIDTH) quantized_vec {
     unsigned words[WIDTH / 4];
 };
 #endif
 
-template <class Quotient>
-__device__ __forceinline__ void store(unsigned char *to, const float (&x)[WIDTH], const Quotient &quotient) {
+template <class Division>
+__device__ __forceinline__ void store(unsigned char *out, const float (&x)[WIDTH], const Division &divide) {
 #if WIDTH > 1
-    stored_codes codes;
+    quantized_vec quantized;
 #pragma unroll
     for (int w = 0; w < WIDTH / 4; w++) {
-        codes.words[w] = four_codes(quotient(x[4 * w]), quotient(x[4 * w + 1]), quotient(x[4 * w + 2]), quotient(x[4 * w + 3]));
+        quantized.words[w] =
+            quantize4(divide(x[4 * w]), divide(x[4 * w + 1]), divide(x[4 * w + 2]), divide(x[4 * w + 3]));
     }
-    *reinterpret_cast<stored_codes *>(to) = codes;
+    *reinterpret_cast<quantized_vec *>(out) = quantized;
 #else
-    *to = four_codes(quotient(x[0]), 0.0f, 0.0f, 0.0f);
+    *out = quantize4(divide(x[0]), 0.0f, 0.0f, 0.0f);
 #endif
 }
 
-#ifndef WHOLE
-#define WHOLE false
+#ifndef FULL_TILES
+#define FULL_TILES false
 #endif
 
-constexpr int KEPT = PIECES > 0 ? PIECES : 1;
+constexpr int CACHED_VECS = VECTORS_PER_THREAD > 0 ? VECTORS_PER_THREAD : 1;
 
 #if defined(LAYER_NORM) || defined(RMS_NORM)
-#define STATISTICS
+#define HAS_STATISTICS
 #endif
-#if defined(STATISTICS) || defined(PROLOGUE)
-#define MADE
+#if defined(HAS_STATISTICS) || defined(PROLOGUE)
+#define HAS_PROLOGUE
 #endif
 
-// The largest magnitude of pieces.
-struct magnitude {
-    unsigned most = 0;
+// amax of vectors, as bits.
+struct amax_accumulator {
+    unsigned magnitude = 0;
 
-    __device__ __forceinline__ void look(const packed &held) {
+    __device__ __forceinline__ void add(const packed_vec &loaded) {
 #if WIDTH > 1 && !defined(ELEMENT_F32)
 #pragma unroll
-        for (int pair = 0; pair < WIDTH / 2; pair++) most = larger(most, held.pairs[pair]);
+        for (int pair = 0; pair < WIDTH / 2; pair++) magnitude = max_magnitude(magnitude, loaded.pairs[pair]);
 #else
 #pragma unroll
-        for (int i = 0; i < WIDTH; i++) most = max(most, __float_as_uint(widen(held.parts[i])) & 0x7fffffffu);
+        for (int i = 0; i < WIDTH; i++) magnitude = max(magnitude, __float_as_uint(widen(loaded.val[i])) & 0x7fffffffu);
 #endif
     }
 
     __device__ __forceinline__ unsigned bits() const {
 #if WIDTH > 1 && !defined(ELEMENT_F32)
-        return __float_as_uint(widen((element)larger_half(most)));
+        return __float_as_uint(widen((element)max_of_pair(magnitude)));
 #else
-        return most;
+        return magnitude;
 #endif
     }
 };
 
 #if defined(ELEMENT_F16)
-constexpr unsigned MINUS_INFINITY = 0xfc00u;
+constexpr unsigned NEG_INFINITY_BITS = 0xfc00u;
 #else
-constexpr unsigned MINUS_INFINITY = 0xff80u;
+constexpr unsigned NEG_INFINITY_BITS = 0xff80u;
 #endif
 
 struct input_row {
-    const packed *from;
-    unsigned pieces;
-    packed kept[KEPT];
-    statistics known;
+    const packed_vec *x_row;
+    unsigned vecs;
+    packed_vec cached[CACHED_VECS];
+    row_stats stats;
 
-    // Threads beyond the last row own nothing, but stay for the barriers.
-    __device__ __forceinline__ void load(const element *x, u64 row, u64 rows, u64 columns) {
-        take(x, row, rows, columns);
-        prepare((float)columns);
+    // Loads a row and applies the prologue. Threads beyond the last row have no vectors, but take part in the barriers.
+    __device__ __forceinline__ void load_and_transform(const element *x, u64 row, u64 rows, u64 columns) {
+        load(x, row, rows, columns);
+        transform((float)columns);
     }
 
-    // What was taken becomes numbers.
-    __device__ __forceinline__ void prepare(float count) {
+    // Applies the prologue to a loaded row.
+    __device__ __forceinline__ void transform(float count) {
 #if defined(LAYER_NORM)
-        normalize(count);
+        compute_layer_norm_stats(count);
 #elif defined(RMS_NORM)
-        divide_by_root_mean_square(count);
+        compute_rms_stats(count);
 #endif
-        make_numbers();
+        transform_cached();
     }
 
-    // As it is, without its statistics.
-    __device__ __forceinline__ void take(const element *x, u64 row, u64 rows, u64 columns) {
-        pieces = row < rows ? columns / WIDTH : 0;
-        from = reinterpret_cast<const packed *>(x + row * columns);
-#if PIECES > 0
+    // Loads a row without applying the prologue.
+    __device__ __forceinline__ void load(const element *x, u64 row, u64 rows, u64 columns) {
+        vecs = row < rows ? columns / WIDTH : 0;
+        x_row = reinterpret_cast<const packed_vec *>(x + row * columns);
+#if VECTORS_PER_THREAD > 0
 #pragma unroll
-        for (int p = 0; p < PIECES; p++) {
-            const unsigned at = p * THREADS + threadIdx.x;
-            if (within(at)) kept[p] = read(from + at);
+        for (int p = 0; p < VECTORS_PER_THREAD; p++) {
+            const unsigned v = p * THREADS + threadIdx.x;
+            if (owns(v)) cached[p] = load_vec(x_row + v);
         }
 #endif
     }
 
-    // Of a row that was taken and whose statistics are known.
-    __device__ __forceinline__ void make_numbers() {
-#if PIECES > 0 && defined(MADE)
+    // Applies the prologue to the vectors in registers; requires statistics.
+    __device__ __forceinline__ void transform_cached() {
+#if VECTORS_PER_THREAD > 0 && defined(HAS_PROLOGUE)
 #pragma unroll
-        for (int p = 0; p < PIECES; p++) kept[p] = made(kept[p]);
+        for (int p = 0; p < VECTORS_PER_THREAD; p++) cached[p] = apply_prologue(cached[p]);
 #endif
     }
 
-    // The largest magnitude that this thread holds, as its bits: without signs they are ordered like the numbers, NaN above
-    // infinity above all others.
-    __device__ __forceinline__ unsigned largest() const {
-        magnitude most;
-        each_number([&](unsigned, const packed &held) { most.look(held); });
-        return most.bits();
+    // amax of this thread's elements, as bits. Bits of magnitudes are ordered like their values, with NaN above
+    // infinity.
+    __device__ __forceinline__ unsigned amax() const {
+        amax_accumulator magnitude;
+        for_each_vec([&](unsigned, const packed_vec &loaded) { magnitude.add(loaded); });
+        return magnitude.bits();
     }
 
-    // The same of the numbers that what was taken will become, most of which need not be made for it: a root mean square divides all
-    // alike, and where a function rises the largest becomes the largest.
-    __device__ __forceinline__ unsigned largest_to_be(float count) {
+    // amax of this thread's elements behind the prologue, for a row that is only loaded. Avoids the prologue for most
+    // elements: RMS normalization has one factor per row, and a monotonic activation maps the maximum to the maximum.
+    __device__ __forceinline__ unsigned transformed_amax(float count) {
 #if defined(RMS_NORM)
-        divide_by_root_mean_square(count);
-        magnitude most;
-        each([&](unsigned, const packed &held) { most.look(held); });
-        return __float_as_uint(rounded(__uint_as_float(most.bits()) * known.scale));
+        compute_rms_stats(count);
+        amax_accumulator magnitude;
+        for_each_loaded([&](unsigned, const packed_vec &loaded) { magnitude.add(loaded); });
+        return __float_as_uint(round_to_element(__uint_as_float(magnitude.bits()) * stats.rstd));
 #else
-#if defined(RISES_FROM) && WIDTH > 1 && !defined(ELEMENT_F32)
-        // As integers with a sign all numbers above zero are above all below it; without, these are above, the largest magnitude first.
-        unsigned tops = 0x80008000u, bottoms = 0;
-        each([&](unsigned, const packed &held) {
+#if defined(MONOTONIC_FROM) && WIDTH > 1 && !defined(ELEMENT_F32)
+        // As signed integers all positive floats exceed all negative ones. As unsigned integers negative floats exceed
+        // positive ones, and are ordered by magnitude.
+        unsigned signed_max = 0x80008000u, unsigned_max = 0;
+        for_each_loaded([&](unsigned, const packed_vec &loaded) {
 #pragma unroll
             for (int pair = 0; pair < WIDTH / 2; pair++) {
-                tops = __vmaxs2(tops, held.pairs[pair]);
-                bottoms = __vmaxu2(bottoms, held.pairs[pair]);
+                signed_max = __vmaxs2(signed_max, loaded.pairs[pair]);
+                unsigned_max = __vmaxu2(unsigned_max, loaded.pairs[pair]);
             }
         });
-        const float top = widen((element)max((short)tops, (short)(tops >> 16)));
-        if (top >= RISES_FROM && larger_half(bottoms) < MINUS_INFINITY) {
-            return __float_as_uint(rounded(PROLOGUE(top)));
+        const float max_value = widen((element)max((short)signed_max, (short)(signed_max >> 16)));
+        if (max_value >= MONOTONIC_FROM && max_of_pair(unsigned_max) < NEG_INFINITY_BITS) {
+            return __float_as_uint(round_to_element(PROLOGUE(max_value)));
         }
 #endif
-        prepare(count);
-        return largest();
+        transform(count);
+        return amax();
 #endif
     }
 
-    // Its codes.
-    __device__ __forceinline__ void store(unsigned char *codes, const encoder &encode) const {
-        encode.with_quotient(stored{*this, codes});
+    // Quantizes and stores the row.
+    __device__ __forceinline__ void store(unsigned char *quantized, const quantizer &quantize) const {
+        quantize.with_division(store_visitor{*this, quantized});
     }
 
-private:
-    struct stored {
+  private:
+    struct store_visitor {
         const input_row &row;
-        unsigned char *const codes;
+        unsigned char *const quantized;
 
-        template <class Quotient> __device__ __forceinline__ void operator()(const Quotient &quotient) const {
-            row.each_number([&](unsigned at, const packed &held) {
-                float numbers[WIDTH];
-                widen_all(held, numbers);
-                ::store(codes + (u64)at * WIDTH, numbers, quotient);
+        template <class Division> __device__ __forceinline__ void operator()(const Division &divide) const {
+            row.for_each_vec([&](unsigned v, const packed_vec &loaded) {
+                float values[WIDTH];
+                widen_all(loaded, values);
+                ::store(quantized + (u64)v * WIDTH, values, divide);
             });
         }
     };
 
-    __device__ __forceinline__ static packed read(const packed *at) {
-#if WIDTH > 1 && defined(READ_ONCE)
-        // The cache need not keep it: codes are what is read next.
-        const uint4 words = __ldcs(reinterpret_cast<const uint4 *>(at));
-        return *reinterpret_cast<const packed *>(&words);
+    __device__ __forceinline__ static packed_vec load_vec(const packed_vec *source) {
+#if WIDTH > 1 && defined(STREAMING_LOADS)
+        // Evict-first: the next kernel reads the quantized values, not x.
+        const uint4 words = __ldcs(reinterpret_cast<const uint4 *>(source));
+        return *reinterpret_cast<const packed_vec *>(&words);
 #else
-        return *at;
+        return *source;
 #endif
     }
 
-    __device__ __forceinline__ bool within(unsigned at) const { return WHOLE || at < pieces; }
+    __device__ __forceinline__ bool owns(unsigned v) const { return FULL_TILES || v < vecs; }
 
-    // Calls `look` with each piece of this thread and its place.
-    template <class Look> __device__ __forceinline__ void each(Look look) const {
-#if PIECES > 0
+    // Calls `visit` with the index and the content of each vector of this thread, as loaded or as cached.
+    template <class Visitor> __device__ __forceinline__ void for_each_loaded(Visitor visit) const {
+#if VECTORS_PER_THREAD > 0
 #pragma unroll
-        for (int p = 0; p < PIECES; p++) {
-            const unsigned at = p * THREADS + threadIdx.x;
-            if (within(at)) look(at, kept[p]);
+        for (int p = 0; p < VECTORS_PER_THREAD; p++) {
+            const unsigned v = p * THREADS + threadIdx.x;
+            if (owns(v)) visit(v, cached[p]);
         }
 #else
-        for (unsigned at = threadIdx.x; at < pieces; at += THREADS) look(at, from[at]);
+        for (unsigned v = threadIdx.x; v < vecs; v += THREADS) visit(v, x_row[v]);
 #endif
     }
 
-    // The same with numbers, once they were made.
-    template <class Look> __device__ __forceinline__ void each_number(Look look) const {
-#if PIECES > 0 || !defined(MADE)
-        each(look);
+    // Calls `visit` with the index and the content of each vector of this thread, with the prologue applied.
+    template <class Visitor> __device__ __forceinline__ void for_each_vec(Visitor visit) const {
+#if VECTORS_PER_THREAD > 0 || !defined(HAS_PROLOGUE)
+        for_each_loaded(visit);
 #else
-        each([&](unsigned at, const packed &held) { look(at, made(held)); });
+        for_each_loaded([&](unsigned v, const packed_vec &loaded) { visit(v, apply_prologue(loaded)); });
 #endif
     }
 
-    // Calls `look` with each element of this thread as a float, before numbers were made of them.
-    template <class Look> __device__ __forceinline__ void each_element(Look look) const {
-        each([&](unsigned, const packed &held) {
+    // Calls `visit` with each element of this thread as a float, before the prologue.
+    template <class Visitor> __device__ __forceinline__ void for_each_element(Visitor visit) const {
+        for_each_loaded([&](unsigned, const packed_vec &loaded) {
             float values[WIDTH];
-            widen_all(held, values);
+            widen_all(loaded, values);
 #pragma unroll
-            for (int i = 0; i < WIDTH; i++) look(values[i]);
+            for (int i = 0; i < WIDTH; i++) visit(values[i]);
         });
     }
 
-#ifdef MADE
-    __device__ __forceinline__ packed made(const packed &held) const {
+#ifdef HAS_PROLOGUE
+    __device__ __forceinline__ packed_vec apply_prologue(const packed_vec &loaded) const {
         float values[WIDTH];
-        widen_all(held, values);
+        widen_all(loaded, values);
 #pragma unroll
         for (int i = 0; i < WIDTH; i++) {
 #if defined(LAYER_NORM)
-            values[i] = (values[i] - known.mean) * known.scale;
+            values[i] = (values[i] - stats.mean) * stats.rstd;
 #elif defined(RMS_NORM)
-            values[i] *= known.scale;
+            values[i] *= stats.rstd;
 #else
             values[i] = PROLOGUE(values[i]);
 #endif
@@ -235,25 +261,25 @@ private:
     }
 #endif
 
-    __device__ __forceinline__ void normalize(float count) {
-        __shared__ float2 sums[ROWS][WARPS];
-        __shared__ float2 differences[ROWS][WARPS];
+    __device__ __forceinline__ void compute_layer_norm_stats(float count) {
+        __shared__ float2 shared_sums[ROWS][WARPS];
+        __shared__ float2 shared_deviations[ROWS][WARPS];
         float2 sum = make_float2(0.0f, 0.0f);
-        each_element([&](float value) { sum.x += value; });
-        const float rough_mean = row_sum(sum, sums).x / count;
+        for_each_element([&](float value) { sum.x += value; });
+        const float approx_mean = row_sum(sum, shared_sums).x / count;
         sum = make_float2(0.0f, 0.0f);
-        each_element([&](float value) {
-            const float difference = value - rough_mean;
-            sum.x += difference;
-            sum.y += difference * difference;
+        for_each_element([&](float value) {
+            const float deviation = value - approx_mean;
+            sum.x += deviation;
+            sum.y += deviation * deviation;
         });
-        known = from_sums(rough_mean, row_sum(sum, differences), count);
+        stats = finish_stats(approx_mean, row_sum(sum, shared_deviations), count);
     }
 
-    __device__ __forceinline__ void divide_by_root_mean_square(float count) {
-        __shared__ float2 sums[ROWS][WARPS];
+    __device__ __forceinline__ void compute_rms_stats(float count) {
+        __shared__ float2 shared_sums[ROWS][WARPS];
         float2 sum = make_float2(0.0f, 0.0f);
-        each_element([&](float value) { sum.x = fmaf(value, value, sum.x); });
-        known = {0.0f, 1.0f / sqrtf(row_sum(sum, sums).x / count + EPSILON)};
+        for_each_element([&](float value) { sum.x = fmaf(value, value, sum.x); });
+        stats = {0.0f, 1.0f / sqrtf(row_sum(sum, shared_sums).x / count + EPSILON)};
     }
 };

@@ -1,11 +1,46 @@
-// e4m3 codes of the transpose of bf16, and one scale for each column; with SCALE defined, codes by that scale, which is
-// the only one. Rows come in sixteens and columns in eights.
+// Column-wise e4m3 quantization of bf16 with transposed output, reading x once: one scale per column, or one static
+// scale.
 //
-// A cluster of BLOCKS blocks takes LANES * 8 columns and all rows; without scales to find, a block is a cluster and takes
-// some of the rows. A thread keeps 8 columns of 16 rows that follow each other in
-// registers: it reads 16 bytes of each of its rows, LANES neighbors of a row, and writes 16 codes of each of its columns.
-// The largest magnitudes go through shared memory, of the own block first and then of all blocks of the cluster.
-// Traffic: x and the codes once. Roofline: three bytes a number over the memory's rate.
+// Contract: x[rows, columns], bf16, row-major -> quantized[columns, rows], e4m3; scales[columns], f32 (scales[1] if
+// static). rows is a multiple of 16 and columns of 8. Bit-identical to quantize_rows.cu on the transpose.
+//
+// A cluster of CLUSTER_SIZE blocks owns a panel of LANES * 8 columns and all rows. With a static scale each block is a
+// cluster, and the blocks of a panel divide the rows.
+//
+//   thread:   16 consecutive rows x 8 columns in registers: reads 16 bytes of each row, writes 16 bytes of each column
+//             |<- lane 0: 8 columns ->|<- lane 1 ->| ... |<- lane LANES-1 ->|   row 16 i
+//             |                       |            |     |                  |   ...          i = threadIdx.x / LANES
+//             |                       |            |     |                  |   row 16 i + 15
+//   amax:     registers -> shuffles over rows of a warp -> shared memory of the block -> distributed shared memory of
+//             all blocks of the cluster (mapa and st.shared::cluster, PTX ISA)
+//
+// Traffic: x and the quantized values once. Roofline: memory, 3 bytes per element.
+//
+// Parameters:
+//   KERNEL         kernel name
+//   THREADS        threads per block
+//   LANES          threads that read one row of the panel: 2 or 4
+//   CLUSTER_SIZE   blocks per cluster; 1 with STATIC_SCALE
+//   MAX_REGISTERS  registers per thread that __launch_bounds__ allows
+// Optional:
+//   STATIC_SCALE   float; replaces the scales of amax
+
+#ifndef KERNEL
+#error "KERNEL: kernel name"
+#endif
+#ifndef THREADS
+#error "THREADS: threads per block"
+#endif
+#ifndef LANES
+#error "LANES: threads that read one row of the panel: 2 or 4"
+#endif
+#ifndef CLUSTER_SIZE
+#error "CLUSTER_SIZE: blocks per cluster"
+#endif
+#ifndef MAX_REGISTERS
+#error "MAX_REGISTERS: registers per thread that __launch_bounds__ allows"
+#endif
+
 #include "e4m3.cuh"
 
 constexpr int ROWS = 16;
@@ -14,106 +49,111 @@ constexpr int PAIRS = COLUMNS / 2;
 constexpr int PANEL = LANES * COLUMNS;
 constexpr int ROWS_PER_BLOCK = THREADS / LANES * ROWS;
 
-// What the caches fetch with it is what neighboring clusters ask for next.
-__device__ __forceinline__ uint4 load(const char *from) {
+// Bypasses L1 and prefetches 128 bytes into L2, which neighboring clusters read next.
+__device__ __forceinline__ uint4 load(const char *x_ptr) {
     uint4 loaded;
     asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(loaded.x), "=r"(loaded.y), "=r"(loaded.z), "=r"(loaded.w)
-                 : "l"(from));
+                 : "l"(x_ptr));
     return loaded;
 }
 
-__device__ __forceinline__ void cluster_begun() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
-__device__ __forceinline__ void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+__device__ __forceinline__ void cluster_arrive_relaxed() {
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void cluster_arrive() {
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
 __device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 
-// Stores to the same variable of another block of the cluster.
-__device__ __forceinline__ void store_in_block(unsigned *own, unsigned block, unsigned value) {
-    const unsigned address = (unsigned)__cvta_generic_to_shared(own);
+// Stores to the counterpart of a shared variable in another block of the cluster.
+__device__ __forceinline__ void store_remote(unsigned *local, unsigned block, unsigned value) {
+    const unsigned address = (unsigned)__cvta_generic_to_shared(local);
     asm volatile("{\n"
                  ".reg .b32 there;\n"
                  "mapa.shared::cluster.u32 there, %0, %1;\n"
                  "st.shared::cluster.u32 [there], %2;\n"
-                 "}" ::"r"(address), "r"(block), "r"(value)
+                 "}" ::"r"(address),
+                 "r"(block), "r"(value)
                  : "memory");
 }
 
 extern "C" __global__ void
-#if BLOCKS > 1
-__cluster_dims__(BLOCKS, 1, 1)
+#if CLUSTER_SIZE > 1
+__cluster_dims__(CLUSTER_SIZE, 1, 1)
 #endif
-__launch_bounds__(THREADS, 65536 / (THREADS * REGISTERS))
-    KERNEL(const bf16 *__restrict__ x, unsigned char *__restrict__ codes, float *__restrict__ scales, u64 rows,
-           u64 columns) {
-#if BLOCKS > 1
-    // Before anything is stored in another block it must have begun; the loads need not wait for that.
-    cluster_begun();
+    __launch_bounds__(THREADS, 65536 / (THREADS * MAX_REGISTERS))
+        KERNEL(const bf16 *__restrict__ x, unsigned char *__restrict__ quantized, float *__restrict__ scales, u64 rows,
+               u64 columns) {
+#if CLUSTER_SIZE > 1
+    // Remote stores require that the other blocks have started. Waiting is delayed until after the loads.
+    cluster_arrive_relaxed();
 #endif
-#ifdef SCALE
-    const unsigned parts = ((unsigned)rows + ROWS_PER_BLOCK - 1) / ROWS_PER_BLOCK;
+#ifdef STATIC_SCALE
+    const unsigned row_parts = ((unsigned)rows + ROWS_PER_BLOCK - 1) / ROWS_PER_BLOCK;
 #else
-    const unsigned parts = BLOCKS;
+    const unsigned row_parts = CLUSTER_SIZE;
 #endif
-    const unsigned part = blockIdx.x % parts;
-    const unsigned lane_of_row = threadIdx.x % LANES;
-    // Sizes are below 2^31.
-    const unsigned column = blockIdx.x / parts * PANEL + lane_of_row * COLUMNS;
-    const unsigned row = part * ROWS_PER_BLOCK + threadIdx.x / LANES * ROWS;
-    const bool owns = row < rows && column < columns;
+    const unsigned row_part = blockIdx.x % row_parts;
+    const unsigned lane_in_row = threadIdx.x % LANES;
+    // 32-bit arithmetic: sizes are below 2^31.
+    const unsigned column = blockIdx.x / row_parts * PANEL + lane_in_row * COLUMNS;
+    const unsigned row = row_part * ROWS_PER_BLOCK + threadIdx.x / LANES * ROWS;
+    const bool is_inside = row < rows && column < columns;
 
     uint4 values[ROWS];
-    const char *from = reinterpret_cast<const char *>(x + (u64)row * columns + column);
-    const unsigned bytes_to_next_row = 2 * (unsigned)columns;
+    const char *x_ptr = reinterpret_cast<const char *>(x + (u64)row * columns + column);
+    const unsigned row_bytes = 2 * (unsigned)columns;
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
-        values[r] = owns ? load(from + (u64)bytes_to_next_row * r) : make_uint4(0, 0, 0, 0);
+        values[r] = is_inside ? load(x_ptr + (u64)row_bytes * r) : make_uint4(0, 0, 0, 0);
     }
 
-#ifdef SCALE
-    const float inverse = 1.0f / SCALE;
-    if (blockIdx.x == 0 && threadIdx.x == 0) scales[0] = SCALE;
+#ifdef STATIC_SCALE
+    const float inverse = 1.0f / STATIC_SCALE;
+    if (blockIdx.x == 0 && threadIdx.x == 0) scales[0] = STATIC_SCALE;
 #else
     constexpr int WARPS = THREADS / 32;
     constexpr int PANEL_PAIRS = LANES * PAIRS;
-    static_assert(PANEL_PAIRS * BLOCKS <= THREADS, "a thread for each result that goes to another block");
-    __shared__ unsigned of_warps[WARPS][PANEL_PAIRS];
-    __shared__ unsigned of_blocks[BLOCKS][PANEL_PAIRS];
-    // Volatile: loaded one at a time, where registers become free.
+    static_assert(PANEL_PAIRS * CLUSTER_SIZE <= THREADS, "one thread per amax pair and destination block");
+    __shared__ unsigned warp_amax[WARPS][PANEL_PAIRS];
+    __shared__ unsigned cluster_amax[CLUSTER_SIZE][PANEL_PAIRS];
+    // Volatile: each is loaded where it is used, to limit register pressure.
     __shared__ volatile float inverses[PANEL];
 
-    unsigned largest[PAIRS] = {};
+    unsigned amax[PAIRS] = {};
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
-        largest[0] = larger(largest[0], values[r].x);
-        largest[1] = larger(largest[1], values[r].y);
-        largest[2] = larger(largest[2], values[r].z);
-        largest[3] = larger(largest[3], values[r].w);
+        amax[0] = max_magnitude(amax[0], values[r].x);
+        amax[1] = max_magnitude(amax[1], values[r].y);
+        amax[2] = max_magnitude(amax[2], values[r].z);
+        amax[3] = max_magnitude(amax[3], values[r].w);
     }
 #pragma unroll
     for (int p = 0; p < PAIRS; p++) {
 #pragma unroll
         for (int distance = LANES; distance < 32; distance *= 2) {
-            largest[p] = __vmaxu2(largest[p], __shfl_xor_sync(0xffffffffu, largest[p], distance));
+            amax[p] = __vmaxu2(amax[p], __shfl_xor_sync(0xffffffffu, amax[p], distance));
         }
-        if (threadIdx.x % 32 < LANES) of_warps[threadIdx.x / 32][lane_of_row * PAIRS + p] = largest[p];
+        if (threadIdx.x % 32 < LANES) warp_amax[threadIdx.x / 32][lane_in_row * PAIRS + p] = amax[p];
     }
     __syncthreads();
 
-#if BLOCKS > 1
+#if CLUSTER_SIZE > 1
     cluster_wait();
 #endif
-    if (threadIdx.x < PANEL_PAIRS * BLOCKS) {
+    if (threadIdx.x < PANEL_PAIRS * CLUSTER_SIZE) {
         const unsigned pair = threadIdx.x % PANEL_PAIRS;
-        unsigned of_block = of_warps[0][pair];
+        unsigned block_amax = warp_amax[0][pair];
 #pragma unroll
-        for (int warp = 1; warp < WARPS; warp++) of_block = __vmaxu2(of_block, of_warps[warp][pair]);
-#if BLOCKS > 1
-        store_in_block(&of_blocks[part][pair], threadIdx.x / PANEL_PAIRS, of_block);
+        for (int warp = 1; warp < WARPS; warp++) block_amax = __vmaxu2(block_amax, warp_amax[warp][pair]);
+#if CLUSTER_SIZE > 1
+        store_remote(&cluster_amax[row_part][pair], threadIdx.x / PANEL_PAIRS, block_amax);
 #else
-        of_blocks[0][pair] = of_block;
+        cluster_amax[0][pair] = block_amax;
 #endif
     }
-#if BLOCKS > 1
+#if CLUSTER_SIZE > 1
     __syncwarp();
     cluster_arrive();
     cluster_wait();
@@ -122,36 +162,37 @@ __launch_bounds__(THREADS, 65536 / (THREADS * REGISTERS))
 #endif
 
     if (threadIdx.x < PANEL) {
-        unsigned of_pair = of_blocks[0][threadIdx.x / 2];
+        unsigned pair_amax = cluster_amax[0][threadIdx.x / 2];
 #pragma unroll
-        for (int block = 1; block < BLOCKS; block++) of_pair = __vmaxu2(of_pair, of_blocks[block][threadIdx.x / 2]);
-        const float scale = scale_of(threadIdx.x % 2 == 0 ? of_pair & 0xffffu : of_pair >> 16);
-        inverses[threadIdx.x] = inverse_of(scale);
-        const unsigned at = column - lane_of_row * COLUMNS + threadIdx.x;
-        if (part == 0 && at < columns) scales[at] = scale;
+        for (int block = 1; block < CLUSTER_SIZE; block++)
+            pair_amax = __vmaxu2(pair_amax, cluster_amax[block][threadIdx.x / 2]);
+        const float scale = scale_from_amax(threadIdx.x % 2 == 0 ? pair_amax & 0xffffu : pair_amax >> 16);
+        inverses[threadIdx.x] = reciprocal(scale);
+        const unsigned scale_column = column - lane_in_row * COLUMNS + threadIdx.x;
+        if (row_part == 0 && scale_column < columns) scales[scale_column] = scale;
     }
     __syncthreads();
 #endif
 
-    if (!owns) return;
-    unsigned char *to = codes + (u64)column * rows + row;
+    if (!is_inside) return;
+    unsigned char *out = quantized + (u64)column * rows + row;
 #pragma unroll
     for (int c = 0; c < COLUMNS; c++) {
-#ifndef SCALE
-        const float inverse = inverses[lane_of_row * COLUMNS + c];
+#ifndef STATIC_SCALE
+        const float inverse = inverses[lane_in_row * COLUMNS + c];
 #endif
-        unsigned of_column[4];
+        unsigned words[4];
 #pragma unroll
         for (int r = 0; r < ROWS; r += 4) {
             float quotients[4];
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 const unsigned pairs[PAIRS] = {values[r + i].x, values[r + i].y, values[r + i].z, values[r + i].w};
-                quotients[i] = (c % 2 == 0 ? lower(pairs[c / 2]) : upper(pairs[c / 2])) * inverse;
+                quotients[i] = (c % 2 == 0 ? bf16x2_low(pairs[c / 2]) : bf16x2_high(pairs[c / 2])) * inverse;
             }
-            of_column[r / 4] = codes_of(quotients[0], quotients[1], quotients[2], quotients[3]);
+            words[r / 4] = to_e4m3(quotients[0], quotients[1], quotients[2], quotients[3]);
         }
-        __stcs(reinterpret_cast<uint4 *>(to), make_uint4(of_column[0], of_column[1], of_column[2], of_column[3]));
-        to += (unsigned)rows;
+        __stcs(reinterpret_cast<uint4 *>(out), make_uint4(words[0], words[1], words[2], words[3]));
+        out += (unsigned)rows;
     }
 }

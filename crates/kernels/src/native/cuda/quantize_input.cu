@@ -1,90 +1,133 @@
-// Rows of x in codes, in one pass: x -> [norm or activation] -> largest magnitude -> scale -> codes[rows, STRIDE], scales[rows].
-// With TENSOR defined the scale is that of all rows, which `largest_input.cu` has found.
+// Dynamic quantization of layer inputs in one pass: x -> [prologue] -> amax -> scale -> quantized[rows, STRIDE],
+// scales[rows]. With PER_TENSOR the tensor-wide scale is an input, computed by tensor_amax.cu, instead.
 //
-// With STAGES defined BLOCKS of a multiprocessor take rows in turn, ROWS at a time, from their memory, where copies of the next
-// STAGES are on their way meanwhile: where numbers take long to make, memory need not wait for them.
+// Contract: x[rows, columns], row-major, element dtype; quantized: one byte per element, rows padded to STRIDE bytes
+// (padding is not written); scales: f32. Bit-identical to torchao (dynamic_quant.cuh); prologue and row in registers:
+// input_row.cuh.
 //
-// Traffic: rows * columns elements read, as many bytes written, 4 bytes a row. Roofline: memory; 4096 x 4096 of bf16 are
-// 50 MB, 12 us at the 4.3 TB/s that a copy reaches on an H200. Of what comes before the codes nothing is written. What rows are
-// filled up with is not touched.
+// Two schedules:
+//   default   one block per ROWS rows, blockDim = (THREADS, ROWS)
+//   STAGES    BLOCKS_PER_SM persistent blocks per SM; ROWS rows per iteration from a ring of STAGES stages in
+//             shared memory, filled by bulk copies (cp.async.bulk, PTX ISA) with one mbarrier per stage:
+//               stage s: | bulk copy of rows i | wait | registers | barrier | bulk copy of rows i + STAGES | ...
+//             so that memory stays busy while an expensive prologue is computed.
+//
+// Traffic: rows * columns elements read, as many bytes written, 4 bytes per row. Roofline: memory; 4096 x 4096 bf16
+// elements are 50 MB, 12 us at 4.3 TB/s. Results of the prologue are never written.
+//
+// Parameters:
+//   ELEMENT_F32 | ELEMENT_F16 | ELEMENT_BF16  element dtype (element.cuh)
+//   WIDTH               elements per vector access (element.cuh)
+//   KERNEL              kernel name
+//   THREADS             threads per row: whole warps (row_statistics.cuh)
+//   ROWS                rows per block (row_statistics.cuh)
+//   EPSILON             float that is added to the variance (row_statistics.cuh)
+//   VECTORS_PER_THREAD  vectors of a row per thread in registers; 0 if the row is too long (input_row.cuh)
+//   STRIDE              bytes from one row of quantized values to the next
+//   REVERSE_ROWS        true to process the last rows first, which are most likely cached
+//   QUANT_INT8 | QUANT_E4M3  quantized dtype (dynamic_quant.cuh)
+// Optional:
+//   PER_TENSOR          use a tensor-wide scale
+//   STAGES              pipeline stages of the persistent schedule
+//   BLOCKS_PER_SM       resident blocks per SM; required with STAGES
+//   LAYER_NORM          prologue: layer normalization without weights
+//   RMS_NORM            prologue: RMS normalization without weights
+//   PROLOGUE            prologue: activation function (activations.cuh)
+//   MONOTONIC_FROM      float; from here on PROLOGUE increases by more than its error between adjacent 16-bit floats,
+//                       and no smaller x has a result of larger magnitude
+//   FULL_TILES          true if every thread of every block owns all its vectors; default false
+//   QUANT_IN_F32, QUANT_FULL_RANGE  see dynamic_quant.cuh
+
+#ifndef KERNEL
+#error "KERNEL: kernel name"
+#endif
+#ifndef STRIDE
+#error "STRIDE: bytes from one row of quantized values to the next"
+#endif
+#ifndef REVERSE_ROWS
+#error "REVERSE_ROWS: true to process the last rows first, which are most likely cached"
+#endif
+
 #ifndef STAGES
-#define BLOCKS 1
-#define READ_ONCE
+#define BLOCKS_PER_SM 1
+#define STREAMING_LOADS
 #endif
 #include "input_row.cuh"
 #ifdef STAGES
 #include "hopper.cuh"
 #endif
 
-#ifndef TENSOR
-// The largest over all threads of a row, given to each of them. Every thread of the block must call it.
-__device__ __forceinline__ unsigned row_largest(unsigned largest) {
-    __shared__ unsigned of_warps[ROWS][WARPS];
-    largest = __reduce_max_sync(0xffffffffu, largest);
-    if (WARPS == 1) return largest;
+#ifndef PER_TENSOR
+// Maximum over all threads of a row, returned to each of them. Every thread of the block must call it.
+__device__ __forceinline__ unsigned row_max(unsigned amax) {
+    __shared__ unsigned warp_amax[ROWS][WARPS];
+    amax = __reduce_max_sync(0xffffffffu, amax);
+    if (WARPS == 1) return amax;
     const int lane = threadIdx.x % 32;
-    if (lane == 0) of_warps[threadIdx.y][threadIdx.x / 32] = largest;
+    if (lane == 0) warp_amax[threadIdx.y][threadIdx.x / 32] = amax;
     __syncthreads();
-    return __reduce_max_sync(0xffffffffu, lane < WARPS ? of_warps[threadIdx.y][lane] : 0u);
+    return __reduce_max_sync(0xffffffffu, lane < WARPS ? warp_amax[threadIdx.y][lane] : 0u);
 }
 #endif
 
-extern "C" __global__ void __launch_bounds__(THREADS * ROWS, BLOCKS)
+extern "C" __global__ void __launch_bounds__(THREADS * ROWS, BLOCKS_PER_SM)
     KERNEL(const element *__restrict__ x,
-#ifdef TENSOR
-           const float *__restrict__ scale_of_all, unsigned char *__restrict__ codes,
+#ifdef PER_TENSOR
+           const float *__restrict__ tensor_scale, unsigned char *__restrict__ quantized,
 #else
-           unsigned char *__restrict__ codes, float *__restrict__ scales,
+           unsigned char *__restrict__ quantized, float *__restrict__ scales,
 #endif
            u64 rows, u64 columns) {
-    const u64 turns = (rows + ROWS - 1) / ROWS;
-    // Where the rows of a turn begin: with LAST_FIRST those come first that were written last, so that a cache may still have them.
-    const auto first_of = [&](u64 turn) { return (LAST_FIRST ? turns - 1 - turn : turn) * ROWS; };
-    const auto finish = [&](input_row &input, u64 row) {
-        input.prepare((float)columns);
-#ifdef TENSOR
-        const float scale = *scale_of_all;
+    const u64 iterations = (rows + ROWS - 1) / ROWS;
+    // First row of an iteration. With REVERSE_ROWS the rows that were written last, and may still be in L2, come first.
+    const auto first_row = [&](u64 iteration) {
+        return (REVERSE_ROWS ? iterations - 1 - iteration : iteration) * ROWS;
+    };
+    const auto quantize_row = [&](input_row &input, u64 row) {
+        input.transform((float)columns);
+#ifdef PER_TENSOR
+        const float scale = *tensor_scale;
 #else
-        const float scale = scale_of(row_largest(input.largest()));
+        const float scale = scale_from_amax(row_max(input.amax()));
         if (row < rows && threadIdx.x == 0) scales[row] = scale;
 #endif
-        input.store(codes + row * STRIDE, encoder(scale));
+        input.store(quantized + row * STRIDE, quantizer(scale));
     };
 #ifdef STAGES
     extern __shared__ __align__(128) unsigned char shared[];
     __shared__ __align__(8) u64 barriers[STAGES];
-    const bool leads = threadIdx.x == 0 && threadIdx.y == 0;
-    const unsigned ready = shared_address(barriers), row_bytes = (unsigned)columns * sizeof(element);
-    const auto bring = [&](u64 turn, int stage) {
-        if (turn >= turns) return;
-        const u64 first = first_of(turn), left = rows - first;
-        const unsigned bytes = (left < ROWS ? (unsigned)left : ROWS) * row_bytes;
-        expect(ready + 8 * stage, bytes);
-        bring_bytes(shared_address(shared) + stage * ROWS * row_bytes, x + first * columns, bytes, ready + 8 * stage);
+    const bool is_leader = threadIdx.x == 0 && threadIdx.y == 0;
+    const unsigned full = shared_address(barriers), row_bytes = (unsigned)columns * sizeof(element);
+    const auto load_stage = [&](u64 iteration, int stage) {
+        if (iteration >= iterations) return;
+        const u64 first = first_row(iteration), remaining = rows - first;
+        const unsigned bytes = (remaining < ROWS ? (unsigned)remaining : ROWS) * row_bytes;
+        mbarrier_arrive_expect_tx(full + 8 * stage, bytes);
+        bulk_load(shared_address(shared) + stage * ROWS * row_bytes, x + first * columns, bytes, full + 8 * stage);
     };
-    if (leads) {
-        for (int stage = 0; stage < STAGES; stage++) initialize(ready + 8 * stage, 1);
+    if (is_leader) {
+        for (int stage = 0; stage < STAGES; stage++) mbarrier_init(full + 8 * stage, 1);
     }
-    show_barriers();
-    if (leads) {
-        for (int stage = 0; stage < STAGES; stage++) bring(blockIdx.x + (u64)stage * gridDim.x, stage);
+    publish_barriers();
+    if (is_leader) {
+        for (int stage = 0; stage < STAGES; stage++) load_stage(blockIdx.x + (u64)stage * gridDim.x, stage);
     }
-    place<STAGES> at = {0, 0};
-    for (u64 turn = blockIdx.x; turn < turns; turn += gridDim.x, at.next()) {
-        wait(ready + 8 * at.stage, at.round % 2);
+    pipeline_state<STAGES> pipeline = {0, 0};
+    for (u64 iteration = blockIdx.x; iteration < iterations; iteration += gridDim.x, pipeline.advance()) {
+        mbarrier_wait(full + 8 * pipeline.stage, pipeline.round % 2);
         input_row input;
-        const element *const there = reinterpret_cast<const element *>(shared + at.stage * ROWS * row_bytes);
-        const u64 first = first_of(turn);
-        input.take(there, threadIdx.y, rows - first, columns);
-        // All have taken theirs: the next may come to this place.
+        const element *const stage_rows = reinterpret_cast<const element *>(shared + pipeline.stage * ROWS * row_bytes);
+        const u64 first = first_row(iteration);
+        input.load(stage_rows, threadIdx.y, rows - first, columns);
+        // All threads hold their part in registers, so the stage may be refilled.
         __syncthreads();
-        if (leads) bring(turn + (u64)STAGES * gridDim.x, at.stage);
-        finish(input, first + threadIdx.y);
+        if (is_leader) load_stage(iteration + (u64)STAGES * gridDim.x, pipeline.stage);
+        quantize_row(input, first + threadIdx.y);
     }
 #else
-    const u64 row = first_of(blockIdx.x) + threadIdx.y;
+    const u64 row = first_row(blockIdx.x) + threadIdx.y;
     input_row input;
-    input.take(x, row, rows, columns);
-    finish(input, row);
+    input.load(x, row, rows, columns);
+    quantize_row(input, row);
 #endif
 }

@@ -1,123 +1,161 @@
-// The gradients of x / sqrt(mean of squares + EPSILON) * gain, given x, the gain and the gradient dy of the result: with
-// s = 1 / sqrt(mean of squares + EPSILON), dx = s gain dy - s^3 x mean(gain dy x) for each row, and in `partial` a row for
-// each of the grid's workers with its part of the gain's gradient, the sums over its rows of s x dy. The gain is f32 where
-// GAIN_F32 is 1, else of x's type. Where ADDED is 1, what came back past the normalization is added to dx.
+// Backward pass of RMS normalization. With r = 1 / sqrt(mean(x^2) + EPSILON) for each row:
+//   dx      = r weight dy - r^3 x mean(weight dy x)   [+ residual_grad with ADD_RESIDUAL 1]
+//   dweight = sum over rows of r x dy; `partial` receives one row of partial sums per worker (split over rows as in the
+//             Liger kernel's RMSNorm backward), which column_sums.cu adds.
 //
-// A worker is THREADS threads (whole warps), of which a block has ROWS. It goes from row to row, a grid further each time;
-// each thread has the same columns in every row, keeps PIECES pieces of x and dy of them in registers, and with them the
-// sums of its columns. With PIECES 0, for rows too long for that, a row is read twice and the sums are in `partial`.
-// Traffic: x, dy, dx and what is added once, and `partial`, a few hundred rows of f32. It is bound by memory: 14 instructions for each
+// Contract: x, dy, residual_grad, dx[rows, columns], row-major, element dtype; weight[columns], f32 or element dtype;
+// partial[gridDim.x * ROWS, columns], f32.
+//
+// A worker is the THREADS threads of one threadIdx.y; workers loop over rows with a stride of the grid. Each thread
+// owns fixed columns: VECTORS_PER_THREAD vectors of x and dy in registers, and their partial sums of dweight. With
+// VECTORS_PER_THREAD 0 a row is read twice, and the partial sums are accumulated in memory.
+//
+// Traffic: x, dy, dx and residual_grad once, plus a few hundred rows of f32. Roofline: memory, 14 instructions per
 // element.
-#include "element.cuh"
-#include "gain.cuh"
-#include "rows.cuh"
+//
+// Parameters:
+//   ELEMENT_F32 | ELEMENT_F16 | ELEMENT_BF16  element dtype (element.cuh)
+//   WIDTH               elements per vector access (element.cuh)
+//   KERNEL              kernel name
+//   THREADS             threads per row: whole warps
+//   ROWS                rows per block
+//   VECTORS_PER_THREAD  vectors of a row per thread in registers; 0 if the row is too long
+//   EPSILON             float that is added to the variance
+//   WEIGHT_F32          1 if the weight is f32, 0 if it has the element dtype (norm_weight.cuh)
+//   ADD_RESIDUAL        1 to add the gradient of the residual branch to dx
 
-struct __align__(WIDTH * sizeof(float)) floats {
-    float parts[WIDTH];
+#ifndef KERNEL
+#error "KERNEL: kernel name"
+#endif
+#ifndef THREADS
+#error "THREADS: threads per row: whole warps"
+#endif
+#ifndef ROWS
+#error "ROWS: rows per block"
+#endif
+#ifndef VECTORS_PER_THREAD
+#error "VECTORS_PER_THREAD: vectors of a row per thread in registers"
+#endif
+#ifndef EPSILON
+#error "EPSILON: float that is added to the variance"
+#endif
+#ifndef ADD_RESIDUAL
+#error "ADD_RESIDUAL: 1 to add the gradient of the residual branch to dx"
+#endif
+
+#include "element.cuh"
+#include "norm_weight.cuh"
+#include "row_reduce.cuh"
+
+struct __align__(WIDTH * sizeof(float)) float_vec {
+    float val[WIDTH];
 };
 
-__device__ __forceinline__ void add_up(numbers<2> &sums, piece x, piece dy, gain_piece gain) {
+__device__ __forceinline__ void accumulate(sum_array<2> &sums, vec x, vec dy, weight_vec weight) {
 #pragma unroll
     for (int i = 0; i < WIDTH; i++) {
-        const float value = widen(x.parts[i]);
-        sums.of[0] = fmaf(value, value, sums.of[0]);
-        sums.of[1] = fmaf(widen(dy.parts[i]) * widen_gain(gain.parts[i]), value, sums.of[1]);
+        const float value = widen(x.val[i]);
+        sums.val[0] = fmaf(value, value, sums.val[0]);
+        sums.val[1] = fmaf(widen(dy.val[i]) * widen_weight(weight.val[i]), value, sums.val[1]);
     }
 }
 
-__device__ __forceinline__ piece gradient(piece x, piece dy, piece past, gain_piece gain, float scale, float shift,
-                                          float (&of_gain)[WIDTH]) {
+__device__ __forceinline__ vec input_grad(vec x, vec dy, vec residual, weight_vec weight, float rrms, float x_factor,
+                                          float (&dweight)[WIDTH]) {
     float results[WIDTH];
 #pragma unroll
     for (int i = 0; i < WIDTH; i++) {
-        const float value = widen(x.parts[i]), slope = widen(dy.parts[i]);
-        results[i] = fmaf(slope * widen_gain(gain.parts[i]), scale, -value * shift);
-        if (ADDED) results[i] += widen(past.parts[i]);
-        of_gain[i] = fmaf(value * scale, slope, of_gain[i]);
+        const float value = widen(x.val[i]), upstream = widen(dy.val[i]);
+        results[i] = fmaf(upstream * widen_weight(weight.val[i]), rrms, -value * x_factor);
+        if (ADD_RESIDUAL) results[i] += widen(residual.val[i]);
+        dweight[i] = fmaf(value * rrms, upstream, dweight[i]);
     }
     return narrow_all(results);
 }
 
-#if ADDED
-#define PAST const element *__restrict__ past,
+#if ADD_RESIDUAL
+#define RESIDUAL_ARGUMENT const element *__restrict__ residual,
 #else
-#define PAST
+#define RESIDUAL_ARGUMENT
 #endif
 
 extern "C" __global__ void __launch_bounds__(THREADS * ROWS)
-    KERNEL(const element *__restrict__ x, const gain_element *__restrict__ gain, const element *__restrict__ dy,
-           PAST element *__restrict__ dx, float *__restrict__ partial, u64 rows, u64 columns) {
-    // Two, so that the warps of one row need not wait for those that still look at the one before.
-    __shared__ numbers<2> shared[2][ROWS][WARPS];
-    const unsigned pieces = columns / WIDTH;
-    const gain_piece *gains = reinterpret_cast<const gain_piece *>(gain);
-    floats *of_worker = reinterpret_cast<floats *>(partial + ((u64)blockIdx.x * ROWS + threadIdx.y) * columns);
+    KERNEL(const element *__restrict__ x, const weight_element *__restrict__ weight, const element *__restrict__ dy,
+           RESIDUAL_ARGUMENT element *__restrict__ dx, float *__restrict__ partial, u64 rows, u64 columns) {
+    // Double buffering: warps may start the next row while others still read the sums of the current one.
+    __shared__ sum_array<2> shared[2][ROWS][WARPS];
+    const unsigned vecs = columns / WIDTH;
+    const weight_vec *weights = reinterpret_cast<const weight_vec *>(weight);
+    float_vec *partial_row = reinterpret_cast<float_vec *>(partial + ((u64)blockIdx.x * ROWS + threadIdx.y) * columns);
 
-#if PIECES > 0
-    float of_gain[PIECES][WIDTH] = {};
+#if VECTORS_PER_THREAD > 0
+    float dweight[VECTORS_PER_THREAD][WIDTH] = {};
 #else
-    for (unsigned at = threadIdx.x; at < pieces; at += THREADS) of_worker[at] = {};
+    for (unsigned v = threadIdx.x; v < vecs; v += THREADS) partial_row[v] = {};
 #endif
 
-    int turn = 0;
-    for (u64 first = (u64)blockIdx.x * ROWS; first < rows; first += (u64)gridDim.x * ROWS, turn ^= 1) {
-        // Threads beyond the last row own nothing, but stay for the barrier.
-        const u64 row = first + threadIdx.y;
-        const unsigned end = row < rows ? pieces : 0;
-        const piece *of_x = reinterpret_cast<const piece *>(x + row * columns);
-        const piece *of_dy = reinterpret_cast<const piece *>(dy + row * columns);
-        piece *to = reinterpret_cast<piece *>(dx + row * columns);
-#if ADDED
-        const piece *of_past = reinterpret_cast<const piece *>(past + row * columns);
+    int buffer = 0;
+    for (u64 first_row = (u64)blockIdx.x * ROWS; first_row < rows; first_row += (u64)gridDim.x * ROWS, buffer ^= 1) {
+        // Threads beyond the last row have no vectors, but take part in the barrier.
+        const u64 row = first_row + threadIdx.y;
+        const unsigned end = row < rows ? vecs : 0;
+        const vec *x_row = reinterpret_cast<const vec *>(x + row * columns);
+        const vec *dy_row = reinterpret_cast<const vec *>(dy + row * columns);
+        vec *dx_row = reinterpret_cast<vec *>(dx + row * columns);
+#if ADD_RESIDUAL
+        const vec *residual_row = reinterpret_cast<const vec *>(residual + row * columns);
 #else
-        const piece *of_past = of_dy;
+        const vec *residual_row = dy_row;
 #endif
 
-        numbers<2> sums = {};
-#if PIECES > 0
-        piece values[PIECES], slopes[PIECES];
+        sum_array<2> sums = {};
+#if VECTORS_PER_THREAD > 0
+        vec values[VECTORS_PER_THREAD], upstreams[VECTORS_PER_THREAD];
 #pragma unroll
-        for (int p = 0; p < PIECES; p++) {
-            const unsigned at = p * THREADS + threadIdx.x;
-            if (at < end) {
-                values[p] = of_x[at];
-                slopes[p] = of_dy[at];
+        for (int p = 0; p < VECTORS_PER_THREAD; p++) {
+            const unsigned v = p * THREADS + threadIdx.x;
+            if (v < end) {
+                values[p] = x_row[v];
+                upstreams[p] = dy_row[v];
             }
         }
 #pragma unroll
-        for (int p = 0; p < PIECES; p++) {
-            const unsigned at = p * THREADS + threadIdx.x;
-            if (at < end) add_up(sums, values[p], slopes[p], gains[at]);
+        for (int p = 0; p < VECTORS_PER_THREAD; p++) {
+            const unsigned v = p * THREADS + threadIdx.x;
+            if (v < end) accumulate(sums, values[p], upstreams[p], weights[v]);
         }
 #else
-        for (unsigned at = threadIdx.x; at < end; at += THREADS) add_up(sums, of_x[at], of_dy[at], gains[at]);
+        for (unsigned v = threadIdx.x; v < end; v += THREADS) accumulate(sums, x_row[v], dy_row[v], weights[v]);
 #endif
-        sums = row_sum(sums, shared[turn]);
+        sums = row_sum(sums, shared[buffer]);
         const float count = (float)columns;
-        const float scale = 1.0f / sqrtf(sums.of[0] / count + EPSILON);
-        const float shift = sums.of[1] / count * scale * scale * scale;
-#if PIECES > 0
+        const float rrms = 1.0f / sqrtf(sums.val[0] / count + EPSILON);
+        const float x_factor = sums.val[1] / count * rrms * rrms * rrms;
+#if VECTORS_PER_THREAD > 0
 #pragma unroll
-        for (int p = 0; p < PIECES; p++) {
-            const unsigned at = p * THREADS + threadIdx.x;
-            if (at < end) to[at] = gradient(values[p], slopes[p], of_past[at], gains[at], scale, shift, of_gain[p]);
+        for (int p = 0; p < VECTORS_PER_THREAD; p++) {
+            const unsigned v = p * THREADS + threadIdx.x;
+            if (v < end)
+                dx_row[v] =
+                    input_grad(values[p], upstreams[p], residual_row[v], weights[v], rrms, x_factor, dweight[p]);
         }
 #else
-        for (unsigned at = threadIdx.x; at < end; at += THREADS) {
-            to[at] = gradient(of_x[at], of_dy[at], of_past[at], gains[at], scale, shift, of_worker[at].parts);
+        for (unsigned v = threadIdx.x; v < end; v += THREADS) {
+            dx_row[v] =
+                input_grad(x_row[v], dy_row[v], residual_row[v], weights[v], rrms, x_factor, partial_row[v].val);
         }
 #endif
     }
 
-#if PIECES > 0
+#if VECTORS_PER_THREAD > 0
 #pragma unroll
-    for (int p = 0; p < PIECES; p++) {
-        const unsigned at = p * THREADS + threadIdx.x;
-        if (at < pieces) {
-            floats sums;
+    for (int p = 0; p < VECTORS_PER_THREAD; p++) {
+        const unsigned v = p * THREADS + threadIdx.x;
+        if (v < vecs) {
+            float_vec sums;
 #pragma unroll
-            for (int i = 0; i < WIDTH; i++) sums.parts[i] = of_gain[p][i];
-            of_worker[at] = sums;
+            for (int i = 0; i < WIDTH; i++) sums.val[i] = dweight[p][i];
+            partial_row[v] = sums;
         }
     }
 #endif

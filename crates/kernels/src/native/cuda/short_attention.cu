@@ -1,83 +1,119 @@
-// Attention of short sequences, each token to all TOKENS of its own: y = softmax(q k^T * SCALE) v for every head.
+// Attention within sequences of TOKENS tokens on CUDA cores, no mask: y = softmax(SOFTMAX_SCALE q k^T) v for each head.
 //
-// Data flow: x[sequences * TOKENS, 3 * HEADS * HEAD] holds q, k and v side by side, each head by head. A block is one head of
-// one sequence; a warp takes QUERIES of its tokens. Lanes go along HEAD: each adds up its part of the products with all
-// keys, the warp adds up the parts, every lane makes the same weights of them, and lanes go along HEAD again for the sum of
-// the values. Nothing is shared but through the cache: keys and values are read from memory once and from the first cache
-// by the other warps. All in float; rounded once, at the end.
+// Contract: x[sequences * TOKENS, 3 * HEADS * HEAD_DIM] with q, k and v next to each other, each divided into heads;
+// y[sequences * TOKENS, HEADS * HEAD_DIM]; row-major, element dtype. Arithmetic in f32, rounded once.
 //
-// Traffic: 4 * tokens * HEADS * HEAD elements. Roofline: memory; 16384 tokens of 4096 in bf16 are 537 MB, 125 us at the
-// 4.3 TB/s that a copy reaches on an H200. The first cache gives TOKENS / QUERIES times as much as memory.
+// One block per head and sequence, one warp per QUERIES_PER_WARP query tokens. Two-pass softmax, because all scores of
+// a query fit in registers:
+//   1. lanes stride over HEAD_DIM: partial dot products of the warp's queries with all keys, then butterfly sums
+//   2. every lane computes the softmax weights of all TOKENS keys
+//   3. lanes stride over HEAD_DIM again: weighted sum of the values
+// Warps share data only through L1: keys and values are read from memory by one warp and from L1 by the others.
+//
+// Traffic: 4 * tokens * HEADS * HEAD_DIM elements. Roofline: memory; 16384 tokens of 4096 bf16 elements are 537 MB, 125
+// us at 4.3 TB/s. L1 delivers TOKENS / QUERIES_PER_WARP times the bytes of memory.
+//
+// Parameters:
+//   ELEMENT_F32 | ELEMENT_F16 | ELEMENT_BF16  element dtype (element.cuh)
+//   WIDTH             elements per vector access (element.cuh)
+//   KERNEL            kernel name
+//   TOKENS            tokens per sequence
+//   HEADS             heads per token
+//   HEAD_DIM          elements per head
+//   SOFTMAX_SCALE     float factor of the scores: 1 / sqrt(HEAD_DIM)
+//   QUERIES_PER_WARP  query tokens per warp
+
+#ifndef KERNEL
+#error "KERNEL: kernel name"
+#endif
+#ifndef TOKENS
+#error "TOKENS: tokens per sequence"
+#endif
+#ifndef HEADS
+#error "HEADS: heads per token"
+#endif
+#ifndef HEAD_DIM
+#error "HEAD_DIM: elements per head"
+#endif
+#ifndef SOFTMAX_SCALE
+#error "SOFTMAX_SCALE: float factor of the scores: 1 / sqrt(HEAD_DIM)"
+#endif
+#ifndef QUERIES_PER_WARP
+#error "QUERIES_PER_WARP: query tokens per warp"
+#endif
+
 #include "element.cuh"
 
-constexpr int WARPS = TOKENS / QUERIES;
-constexpr unsigned PIECES = HEAD / WIDTH;
-// Pieces from a token to the next, and from q to k and from k to v.
-constexpr u64 TOKEN = 3ull * HEADS * PIECES;
-constexpr u64 PART = (u64)HEADS * PIECES;
+constexpr int WARPS = TOKENS / QUERIES_PER_WARP;
+constexpr unsigned HEAD_VECS = HEAD_DIM / WIDTH;
+// Vectors from one token to the next, and from q to k and from k to v.
+constexpr u64 TOKEN_STRIDE = 3ull * HEADS * HEAD_VECS;
+constexpr u64 QKV_STRIDE = (u64)HEADS * HEAD_VECS;
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-    KERNEL(const piece *__restrict__ x, piece *__restrict__ y, u64 sequences, u64) {
+    KERNEL(const vec *__restrict__ x, vec *__restrict__ y, u64 sequences, u64) {
     const u64 sequence = blockIdx.x / HEADS;
     const unsigned head = blockIdx.x % HEADS;
-    const int lane = threadIdx.x, first = threadIdx.y * QUERIES;
+    const int lane = threadIdx.x, first_query = threadIdx.y * QUERIES_PER_WARP;
     if (sequence >= sequences) return;
-    const piece *of_head = x + sequence * TOKENS * TOKEN + head * PIECES;
+    const vec *x_head = x + sequence * TOKENS * TOKEN_STRIDE + head * HEAD_VECS;
 
-    float scores[QUERIES][TOKENS] = {};
-    for (unsigned at = lane; at < PIECES; at += 32) {
-        float query[QUERIES][WIDTH];
+    float scores[QUERIES_PER_WARP][TOKENS] = {};
+    for (unsigned v = lane; v < HEAD_VECS; v += 32) {
+        float query[QUERIES_PER_WARP][WIDTH];
 #pragma unroll
-        for (int q = 0; q < QUERIES; q++) {
-            const piece loaded = of_head[(first + q) * TOKEN + at];
+        for (int q = 0; q < QUERIES_PER_WARP; q++) {
+            const vec q_vec = x_head[(first_query + q) * TOKEN_STRIDE + v];
 #pragma unroll
-            for (int i = 0; i < WIDTH; i++) query[q][i] = widen(loaded.parts[i]);
+            for (int i = 0; i < WIDTH; i++) query[q][i] = widen(q_vec.val[i]);
         }
 #pragma unroll
         for (int t = 0; t < TOKENS; t++) {
-            const piece key = of_head[t * TOKEN + PART + at];
+            const vec key = x_head[t * TOKEN_STRIDE + QKV_STRIDE + v];
 #pragma unroll
             for (int i = 0; i < WIDTH; i++) {
 #pragma unroll
-                for (int q = 0; q < QUERIES; q++) scores[q][t] = fmaf(query[q][i], widen(key.parts[i]), scores[q][t]);
+                for (int q = 0; q < QUERIES_PER_WARP; q++)
+                    scores[q][t] = fmaf(query[q][i], widen(key.val[i]), scores[q][t]);
             }
         }
     }
 #pragma unroll
-    for (int q = 0; q < QUERIES; q++) {
-        float most = __int_as_float(0xff800000), sum = 0.0f;
+    for (int q = 0; q < QUERIES_PER_WARP; q++) {
+        float row_max = __int_as_float(0xff800000), sum = 0.0f;
 #pragma unroll
         for (int t = 0; t < TOKENS; t++) {
 #pragma unroll
             for (int distance = 16; distance > 0; distance /= 2) {
                 scores[q][t] += __shfl_xor_sync(0xffffffffu, scores[q][t], distance);
             }
-            scores[q][t] *= SCALE;
-            // A score that is no number makes all weights so.
-            most = fmaxf(most, scores[q][t]);
+            scores[q][t] *= SOFTMAX_SCALE;
+            // A NaN score makes all weights NaN.
+            row_max = fmaxf(row_max, scores[q][t]);
         }
 #pragma unroll
         for (int t = 0; t < TOKENS; t++) {
-            scores[q][t] = expf(scores[q][t] - most);
+            scores[q][t] = expf(scores[q][t] - row_max);
             sum += scores[q][t];
         }
 #pragma unroll
         for (int t = 0; t < TOKENS; t++) scores[q][t] /= sum;
     }
-    for (unsigned at = lane; at < PIECES; at += 32) {
-        float mixed[QUERIES][WIDTH] = {};
+    for (unsigned v = lane; v < HEAD_VECS; v += 32) {
+        float output[QUERIES_PER_WARP][WIDTH] = {};
 #pragma unroll
         for (int t = 0; t < TOKENS; t++) {
-            const piece value = of_head[t * TOKEN + 2 * PART + at];
+            const vec value = x_head[t * TOKEN_STRIDE + 2 * QKV_STRIDE + v];
 #pragma unroll
             for (int i = 0; i < WIDTH; i++) {
 #pragma unroll
-                for (int q = 0; q < QUERIES; q++) mixed[q][i] = fmaf(scores[q][t], widen(value.parts[i]), mixed[q][i]);
+                for (int q = 0; q < QUERIES_PER_WARP; q++)
+                    output[q][i] = fmaf(scores[q][t], widen(value.val[i]), output[q][i]);
             }
         }
 #pragma unroll
-        for (int q = 0; q < QUERIES; q++) {
-            y[(sequence * TOKENS + first + q) * PART + head * PIECES + at] = narrow_all(mixed[q]);
+        for (int q = 0; q < QUERIES_PER_WARP; q++) {
+            y[(sequence * TOKENS + first_query + q) * QKV_STRIDE + head * HEAD_VECS + v] = narrow_all(output[q]);
         }
     }
 }

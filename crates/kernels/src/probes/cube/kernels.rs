@@ -1,7 +1,7 @@
-//! The kernels in CubeCL, each behind a function that checks what it may touch.
+//! Probe kernels in CubeCL, each behind a safe function that checks its buffers.
 //!
-//! Data flow and traffic are what a probe is for: a chain of steps with no memory, a copy of pieces, a sum that reads alone.
-//! Roofline: the time of a step, and the memory's.
+//! Data flow and traffic: a chain of steps without memory traffic, a copy, and a reading sum. Roofline: latency of a
+//! step, and memory bandwidth.
 
 use crate::probes::ProbeError;
 use crate::probes::chain::{INCREMENT, MULTIPLIER, SHIFT};
@@ -9,28 +9,28 @@ use crate::probes::task::{ACCESS, WORDS_PER_SUM};
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 
-/// 32-bit words on the device.
-pub(super) struct Words {
+/// Buffer of 32-bit words on the device.
+pub(super) struct WordBuffer {
     handle: Handle,
     len: usize,
 }
 
-/// What one access moves.
-type Piece = Vector<u32, Const<4>>;
-const WORDS_PER_PIECE: usize = ACCESS / 4;
-/// Units of a cube.
+/// Vector of one access.
+type WordVector = Vector<u32, Const<4>>;
+const WORDS_PER_VECTOR: usize = ACCESS / 4;
+/// Units per cube.
 const UNITS: usize = 256;
-/// Pieces that a unit copies, all loaded before the first is written: the output might overlap the input, for all that
-/// compilers know.
-const PIECES_TO_COPY: usize = 4;
-/// Pieces that a unit adds up, so that each cube makes one sum.
-const PIECES_TO_SUM: usize = WORDS_PER_SUM / WORDS_PER_PIECE / UNITS;
-/// Steps of a chain in one turn of its loop: Mesa's software adapter leaves a kernel's loops after 65535 turns.
+/// Vectors that a unit copies, all loaded before the first is written: the compiler must assume that output and input
+/// overlap.
+const COPY_VECTORS_PER_UNIT: usize = 4;
+/// Vectors that a unit adds, so that each cube computes one sum.
+const SUM_VECTORS_PER_UNIT: usize = WORDS_PER_SUM / WORDS_PER_VECTOR / UNITS;
+/// Steps per loop iteration: Mesa's software adapter terminates loops after 65535 iterations.
 const STEPS_PER_TURN: u32 = 128;
-/// Cubes in one dimension of a launch, at most.
-const CUBES: usize = 65_535;
+/// Maximum cubes in one grid dimension.
+const MAX_CUBES: usize = 65_535;
 
-impl Words {
+impl WordBuffer {
     pub(super) fn upload<R: Runtime>(client: &ComputeClient<R>, words: &[u32]) -> Self {
         Self { handle: client.create_from_slice(u32::as_bytes(words)), len: words.len() }
     }
@@ -51,21 +51,21 @@ impl Words {
     }
 
     fn arg<R: Runtime>(&self) -> ArrayArg<R> {
-        // SAFETY: the memory was made for so many words.
+        // SAFETY: the memory was allocated for `len` words.
         unsafe { ArrayArg::from_raw_parts(self.handle.clone(), self.len) }
     }
 
-    /// The same memory, seen as whole pieces.
-    fn pieces<R: Runtime>(&self) -> ArrayArg<R> {
-        // SAFETY: the memory was made for at least so many pieces.
-        unsafe { ArrayArg::from_raw_parts(self.handle.clone(), self.len / WORDS_PER_PIECE) }
+    /// Returns the memory as an array of vectors.
+    fn vectors<R: Runtime>(&self) -> ArrayArg<R> {
+        // SAFETY: the memory was allocated for at least this many vectors.
+        unsafe { ArrayArg::from_raw_parts(self.handle.clone(), self.len / WORDS_PER_VECTOR) }
     }
 }
 
-/// Takes `steps` steps of the chain.
-pub(super) fn spin<R: Runtime>(client: &ComputeClient<R>, seed: &Words, end: &Words, steps: u32) {
+/// Runs `steps` steps of the chain.
+pub(super) fn spin<R: Runtime>(client: &ComputeClient<R>, seed: &WordBuffer, end: &WordBuffer, steps: u32) {
     assert!(seed.len >= 1 && end.len >= 1, "a spin reads and writes one word");
-    // SAFETY: one unit reads one word and writes one, and both are there.
+    // SAFETY: a single unit reads one word and writes one word, and both buffers hold at least one.
     unsafe {
         probe_spin::launch_unchecked::<R>(
             client,
@@ -79,33 +79,34 @@ pub(super) fn spin<R: Runtime>(client: &ComputeClient<R>, seed: &Words, end: &Wo
 }
 
 /// Copies all of `from`.
-pub(super) fn copy<R: Runtime>(client: &ComputeClient<R>, from: &Words, to: &Words) {
-    assert_eq!(from.len, to.len, "a copy reads and writes as much");
-    let pieces = from.len / WORDS_PER_PIECE;
-    // SAFETY: the kernel looks at `pieces` before it reads or writes, and both memories hold so many.
+pub(super) fn copy<R: Runtime>(client: &ComputeClient<R>, from: &WordBuffer, to: &WordBuffer) {
+    assert_eq!(from.len, to.len, "buffers of a copy have equal sizes");
+    let pieces = from.len / WORDS_PER_VECTOR;
+    // SAFETY: the kernel checks `pieces` before it reads or writes, and both buffers hold `pieces` vectors.
     unsafe {
         probe_copy::launch_unchecked::<R>(
             client,
-            cubes(pieces.div_ceil(UNITS * PIECES_TO_COPY)),
+            cubes(pieces.div_ceil(UNITS * COPY_VECTORS_PER_UNIT)),
             CubeDim::new_1d(UNITS as u32),
-            from.pieces(),
-            to.pieces(),
+            from.vectors(),
+            to.vectors(),
             pieces,
         );
     }
 }
 
-/// Adds up each [`WORDS_PER_SUM`] words of `from`.
-pub(super) fn sum<R: Runtime>(client: &ComputeClient<R>, from: &Words, to: &Words) {
-    let (pieces, sums) = (from.len / WORDS_PER_PIECE, from.len.div_ceil(WORDS_PER_SUM));
-    assert_eq!(sums, to.len, "a sum for each part");
-    // SAFETY: the kernel looks at `pieces` before it reads and at `sums` before it writes, and so many are there.
+/// Adds each [`WORDS_PER_SUM`] words of `from`.
+pub(super) fn sum<R: Runtime>(client: &ComputeClient<R>, from: &WordBuffer, to: &WordBuffer) {
+    let (pieces, sums) = (from.len / WORDS_PER_VECTOR, from.len.div_ceil(WORDS_PER_SUM));
+    assert_eq!(sums, to.len, "one sum per part");
+    // SAFETY: the kernel checks `pieces` before it reads and `sums` before it writes, and the buffers hold these
+    // numbers.
     unsafe {
         probe_sum::launch_unchecked::<R>(
             client,
             cubes(sums),
             CubeDim::new_1d(UNITS as u32),
-            from.pieces(),
+            from.vectors(),
             to.arg(),
             pieces,
             sums,
@@ -113,9 +114,9 @@ pub(super) fn sum<R: Runtime>(client: &ComputeClient<R>, from: &Words, to: &Word
     }
 }
 
-/// At least so many cubes, in a shape that every device takes.
+/// Returns a grid of at least `count` cubes in a shape that every device supports.
 fn cubes(count: usize) -> CubeCount {
-    CubeCount::Static(count.min(CUBES) as u32, count.div_ceil(CUBES) as u32, 1)
+    CubeCount::Static(count.min(MAX_CUBES) as u32, count.div_ceil(MAX_CUBES) as u32, 1)
 }
 
 #[cube(launch_unchecked)]
@@ -139,16 +140,16 @@ fn step(value: u32) -> u32 {
 }
 
 #[cube(launch_unchecked)]
-fn probe_copy(from: &Array<Piece>, to: &mut Array<Piece>, pieces: usize) {
-    let first = CUBE_POS * comptime!(UNITS * PIECES_TO_COPY) + UNIT_POS as usize;
-    if first + comptime!(UNITS * (PIECES_TO_COPY - 1)) < pieces {
-        let mut loaded = Sequence::<Piece>::new();
+fn probe_copy(from: &Array<WordVector>, to: &mut Array<WordVector>, pieces: usize) {
+    let first = CUBE_POS * comptime!(UNITS * COPY_VECTORS_PER_UNIT) + UNIT_POS as usize;
+    if first + comptime!(UNITS * (COPY_VECTORS_PER_UNIT - 1)) < pieces {
+        let mut loaded = Sequence::<WordVector>::new();
         #[unroll]
-        for piece in 0..PIECES_TO_COPY {
+        for piece in 0..COPY_VECTORS_PER_UNIT {
             loaded.push(from[first + comptime!(piece * UNITS)]);
         }
         #[unroll]
-        for piece in 0..PIECES_TO_COPY {
+        for piece in 0..COPY_VECTORS_PER_UNIT {
             to[first + comptime!(piece * UNITS)] = *loaded.index(piece);
         }
     } else {
@@ -161,13 +162,13 @@ fn probe_copy(from: &Array<Piece>, to: &mut Array<Piece>, pieces: usize) {
 }
 
 #[cube(launch_unchecked)]
-fn probe_sum(from: &Array<Piece>, to: &mut Array<u32>, pieces: usize, sums: usize) {
+fn probe_sum(from: &Array<WordVector>, to: &mut Array<u32>, pieces: usize, sums: usize) {
     let lane = UNIT_POS as usize;
-    let first = CUBE_POS * comptime!(UNITS * PIECES_TO_SUM) + lane;
-    let mut total = Piece::new(0u32);
-    if first + comptime!(UNITS * (PIECES_TO_SUM - 1)) < pieces {
+    let first = CUBE_POS * comptime!(UNITS * SUM_VECTORS_PER_UNIT) + lane;
+    let mut total = WordVector::new(0u32);
+    if first + comptime!(UNITS * (SUM_VECTORS_PER_UNIT - 1)) < pieces {
         #[unroll]
-        for piece in 0..PIECES_TO_SUM {
+        for piece in 0..SUM_VECTORS_PER_UNIT {
             total += from[first + comptime!(piece * UNITS)];
         }
     } else {

@@ -1,9 +1,9 @@
 //! Fused casts give the dequantized values of the host bit for bit.
 
 use super::{cast, is_castable};
-use crate::format::{Format, Grouping, Method, MxScaling};
+use crate::format::{Grouping, MxScaling, QuantMethod, TensorFormat};
+use crate::packed_tensor::TensorPart;
 use crate::quantize::quantize;
-use crate::stored::Reading;
 use crate::{Dtype, Element, Float8Training, FloatType, TrainingRecipe};
 use burn::tensor::backend::Backend;
 use burn::tensor::{Tensor, TensorData, TensorPrimitive};
@@ -11,7 +11,7 @@ use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl::{CubeBackend, CubeRuntime};
 use burn_wgpu::{WgpuDevice, WgpuRuntime};
 
-type Gpu<R> = CubeBackend<R, f32, i32, u8>;
+type EagerCube<R> = CubeBackend<R, f32, i32, u8>;
 
 /// A single value, all access widths, partial blocks, and sizes that exceed the registers of a unit: rows beyond 32,768
 /// values and columns beyond 1024.
@@ -19,7 +19,7 @@ const SIZES: [[usize; 2]; 10] =
     [[1, 1], [3, 17], [17, 3], [129, 127], [127, 1000], [1000, 129], [64, 96], [2, 40_000], [1001, 1030], [64, 1030]];
 
 /// Values over seven decades; the second row is zero.
-fn numbers(rows: usize, cols: usize) -> Vec<f32> {
+fn test_values(rows: usize, cols: usize) -> Vec<f32> {
     let number = |at: usize| {
         let mixed = (at as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -29,24 +29,24 @@ fn numbers(rows: usize, cols: usize) -> Vec<f32> {
     (0..rows * cols).map(number).collect()
 }
 
-fn formats() -> [Format; 7] {
+fn formats() -> [TensorFormat; 7] {
     use Grouping::{Block, Row, Tensor};
     let floats = |element, grouping| {
-        Format::float8(element, grouping, Dtype::F32).with_method(Method::Floats { epsilon: 1e-12 })
+        TensorFormat::float8(element, grouping, Dtype::F32).with_method(QuantMethod::Floats { epsilon: 1e-12 })
     };
     [
         floats(Element::E4m3, Tensor),
         floats(Element::E5m2, Tensor),
         floats(Element::E4m3, Row),
         floats(Element::E5m2, Row),
-        powers(Row),
-        powers(Tensor),
-        powers(Block(32)),
+        power_of_two_scaled(Row),
+        power_of_two_scaled(Tensor),
+        power_of_two_scaled(Block(32)),
     ]
 }
 
-fn powers(grouping: Grouping) -> Format {
-    Format { grouping, ..Format::mx(Element::E4m3, MxScaling::Ceil) }
+fn power_of_two_scaled(grouping: Grouping) -> TensorFormat {
+    TensorFormat { grouping, ..TensorFormat::mx(Element::E4m3, MxScaling::Ceil) }
 }
 
 fn tensor<B: Backend>(values: Vec<f32>, size: [usize; 2], device: &B::Device) -> Tensor<B, 2> {
@@ -54,7 +54,7 @@ fn tensor<B: Backend>(values: Vec<f32>, size: [usize; 2], device: &B::Device) ->
 }
 
 /// The matrix in row-major layout, in column-major layout, and as an unaligned view of a wider matrix.
-fn laid_out<B: Backend>(values: &[f32], [rows, cols]: [usize; 2], device: &B::Device) -> [Tensor<B, 2>; 3] {
+fn layouts<B: Backend>(values: &[f32], [rows, cols]: [usize; 2], device: &B::Device) -> [Tensor<B, 2>; 3] {
     let columns = (0..values.len()).map(|at| values[at % rows * cols + at / rows]).collect();
     let wider = values.chunks(cols).flat_map(|row| [&[3e8], row, &[f32::NAN; 3]].concat()).collect();
     let wider = tensor::<B>(wider, [rows, cols + 4], device);
@@ -64,8 +64,8 @@ fn laid_out<B: Backend>(values: &[f32], [rows, cols]: [usize; 2], device: &B::De
 
 fn values<R: CubeRuntime>(tensor: CubeTensor<R>) -> Vec<f32> {
     let data = match tensor.meta.shape().len() {
-        1 => Tensor::<Gpu<R>, 1>::from_primitive(TensorPrimitive::Float(tensor)).into_data(),
-        _ => Tensor::<Gpu<R>, 2>::from_primitive(TensorPrimitive::Float(tensor)).into_data(),
+        1 => Tensor::<EagerCube<R>, 1>::from_primitive(TensorPrimitive::Float(tensor)).into_data(),
+        _ => Tensor::<EagerCube<R>, 2>::from_primitive(TensorPrimitive::Float(tensor)).into_data(),
     };
     data.to_vec().expect("casts are in f32")
 }
@@ -79,29 +79,33 @@ fn assert_same(found: &[f32], expected: &[f32], what: &str) {
 
 fn check<R: CubeRuntime>(device: &R::Device)
 where
-    Gpu<R>: Backend<Device = R::Device, FloatTensorPrimitive = CubeTensor<R>>,
+    EagerCube<R>: Backend<Device = R::Device, FloatTensorPrimitive = CubeTensor<R>>,
 {
     for size @ [rows, cols] in SIZES {
-        let finite = numbers(rows, cols);
+        let finite = test_values(rows, cols);
         let mut infinite = finite.clone();
         infinite[rows * cols / 3] = f32::NEG_INFINITY;
         infinite[rows * cols / 2] = f32::NAN;
         for (held, what) in [(finite, "finite"), (infinite, "not finite")] {
-            let matrices = laid_out::<Gpu<R>>(&held, size, device);
+            let matrices = layouts::<EagerCube<R>>(&held, size, device);
             for format in formats() {
-                let stored = quantize(&held, cols, format).unpacked().stored();
-                let read = |reading| stored.as_parts().map(Vec::as_slice).read(0..rows, reading);
+                let stored = quantize(&held, cols, format).with_f32_scales().to_packed();
+                let read = |reading| stored.as_refs().map(Vec::as_slice).read_rows(0..rows, reading);
                 for (matrix, layout) in matrices.iter().zip(["rows", "columns", "a view"]) {
                     let what = format!("{size:?} {what}, {layout}, {format:?}");
                     let own = || matrix.clone().into_primitive().tensor();
-                    let found = cast(own(), format, Reading::Numbers);
+                    let found = cast(own(), format, TensorPart::Values);
                     assert!(found.scales.is_none());
-                    assert_same(&values(found.numbers), &read(Reading::Numbers), &what);
+                    assert_same(&values(found.values), &read(TensorPart::Values), &what);
                     if !matches!(format.grouping, Grouping::Block(_)) {
-                        let found = cast(own(), format, Reading::Codes);
-                        assert_same(&values(found.numbers), &read(Reading::Codes), &format!("codes of {what}"));
+                        let found = cast(own(), format, TensorPart::QuantizedValues);
+                        assert_same(
+                            &values(found.values),
+                            &read(TensorPart::QuantizedValues),
+                            &format!("codes of {what}"),
+                        );
                         let scales = values(found.scales.expect("scales are separate"));
-                        assert_same(&scales, &read(Reading::Scales), &format!("scales of {what}"));
+                        assert_same(&scales, &read(TensorPart::Scales), &format!("scales of {what}"));
                     }
                 }
             }
@@ -110,7 +114,7 @@ where
 }
 
 #[test]
-fn every_operand_of_a_recipe_is_cast_at_once() {
+fn recipes_use_castable_formats() {
     for recipe in TrainingRecipe::ALL {
         let Float8Training { output, grad_input, grad_weight, .. } = recipe.training();
         for operands in [output, grad_input, grad_weight].into_iter().flatten() {
@@ -120,12 +124,12 @@ fn every_operand_of_a_recipe_is_cast_at_once() {
 }
 
 #[test]
-fn vulkan_casts_at_once_to_what_the_hosts_codes_stand_for() {
+fn vulkan_casts_match_host() {
     check::<WgpuRuntime>(&WgpuDevice::Cpu);
 }
 
 #[test]
-fn cuda_casts_at_once_to_what_the_hosts_codes_stand_for() {
+fn cuda_casts_match_host() {
     if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
         println!("skipped: CALORIMETER_TEST_DEVICE is not cuda");
         return;

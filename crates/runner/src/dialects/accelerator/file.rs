@@ -1,6 +1,6 @@
 //! Syntax of accelerator-microbenchmarks files.
 
-use super::sweep::{Literal, Set, Sweep};
+use super::sweep::{LiteralSet, ParameterSet, Sweep};
 use crate::dialects::names::OperatorName;
 use calorimeter_zoo::Operator;
 use serde::Deserialize;
@@ -8,19 +8,19 @@ use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use std::fmt;
 
 /// Parsed file.
-pub struct File {
+pub struct AcceleratorFile {
     /// Entries in order.
-    pub benchmarks: Vec<Benchmark>,
+    pub benchmarks: Vec<AcceleratorBenchmark>,
     /// Unknown keys at the top level.
     pub unknown: Vec<String>,
 }
 
 /// Entry of `benchmarks`.
-pub struct Benchmark {
+pub struct AcceleratorBenchmark {
     /// Operator to measure.
     pub operator: Operator,
     /// Parameter sets written out; measured first.
-    literal: Vec<Set>,
+    literal: Vec<ParameterSet>,
     /// Sweeps, measured after the literal sets.
     sweeps: Vec<Sweep>,
     /// Default number of runs of the sets.
@@ -37,7 +37,7 @@ pub struct Benchmark {
     pub unknown: Vec<String>,
 }
 
-impl Benchmark {
+impl AcceleratorBenchmark {
     /// Number of parameter sets, computed without expanding the sweeps.
     pub fn count(&self) -> u64 {
         let swept = self.sweeps.iter().map(Sweep::count);
@@ -45,7 +45,7 @@ impl Benchmark {
     }
 
     /// Parameter sets: literal ones, then each sweep.
-    pub fn sets(&self) -> impl Iterator<Item = Result<Set, String>> {
+    pub fn sets(&self) -> impl Iterator<Item = Result<ParameterSet, String>> {
         self.literal.iter().cloned().map(Ok).chain(self.sweeps.iter().flat_map(Sweep::sets))
     }
 
@@ -53,27 +53,27 @@ impl Benchmark {
     pub fn parameters(&self) -> impl Iterator<Item = String> {
         let first = self.sweeps.iter().filter_map(|sweep| sweep.sets().next()?.ok());
         self.literal.iter().cloned().chain(first).flat_map(|set| {
-            let (numbers, others) = (set.numbers.into_iter(), set.others.into_iter());
+            let (numbers, others) = (set.integers.into_iter(), set.texts.into_iter());
             numbers.map(|(name, _)| name).chain(others.map(|(name, _)| name))
         })
     }
 }
 
-impl<'de> Deserialize<'de> for File {
+impl<'de> Deserialize<'de> for AcceleratorFile {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Top;
         impl<'de> Visitor<'de> for Top {
-            type Value = File;
+            type Value = AcceleratorFile;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("the key benchmarks")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<File, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<AcceleratorFile, A::Error> {
                 let (mut benchmarks, mut unknown) = (None, Vec::new());
                 while let Some(key) = map.next_key::<String>()? {
                     match key.as_str() {
-                        "benchmarks" if benchmarks.is_some() => return Err(twice(&key)),
+                        "benchmarks" if benchmarks.is_some() => return Err(duplicate_key(&key)),
                         "benchmarks" => benchmarks = Some(map.next_value()?),
                         _ => {
                             map.next_value::<IgnoredAny>()?;
@@ -81,37 +81,37 @@ impl<'de> Deserialize<'de> for File {
                         }
                     }
                 }
-                Ok(File { benchmarks: benchmarks.unwrap_or_default(), unknown })
+                Ok(AcceleratorFile { benchmarks: benchmarks.unwrap_or_default(), unknown })
             }
         }
         deserializer.deserialize_map(Top)
     }
 }
 
-impl<'de> Deserialize<'de> for Benchmark {
+impl<'de> Deserialize<'de> for AcceleratorBenchmark {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Entry)
+        deserializer.deserialize_map(BenchmarkVisitor)
     }
 }
 
-struct Entry;
+struct BenchmarkVisitor;
 
-impl<'de> Visitor<'de> for Entry {
-    type Value = Benchmark;
+impl<'de> Visitor<'de> for BenchmarkVisitor {
+    type Value = AcceleratorBenchmark;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an entry with benchmark_name and benchmark_sweep_params")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Benchmark, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<AcceleratorBenchmark, A::Error> {
         let mut operator: Option<OperatorName> = None;
-        let mut params: Option<Vec<Literal>> = None;
+        let mut params: Option<Vec<LiteralSet>> = None;
         let mut sweeps: Option<Vec<Sweep>> = None;
         let (mut num_runs, mut csv_path, mut trace_dir, mut metrics_dir) = (None, None, None, None);
         let (mut ignored, mut unknown, mut seen) = (Vec::new(), Vec::new(), Vec::new());
         while let Some(key) = map.next_key::<String>()? {
             if seen.contains(&key) {
-                return Err(twice(&key));
+                return Err(duplicate_key(&key));
             }
             match key.as_str() {
                 "benchmark_name" => operator = Some(map.next_value()?),
@@ -138,10 +138,19 @@ impl<'de> Visitor<'de> for Entry {
                 "missing benchmark_name; files of version 2, which use `name`, are not supported",
             ));
         };
-        let literal = params.unwrap_or_default().into_iter().map(|Literal(set)| set).collect();
+        let literal = params.unwrap_or_default().into_iter().map(|LiteralSet(set)| set).collect();
         let sweeps = sweeps.unwrap_or_default();
-        let benchmark =
-            Benchmark { operator, literal, sweeps, num_runs, csv_path, trace_dir, metrics_dir, ignored, unknown };
+        let benchmark = AcceleratorBenchmark {
+            operator,
+            literal,
+            sweeps,
+            num_runs,
+            csv_path,
+            trace_dir,
+            metrics_dir,
+            ignored,
+            unknown,
+        };
         if benchmark.count() == 0 {
             return Err(Error::custom("nothing to run: benchmark_params and benchmark_sweep_params are empty"));
         }
@@ -149,6 +158,6 @@ impl<'de> Visitor<'de> for Entry {
     }
 }
 
-fn twice<E: Error>(key: &str) -> E {
+fn duplicate_key<E: Error>(key: &str) -> E {
     E::custom(format!("duplicate key {key:?}; keep one"))
 }

@@ -1,11 +1,11 @@
 //! Notes about keys of a file that have no effect.
 
-use super::file::File;
+use super::file::AcceleratorFile;
 use calorimeter_zoo::Suite;
 use std::collections::HashSet;
 
 /// Lists keys and parameters without effect, each once.
-pub fn notes(file: &File) -> Vec<String> {
+pub fn notes(file: &AcceleratorFile) -> Vec<String> {
     let ignored = file.benchmarks.iter().flat_map(|benchmark| benchmark.ignored.clone());
     let unknown = file.benchmarks.iter().flat_map(|benchmark| benchmark.unknown.clone());
     let computed = file.benchmarks.iter().filter(|benchmark| benchmark.operator.info().suite != Suite::Elsewhere);
@@ -16,15 +16,15 @@ pub fn notes(file: &File) -> Vec<String> {
         names.map(move |name| format!("{name} of {operator}"))
     });
     let lists = [
-        ("ignored keys", each_once(ignored)),
-        ("unknown keys", each_once(file.unknown.iter().cloned().chain(unknown))),
-        ("ignored parameters", each_once(parameters)),
+        ("ignored keys", deduplicated(ignored)),
+        ("unknown keys", deduplicated(file.unknown.iter().cloned().chain(unknown))),
+        ("ignored parameters", deduplicated(parameters)),
     ];
     let lists = lists.into_iter().filter(|(_, keys)| !keys.is_empty());
     lists.map(|(title, keys)| format!("{title}: {}", keys.join(", "))).collect()
 }
 
-fn each_once(keys: impl Iterator<Item = String>) -> Vec<String> {
+fn deduplicated(keys: impl Iterator<Item = String>) -> Vec<String> {
     let mut known = HashSet::new();
     keys.filter(|key| known.insert(key.clone())).collect()
 }

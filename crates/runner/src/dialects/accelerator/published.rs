@@ -1,9 +1,9 @@
 //! FLOP and byte counts as other programs publish them: accelerator-microbenchmarks, and branes-ai/graphs for fusion
 //! patterns and BLAS.
 
-use super::patterns;
+use super::fusion_counts;
 use calorimeter_recipes::{Dtype, Element};
-use calorimeter_zoo::{Counts, Operator, Spec, Task};
+use calorimeter_zoo::{Operator, PublishedCounts, Spec, Task};
 
 const BF16: Element = Element::Float(Dtype::Bf16);
 
@@ -17,16 +17,16 @@ pub fn default_element(operator: Operator) -> Element {
 }
 
 /// Returns the counts that another program publishes for a task, if they differ from ours.
-pub fn published(task: &Task) -> Option<Counts> {
+pub fn published_counts(task: &Task) -> Option<PublishedCounts> {
     match task {
         Task::Model(_) | Task::Foreign(_) => None,
         Task::Operator(problem) => counts(problem.operator, &problem.spec),
     }
 }
 
-fn counts(operator: Operator, spec: &Spec) -> Option<Counts> {
-    let flops = |flops| Some(Counts { flops: Some(flops), bytes: None });
-    let bytes = |bytes| Some(Counts { flops: None, bytes: Some(bytes) });
+fn counts(operator: Operator, spec: &Spec) -> Option<PublishedCounts> {
+    let flops = |flops| Some(PublishedCounts { flops: Some(flops), bytes: None });
+    let bytes = |bytes| Some(PublishedCounts { flops: None, bytes: Some(bytes) });
     let (m, k, n) = (spec.axis("m"), spec.axis("k"), spec.axis("n"));
     let numbers = m * n;
     // Counted as two bytes per bf16 element, and one byte for any other dtype.
@@ -56,9 +56,9 @@ fn counts(operator: Operator, spec: &Spec) -> Option<Counts> {
         "swiglu_bwd" => bytes(5 * numbers).filter(|_| spec.element == BF16),
         "single_device_hbm_copy" => bytes(2 * spec.dtype().bytes() * spec.axis("num_elements")),
         // branes-ai/graphs omits the result of `dot`. Its counts of other BLAS routines equal ours.
-        "dot" => Some(Counts { flops: Some(2 * n), bytes: Some(2 * n * spec.dtype().bytes()) }),
+        "dot" => Some(PublishedCounts { flops: Some(2 * n), bytes: Some(2 * n * spec.dtype().bytes()) }),
         // The peer never ran block-scaled GEMMs, and its counts of collectives depend on the cores of TPU chips.
-        _ => patterns::counts(operator, spec).map(|peer| Counts {
+        _ => fusion_counts::counts(operator, spec).map(|peer| PublishedCounts {
             flops: Some(peer.flops),
             // Bytes of the fused kernel, as in our own counts.
             bytes: Some(peer.fused_bytes),
@@ -76,7 +76,7 @@ mod tests {
         axes: &[(&'static str, u64)],
         element: Element,
         output: Option<Element>,
-    ) -> Option<Counts> {
+    ) -> Option<PublishedCounts> {
         let spec = Spec { axes: Axes::new(axes.iter().copied()).unwrap(), element, output, training: None };
         let operator: Operator = name.parse().unwrap();
         operator.check(&spec).unwrap();
@@ -84,9 +84,9 @@ mod tests {
     }
 
     #[test]
-    fn published_counts_are_the_peers() {
-        let flops = |flops| Counts { flops: Some(flops), bytes: None };
-        let bytes = |bytes| Counts { flops: None, bytes: Some(bytes) };
+    fn counts_match_accelerator_microbenchmarks() {
+        let flops = |flops| PublishedCounts { flops: Some(flops), bytes: None };
+        let bytes = |bytes| PublishedCounts { flops: None, bytes: Some(bytes) };
         let (square, product) = ([("m", 4), ("n", 6)], [("m", 2), ("k", 3), ("n", 5)]);
         let e4m3 = Element::E4m3;
         let cases = [
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_published_of_exchanges_between_gpus() {
+    fn collectives_have_no_published_counts() {
         for name in ["all_reduce", "psum", "all_gather", "reduce_scatter", "psum_scatter", "all_to_all"] {
             assert_eq!(published_at(name, &[("matrix_dim", 1), ("devices", 2)], BF16, None), None, "{name}");
         }

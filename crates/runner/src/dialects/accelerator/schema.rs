@@ -1,13 +1,13 @@
 //! JSON Schema of accelerator-microbenchmarks files.
 
-use super::splash_attention::name_it;
+use super::splash_attention::register;
 use crate::dialects::names::OperatorName;
 use calorimeter_recipes::Element;
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 /// Schema of a file with the list `benchmarks`. Keys that only concern other programs are allowed.
 pub fn schema(schemas: &mut SchemaGenerator) -> Schema {
-    name_it();
+    register();
     let (operator, element) = (schemas.subschema_for::<OperatorName>(), schemas.subschema_for::<Element>());
     let number = json_schema!({ "type": "integer", "minimum": 0 });
     let scalar = json_schema!({ "type": ["integer", "number", "string", "boolean"], "minimum": 0 });

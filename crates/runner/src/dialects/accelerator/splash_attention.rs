@@ -3,7 +3,8 @@
 
 use calorimeter_zoo::gate::Tolerance;
 use calorimeter_zoo::{
-    Cost, Exact, Matrix, Operand, Operation, Sample, Signature, Slot, Spec, Suite, ZooError, register_operator,
+    Cost, ExactReference, Matrix, Operand, Operation, OutputSample, OutputSlot, Signature, Spec, Suite, ZooError,
+    register_operator,
 };
 use std::sync::Once;
 
@@ -12,7 +13,7 @@ use std::sync::Once;
 struct SplashAttention;
 
 /// Registers the operator without an implementation.
-pub fn name_it() {
+pub fn register() {
     static NAMED: Once = Once::new();
     // Fails if the program has registered an operator of this name itself, which then takes precedence.
     NAMED.call_once(|| drop(register_operator(SplashAttention)));
@@ -23,7 +24,7 @@ impl Signature for SplashAttention {
         "tokamax_splash_attention"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "TPU kernel; recorded as unsupported"
     }
 
@@ -40,7 +41,7 @@ impl Signature for SplashAttention {
         Vec::new()
     }
 
-    fn outputs(&self, _: &Spec) -> Vec<Slot> {
+    fn outputs(&self, _: &Spec) -> Vec<OutputSlot> {
         Vec::new()
     }
 }
@@ -58,12 +59,12 @@ impl Operation for SplashAttention {
 }
 
 /// Unreachable, since `check` rejects every size.
-impl Exact for SplashAttention {
+impl ExactReference for SplashAttention {
     fn depth(&self, _: &Spec, _: usize) -> u64 {
         1
     }
 
-    fn reference(&self, _: &Spec, _: &[Matrix], _: usize, _: &Sample) -> Vec<f64> {
+    fn reference(&self, _: &Spec, _: &[Matrix], _: usize, _: &OutputSample) -> Vec<f64> {
         Vec::new()
     }
 

@@ -1,7 +1,7 @@
 //! ParameterValue sets: written out, or the Cartesian product of ranges and lists.
 
 use calorimeter_recipes::Element;
-use calorimeter_shapes::{MAX_SHAPES, Range, Step};
+use calorimeter_shapes::{MAX_SHAPES, RangeStep, ValueRange};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
@@ -9,9 +9,9 @@ use std::fmt;
 
 /// Parameters of one case, classified.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Set {
+pub struct ParameterSet {
     /// Integers in file order; include the axes of the operator.
-    pub numbers: Vec<(String, u64)>,
+    pub integers: Vec<(String, u64)>,
     /// Dtype of the inputs.
     pub element: Option<Element>,
     /// Dtype of the outputs.
@@ -19,11 +19,11 @@ pub struct Set {
     /// Number of runs in the other program.
     pub num_runs: Option<u64>,
     /// Other values as text.
-    pub others: Vec<(String, String)>,
+    pub texts: Vec<(String, String)>,
 }
 
 /// ParameterValue set of `benchmark_params`.
-pub struct Literal(pub Set);
+pub struct LiteralSet(pub ParameterSet);
 
 /// Sweep of `benchmark_sweep_params`: Cartesian product of its values, last key fastest.
 pub struct Sweep {
@@ -50,14 +50,14 @@ impl fmt::Display for ParameterValue {
 /// Prefix of a reference to another parameter of the set.
 const SAME_AS: &str = "SAME_AS_";
 
-impl Set {
-    fn of(mut pairs: Vec<(String, ParameterValue)>) -> Result<Self, String> {
+impl ParameterSet {
+    fn from_pairs(mut pairs: Vec<(String, ParameterValue)>) -> Result<Self, String> {
         // Resolved in order: a reference to an earlier reference yields the resolved value.
         for index in 0..pairs.len() {
             let ParameterValue::Text(text) = &pairs[index].1 else { continue };
             let Some(other) = text.strip_prefix(SAME_AS) else { continue };
             let Some((_, value)) = pairs.iter().find(|(name, _)| name == other) else {
-                let (name, names) = (&pairs[index].0, names(&pairs));
+                let (name, names) = (&pairs[index].0, name_list(&pairs));
                 return Err(format!("{name}: {text} refers to an unknown parameter {other:?}; known: {names}"));
             };
             pairs[index].1 = value.clone();
@@ -72,15 +72,15 @@ impl Set {
                 ("dtype" | "in_dtype_str", _) => set.element = element()?,
                 ("quant_dtype" | "out_dtype_str", _) => set.output = element()?,
                 ("num_runs", ParameterValue::Integer(number)) => set.num_runs = Some(*number),
-                (_, ParameterValue::Integer(number)) => set.numbers.push((name, *number)),
-                (_, ParameterValue::Text(text)) => set.others.push((name, text.clone())),
+                (_, ParameterValue::Integer(number)) => set.integers.push((name, *number)),
+                (_, ParameterValue::Text(text)) => set.texts.push((name, text.clone())),
             }
         }
         Ok(set)
     }
 }
 
-fn names(pairs: &[(String, ParameterValue)]) -> String {
+fn name_list(pairs: &[(String, ParameterValue)]) -> String {
     pairs.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
@@ -111,7 +111,7 @@ impl Sweep {
     }
 
     /// All combinations, last key fastest.
-    pub fn sets(&self) -> impl Iterator<Item = Result<Set, String>> {
+    pub fn sets(&self) -> impl Iterator<Item = Result<ParameterSet, String>> {
         (0..self.count as usize).map(|index| {
             let mut rest = index;
             self.set(|values| {
@@ -123,11 +123,11 @@ impl Sweep {
     }
 
     /// Builds one combination. `place` selects an index into the values of each parameter, starting with the last one.
-    fn set(&self, mut place: impl FnMut(&[ParameterValue]) -> usize) -> Result<Set, String> {
+    fn set(&self, mut place: impl FnMut(&[ParameterValue]) -> usize) -> Result<ParameterSet, String> {
         let value = |(name, values): &(String, Vec<ParameterValue>)| (name.clone(), values[place(values)].clone());
         let mut pairs: Vec<(String, ParameterValue)> = self.axes.iter().rev().map(value).collect();
         pairs.reverse();
-        Set::of(pairs)
+        ParameterSet::from_pairs(pairs)
     }
 }
 
@@ -147,8 +147,8 @@ impl<'de> Deserialize<'de> for Sweep {
                     // Suffixes are removed in this order, each once, as in the other program.
                     let name = key.strip_suffix("_range").unwrap_or(&key);
                     let name = name.strip_suffix("_list").unwrap_or(name);
-                    let values = map.next_value::<Values>()?.0;
-                    once(axes.iter().map(|(name, _)| name), name)?;
+                    let values = map.next_value::<SweepValues>()?.0;
+                    check_not_repeated(axes.iter().map(|(name, _)| name), name)?;
                     axes.push((name.to_owned(), values));
                 }
                 Sweep::new(axes).map_err(Error::custom)
@@ -158,30 +158,30 @@ impl<'de> Deserialize<'de> for Sweep {
     }
 }
 
-impl<'de> Deserialize<'de> for Literal {
+impl<'de> Deserialize<'de> for LiteralSet {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Map;
         impl<'de> Visitor<'de> for Map {
-            type Value = Literal;
+            type Value = LiteralSet;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("parameters with one value each, such as {m: 64, n: 8}")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Literal, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<LiteralSet, A::Error> {
                 let mut pairs: Vec<(String, ParameterValue)> = Vec::new();
                 while let Some((name, value)) = map.next_entry::<String, ParameterValue>()? {
-                    once(pairs.iter().map(|(name, _)| name), &name)?;
+                    check_not_repeated(pairs.iter().map(|(name, _)| name), &name)?;
                     pairs.push((name, value));
                 }
-                Set::of(pairs).map(Literal).map_err(Error::custom)
+                ParameterSet::from_pairs(pairs).map(LiteralSet).map_err(Error::custom)
             }
         }
         deserializer.deserialize_map(Map)
     }
 }
 
-fn once<'a, E: Error>(mut before: impl Iterator<Item = &'a String>, name: &str) -> Result<(), E> {
+fn check_not_repeated<'a, E: Error>(mut before: impl Iterator<Item = &'a String>, name: &str) -> Result<(), E> {
     match before.any(|one| one == name) {
         true => Err(E::custom(format!("duplicate parameter {name}, possibly with different suffixes; keep one"))),
         false => Ok(()),
@@ -189,7 +189,7 @@ fn once<'a, E: Error>(mut before: impl Iterator<Item = &'a String>, name: &str) 
 }
 
 /// Values of a swept parameter: a single value, a list, or a range whose end is included if it is reached.
-struct Values(Vec<ParameterValue>);
+struct SweepValues(Vec<ParameterValue>);
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -205,11 +205,11 @@ impl Bounds {
         // As in the other program, 0 and null count as absent, and `multiplier` takes precedence.
         let nonzero = |by: Option<u64>| by.filter(|&by| by != 0);
         let step = match (nonzero(self.multiplier), nonzero(self.increase_by)) {
-            (Some(by), _) => Step::Multiply(by),
-            (None, Some(by)) => Step::Add(by),
+            (Some(by), _) => RangeStep::Multiply(by),
+            (None, Some(by)) => RangeStep::Add(by),
             (None, None) => return Err("a range requires multiplier or increase_by".into()),
         };
-        let range = Range::new(self.start, self.end, step);
+        let range = ValueRange::new(self.start, self.end, step);
         // Name of the key in these files.
         let range = range.map_err(|error| error.to_string().replace("increment", "increase_by"))?;
         Ok(range.iter().map(ParameterValue::Integer).collect())
@@ -252,31 +252,31 @@ impl<'de> Deserialize<'de> for ParameterValue {
     }
 }
 
-impl<'de> Deserialize<'de> for Values {
+impl<'de> Deserialize<'de> for SweepValues {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct OneOrMany;
         impl<'de> Visitor<'de> for OneOrMany {
             scalars!(
-                Values,
+                SweepValues,
                 "one value, a list of them, or a range such as {start: 1, end: 64, multiplier: 2}",
-                |parameter| Values(vec![parameter])
+                |parameter| SweepValues(vec![parameter])
             );
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Values, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<SweepValues, A::Error> {
                 let mut values = Vec::new();
                 while let Some(value) = list.next_element()? {
                     values.push(value);
                 }
                 match values.is_empty() {
                     true => Err(Error::custom("empty list; add a value or omit the key")),
-                    false => Ok(Values(values)),
+                    false => Ok(SweepValues(values)),
                 }
             }
 
             // Reported from inside the visitor, so that errors have a line and column.
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Values, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<SweepValues, A::Error> {
                 let bounds = Bounds::deserialize(MapAccessDeserializer::new(map))?;
-                bounds.values().map(Values).map_err(Error::custom)
+                bounds.values().map(SweepValues).map_err(Error::custom)
             }
         }
         deserializer.deserialize_any(OneOrMany)

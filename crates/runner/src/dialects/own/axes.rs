@@ -1,6 +1,6 @@
 //! Sizes of operators in configuration files: values per axis.
 
-use calorimeter_shapes::{Axis, Grid, ShapeError, Values};
+use calorimeter_shapes::{Axis, Grid, ShapeError, SizeValues};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
@@ -8,7 +8,7 @@ use std::{borrow::Cow, fmt};
 
 /// Values per axis, in file order. They stand for all combinations, last axis fastest.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct AxisValues(pub Vec<(String, Values)>);
+pub struct AxisValues(pub Vec<(String, SizeValues)>);
 
 impl AxisValues {
     /// Grid of all combinations.
@@ -51,7 +51,7 @@ impl JsonSchema for AxisValues {
     }
 
     fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
-        let values = schemas.subschema_for::<Values>();
+        let values = schemas.subschema_for::<SizeValues>();
         json_schema!({
             "description": "Values per axis of an operator, in all combinations.",
             "type": "object",
@@ -68,8 +68,8 @@ pub fn some_grids_schema(schemas: &mut SchemaGenerator) -> Schema {
 
 /// Deserializes one map of axes, or a list of them.
 pub fn some_grids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<AxisValues>>, D::Error> {
-    struct OneOrMany;
-    impl<'de> Visitor<'de> for OneOrMany {
+    struct GridsVisitor;
+    impl<'de> Visitor<'de> for GridsVisitor {
         type Value = Vec<AxisValues>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -84,5 +84,5 @@ pub fn some_grids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<V
             AxisValues::deserialize(serde::de::value::MapAccessDeserializer::new(grid)).map(|grid| vec![grid])
         }
     }
-    deserializer.deserialize_any(OneOrMany).map(Some)
+    deserializer.deserialize_any(GridsVisitor).map(Some)
 }

@@ -3,8 +3,8 @@
 use super::axes::{AxisValues, some_grids, some_grids_schema};
 use super::programs::ForeignPrograms;
 use crate::dialects::names::ModelName;
-use crate::entries::{CompileMode, Span, Timing, Wanted};
-use crate::mock::Rule;
+use crate::entries::{CompileMode, DeviceSelection, HumanDuration, Timing};
+use crate::mock::MockRule;
 use calorimeter_case::{Implementation, Regime};
 use calorimeter_recipes::{Element, Recipe, Sparsity};
 use calorimeter_shapes::ShapeSource;
@@ -154,7 +154,7 @@ shared_keys! {
     #[serde(alias = "model_type")]
     model: ModelName,
     /// Device (auto).
-    device: Wanted,
+    device: DeviceSelection,
     /// Implementations; default: those of `torch_compile_mode`, otherwise eager, and fused if it exists.
     implementations: Vec<Implementation>,
     /// torch compile mode: default selects eager and fused, max-autotune selects all implementations.
@@ -175,17 +175,17 @@ shared_keys! {
     /// Measuring time and precision.
     timing: Timing,
     /// Time limit of a case, including autotuning (300s).
-    timeout: Span,
+    timeout: HumanDuration,
     /// Seed of inputs and weights (42).
     seed: u64,
     /// Rules of the mock device; the first rule that matches a case's id applies.
-    mock: Vec<Rule>,
+    mock: Vec<MockRule>,
 }
 
 /// torchao's documentation shows one map where its code expects a list.
 fn one_or_many<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<ModelEntry>, D::Error> {
-    struct OneOrMany;
-    impl<'de> serde::de::Visitor<'de> for OneOrMany {
+    struct ModelsVisitor;
+    impl<'de> serde::de::Visitor<'de> for ModelsVisitor {
         type Value = Vec<ModelEntry>;
 
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -200,7 +200,7 @@ fn one_or_many<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<
             ModelEntry::deserialize(serde::de::value::MapAccessDeserializer::new(model)).map(|entry| vec![entry])
         }
     }
-    deserializer.deserialize_any(OneOrMany)
+    deserializer.deserialize_any(ModelsVisitor)
 }
 
 fn one_or_many_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {

@@ -1,7 +1,7 @@
 //! External programs: the key `foreign` of a model.
 
 use crate::entries::{Entry, Origin, Programs, Size, word};
-use calorimeter_zoo::foreign::{Amount, Argument, KernelSource, Program, words};
+use calorimeter_zoo::foreign::{Argument, AxisExpression, ForeignProgram, KernelSource, split_command};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
@@ -65,7 +65,7 @@ pub struct ProgramEntry {
 
 /// Text of an amount: an integer or a formula of axes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AmountText(pub Amount);
+pub struct AmountText(pub AxisExpression);
 
 /// Text of an argument.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,7 +104,7 @@ impl FromStr for CommandLine {
     type Err = String;
 
     fn from_str(line: &str) -> Result<Self, String> {
-        Ok(Self { line: line.to_owned(), words: words(line)? })
+        Ok(Self { line: line.to_owned(), words: split_command(line)? })
     }
 }
 
@@ -186,7 +186,7 @@ pub fn entry(programs: &ForeignPrograms, origin: Origin, sizes: Vec<Size>) -> Re
 }
 
 impl ProgramEntry {
-    fn program(&self, folder: &Path) -> Result<Program, String> {
+    fn program(&self, folder: &Path) -> Result<ForeignProgram, String> {
         let Self { command, library, kernel, entry, grid, block, shared, .. } = self;
         let text = |path: std::path::PathBuf| {
             path.into_os_string()
@@ -200,9 +200,9 @@ impl ProgramEntry {
         let amounts = |texts: &[AmountText]| texts.iter().map(|AmountText(amount)| amount.clone()).collect::<Vec<_>>();
         match (command, library, kernel) {
             (Some(command), None, None) => {
-                Ok(Program::Command { words: command.words.clone(), directory: text(folder.to_owned())? })
+                Ok(ForeignProgram::Command { words: command.words.clone(), directory: text(folder.to_owned())? })
             }
-            (None, Some(library), None) => Ok(Program::Library { path: text(folder.join(library))? }),
+            (None, Some(library), None) => Ok(ForeignProgram::Library { path: text(folder.join(library))? }),
             (None, None, Some(kernel)) => {
                 let Some(entry) = entry.clone() else {
                     return Err(format!("missing entry: select a kernel of {kernel}"));
@@ -212,7 +212,13 @@ impl ProgramEntry {
                 }
                 let shared = shared.as_ref().map(|AmountText(amount)| amount.clone());
                 let path = text(folder.join(kernel))?;
-                Ok(Program::Kernel(KernelSource { path, entry, grid: amounts(grid), block: amounts(block), shared }))
+                Ok(ForeignProgram::Kernel(KernelSource {
+                    path,
+                    entry,
+                    grid: amounts(grid),
+                    block: amounts(block),
+                    shared,
+                }))
             }
             _ => Err("expected exactly one of command, library and kernel".into()),
         }

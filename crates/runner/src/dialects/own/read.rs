@@ -4,8 +4,8 @@ use super::axes::AxisValues;
 use super::file::{BenchmarkMode, File, ModelEntry};
 use super::{programs, training};
 use crate::dialects::names::ModelName;
-use crate::dialects::{Document, Source, yaml};
-use crate::entries::{CompileMode, ConfigError, Entry, MOST_ENTRIES, Origin, Size};
+use crate::dialects::{ConfigSource, Document, yaml};
+use crate::entries::{CompileMode, ConfigError, Entry, MAX_ENTRIES, Origin, Size};
 use calorimeter_case::{Axes, Name};
 use calorimeter_recipes::{Dtype, Element, Sparsity};
 use calorimeter_shapes::{Grid, MAX_SHAPES};
@@ -15,11 +15,11 @@ use std::hash::Hash;
 use std::path::Path;
 
 /// Converts a file to entries.
-pub fn read(source: &Source) -> Result<Document, ConfigError> {
-    let mut file = said_once(yaml::parse(source)?);
+pub fn read(source: &ConfigSource) -> Result<Document, ConfigError> {
+    let mut file = deduplicate_lists(yaml::parse(source)?);
     let invalid = |message: &str| Err(ConfigError::invalid(source.path.clone(), message));
-    if file.models.len() > MOST_ENTRIES {
-        return invalid(&format!("{} models, more than {MOST_ENTRIES}; split the file", file.models.len()));
+    if file.models.len() > MAX_ENTRIES {
+        return invalid(&format!("{} models, more than {MAX_ENTRIES}; split the file", file.models.len()));
     }
     if file.models.is_empty() {
         return invalid("nothing to run: models (or model_params) is missing or empty");
@@ -40,9 +40,9 @@ pub fn read(source: &Source) -> Result<Document, ConfigError> {
     } else {
         Vec::new()
     };
-    let copied = copied(&file);
-    if copied > MOST_COPIED {
-        let (models, max) = (file.models.len(), MOST_COPIED >> 20);
+    let copied = copied_bytes(&file);
+    if copied > MAX_COPIED_BYTES {
+        let (models, max) = (file.models.len(), MAX_COPIED_BYTES >> 20);
         return invalid(&format!(
             "top-level keys copied to {models} models need {} MiB, more than {max}; split the file",
             copied >> 20
@@ -51,9 +51,9 @@ pub fn read(source: &Source) -> Result<Document, ConfigError> {
     let mut entries = Vec::with_capacity(file.models.len());
     let mut remaining = MAX_SHAPES;
     for (index, model) in file.models.iter().enumerate() {
-        let origin = Origin::listed(&source.path, "models", index);
+        let origin = Origin::in_list(&source.path, "models", index);
         if model.foreign.is_some() {
-            beside_programs(model).map_err(|message| origin.invalid(message))?;
+            check_foreign_keys(model).map_err(|message| origin.invalid(message))?;
         }
         let entry = entry(&file, file.defaults().overwrite(model), origin.clone(), remaining);
         let entry = entry.map_err(|message| origin.invalid(message))?;
@@ -70,24 +70,24 @@ pub fn read(source: &Source) -> Result<Document, ConfigError> {
 }
 
 /// Removes repeated recipes, sparsities, implementations and regimes from the top of a file.
-fn said_once(mut file: File) -> File {
-    keep_first(&mut file.recipes);
-    keep_first(&mut file.sparsities);
-    file.implementations.as_mut().map(keep_first);
-    file.regimes.as_mut().map(keep_first);
+fn deduplicate_lists(mut file: File) -> File {
+    deduplicate(&mut file.recipes);
+    deduplicate(&mut file.sparsities);
+    file.implementations.as_mut().map(deduplicate);
+    file.regimes.as_mut().map(deduplicate);
     file
 }
 
-fn keep_first<T: Clone + Eq + Hash>(list: &mut Vec<T>) {
+fn deduplicate<T: Clone + Eq + Hash>(list: &mut Vec<T>) {
     let mut seen = HashSet::with_capacity(list.len());
     list.retain(|one| seen.insert(one.clone()));
 }
 
 /// Maximum total size of the top-level keys copied to models, in bytes of their serialized form.
-const MOST_COPIED: usize = 64 << 20;
+const MAX_COPIED_BYTES: usize = 64 << 20;
 
 /// Total size of the top-level keys copied to models.
-fn copied(file: &File) -> usize {
+fn copied_bytes(file: &File) -> usize {
     let top = serde_json::to_vec(&(&file.recipes, &file.sparsities, file.defaults()));
     top.map_or(0, |top| top.len()).saturating_mul(file.models.len())
 }
@@ -176,7 +176,7 @@ fn sizes(model: &ModelEntry, path: &Path, max_sizes: u64) -> Result<Vec<Size>, S
 }
 
 /// Rejects keys that external programs do not support.
-fn beside_programs(model: &ModelEntry) -> Result<(), String> {
+fn check_foreign_keys(model: &ModelEntry) -> Result<(), String> {
     let keys = [
         ("model", model.model.is_some()),
         ("shapes", model.shapes.is_some()),

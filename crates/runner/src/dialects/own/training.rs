@@ -2,7 +2,7 @@
 
 use super::file::{File, OperandScaling, Optimizer, ScalingGranularity};
 use crate::entries::Entry;
-use calorimeter_recipes::training::Operand;
+use calorimeter_recipes::training::TrainingOperand;
 use calorimeter_recipes::{Recipe, RecipeError, TrainingRecipe};
 use calorimeter_zoo::operators::trained_linear::TrainedLinear;
 use calorimeter_zoo::{Operator, Subject, Suite};
@@ -14,7 +14,7 @@ pub fn passes(entry: Entry, optimizer: Optimizer) -> Result<Vec<Entry>, String> 
     }
     let model = entry.subject.to_string();
     let pass = |pass: &TrainedLinear| {
-        let mut entry = Entry { subject: trained(*pass, &model)?, ..entry.clone() };
+        let mut entry = Entry { subject: training_operator(*pass, &model)?, ..entry.clone() };
         if pass.is_optimizer() {
             entry.recipes = vec![Recipe::BASELINE];
         }
@@ -29,12 +29,12 @@ pub fn passes(entry: Entry, optimizer: Optimizer) -> Result<Vec<Entry>, String> 
 }
 
 /// Operator for a training pass of a model; the error lists the models with passes.
-fn trained(pass: TrainedLinear, model: &str) -> Result<Subject, String> {
+fn training_operator(pass: TrainedLinear, model: &str) -> Result<Subject, String> {
     let all = Operator::all().into_iter().filter(|operator| operator.suite() == Suite::Training);
     let all: Vec<Operator> = all.collect();
-    let found = all.iter().find(|operator| operator.name() == pass.of_model(model));
+    let found = all.iter().find(|operator| operator.name() == pass.model_pass_name(model));
     found.map(|operator| Subject::Operator(*operator)).ok_or_else(|| {
-        let of_any = TrainedLinear::Forward.of_model("");
+        let of_any = TrainedLinear::Forward.model_pass_name("");
         let models: Vec<&str> = all.iter().filter_map(|operator| operator.name().strip_suffix(&*of_any)).collect();
         format!("mode: training: {model} cannot be trained; available: {}", models.join(", "))
     })
@@ -43,17 +43,17 @@ fn trained(pass: TrainedLinear, model: &str) -> Result<Subject, String> {
 /// Recipes of a file, with fast accumulation and unscaled operands as its keys request.
 pub fn recipes(file: &File) -> Result<Vec<Recipe>, String> {
     let scalings = [
-        (Operand::Input, file.scaling_type_input),
-        (Operand::Weight, file.scaling_type_weight),
-        (Operand::GradOutput, file.scaling_type_grad_output),
+        (TrainingOperand::Input, file.scaling_type_input),
+        (TrainingOperand::Weight, file.scaling_type_weight),
+        (TrainingOperand::GradOutput, file.scaling_type_grad_output),
     ];
     let disabled = scalings.into_iter().filter(|(_, scaling)| *scaling == Some(OperandScaling::Disabled));
-    let disabled: Vec<Operand> = disabled.map(|(operand, _)| operand).collect();
+    let disabled: Vec<TrainingOperand> = disabled.map(|(operand, _)| operand).collect();
     let fast = file.use_fast_accum == Some(true);
     let partly = |recipe: &Recipe| match recipe.training() {
         Ok(Some(training)) if fast || !disabled.is_empty() => {
-            let training = if fast { training.fast().unwrap_or(training) } else { training };
-            let partly = disabled.iter().try_fold(training, |training, operand| training.without(*operand));
+            let training = if fast { training.with_fast_accumulation().unwrap_or(training) } else { training };
+            let partly = disabled.iter().try_fold(training, |training, operand| training.with_unquantized(*operand));
             let partly = partly.ok_or_else(|| {
                 format!(
                     "scaling_type_input, _weight and _grad_output: all disabled, which leaves nothing of {recipe}; use baseline"

@@ -39,7 +39,7 @@ mod tests {
     use regex::Regex;
 
     #[test]
-    fn a_pattern_matches_the_names_that_it_stands_for() {
+    fn patterns_match_their_names() {
         assert_eq!(pattern("a-{1|2}-{group}[-x]"), "^a-(1|2)-[1-9][0-9]*(-x)?$");
         let matches = |spelling: &str, name: &str| Regex::new(&pattern(spelling)).unwrap().is_match(name);
         for name in ["block-0.9-64", "block-0.75-32", "block-0.05-16", "block-0.90-8"] {
@@ -51,10 +51,9 @@ mod tests {
     }
 
     #[test]
-    fn a_recipe_is_read_where_a_pattern_matches_it_and_nowhere_else() {
-        let patterns: Vec<Regex> =
-            Recipe::known().iter().map(|info| Regex::new(&pattern(&info.name)).unwrap()).collect();
-        let typical = Recipe::typical().iter().map(ToString::to_string).collect::<Vec<_>>();
+    fn recipes_parse_exactly_where_patterns_match() {
+        let patterns: Vec<Regex> = Recipe::all().iter().map(|info| Regex::new(&pattern(&info.name)).unwrap()).collect();
+        let typical = Recipe::examples().iter().map(ToString::to_string).collect::<Vec<_>>();
         let odd =
             ["int4wo-33", "int4wo-32-", "uintx-9-64", "uintx-4-064", "gemlitewo-4-64-32", "int8", "float8dq-rows"];
         for name in typical.iter().map(String::as_str).chain(odd) {

@@ -10,7 +10,7 @@ mod tests {
     use calorimeter_recipes::Recipe;
 
     #[test]
-    fn they_are_all_read() {
+    fn torchao_recipe_names_parse() {
         assert!(RECIPES.iter().all(|name| name.parse::<Recipe>().is_ok()));
     }
 }

@@ -1,71 +1,71 @@
 //! Limits of configuration files, checked before parsing. The parser needs far more memory than the text, time
 //! quadratic in the nesting depth, and as much space as its aliases expand to.
 
-use super::events::{Event, Events};
+use super::events::{YamlEvent, YamlEvents};
 use std::collections::HashMap;
 
 /// Maximum size of a file in bytes, also with all aliases expanded.
-pub const MOST_BYTES: u64 = 4 << 20;
+pub const MAX_FILE_BYTES: u64 = 4 << 20;
 /// Maximum nesting depth; our own files use eight levels.
-const MOST_DEEP: usize = 64;
+const MAX_DEPTH: usize = 64;
 /// Maximum keys of a map; the parser compares them pairwise.
-const MOST_KEYS: u64 = 1000;
+const MAX_KEYS: u64 = 1000;
 /// Maximum directives; the parser compares them pairwise.
-const MOST_DIRECTIVES: usize = 16;
+const MAX_DIRECTIVES: usize = 16;
 
 /// List or map that has not ended.
-struct Open {
+struct OpenNode {
     anchor: Option<Vec<u8>>,
     /// Length of the text before it.
-    before: u64,
+    start: u64,
     /// Number of keys and values so far, for maps.
-    held: Option<u64>,
+    children: Option<u64>,
 }
 
 /// Checks the limits; the error names the exceeded one and a remedy. Syntax errors are left to the parser.
 pub fn check(text: &str) -> Result<(), String> {
-    if text.len() as u64 > MOST_BYTES {
-        return Err(format!("file larger than {} MiB; list shapes in a CSV file", MOST_BYTES >> 20));
+    if text.len() as u64 > MAX_FILE_BYTES {
+        return Err(format!("file larger than {} MiB; list shapes in a CSV file", MAX_FILE_BYTES >> 20));
     }
-    if text.lines().filter(|line| line.starts_with('%')).count() > MOST_DIRECTIVES {
-        return Err(format!("more than {MOST_DIRECTIVES} directives (lines that start with %); remove them"));
+    if text.lines().filter(|line| line.starts_with('%')).count() > MAX_DIRECTIVES {
+        return Err(format!("more than {MAX_DIRECTIVES} directives (lines that start with %); remove them"));
     }
-    let (mut open, mut length) = (Vec::<Open>::new(), 0u64);
+    let (mut open, mut length) = (Vec::<OpenNode>::new(), 0u64);
     // Length of each anchored value with its own aliases expanded.
     let mut anchored: HashMap<Vec<u8>, u64> = HashMap::new();
-    for event in Events::of(text).into_iter().flatten() {
-        let begins = !matches!(event, Event::End | Event::Between);
-        if let Some(Open { held: Some(held), .. }) = open.last_mut().filter(|_| begins) {
+    for event in YamlEvents::new(text).into_iter().flatten() {
+        let begins = !matches!(event, YamlEvent::End | YamlEvent::DocumentBoundary);
+        if let Some(OpenNode { children: Some(held), .. }) = open.last_mut().filter(|_| begins) {
             *held += 1;
-            if *held > 2 * MOST_KEYS {
-                return Err(format!("map with more than {MOST_KEYS} keys; split it"));
+            if *held > 2 * MAX_KEYS {
+                return Err(format!("map with more than {MAX_KEYS} keys; split it"));
             }
         }
         let before = length;
         match event {
-            Event::List { anchor } => open.push(Open { anchor, before, held: None }),
-            Event::Map { anchor } => open.push(Open { anchor, before, held: Some(0) }),
-            Event::End => {
-                if let Some(Open { anchor: Some(anchor), before, .. }) = open.pop() {
+            YamlEvent::List { anchor } => open.push(OpenNode { anchor, start: before, children: None }),
+            YamlEvent::Map { anchor } => open.push(OpenNode { anchor, start: before, children: Some(0) }),
+            YamlEvent::End => {
+                if let Some(OpenNode { anchor: Some(anchor), start: before, .. }) = open.pop() {
                     anchored.insert(anchor, length - before);
                 }
             }
-            Event::Scalar { anchor, bytes } => {
+            YamlEvent::Scalar { anchor, bytes } => {
                 length = length.saturating_add(bytes);
                 anchored.extend(anchor.map(|anchor| (anchor, bytes)));
             }
-            Event::Alias(anchor) => {
+            YamlEvent::Alias(anchor) => {
                 length = length.saturating_add(anchored.get(&anchor).copied().unwrap_or(0));
             }
-            Event::Between => {}
+            YamlEvent::DocumentBoundary => {}
         }
         // Separator between values.
         length = length.saturating_add(begins.into());
-        if open.len() > MOST_DEEP {
-            return Err(format!("lists and maps nested deeper than {MOST_DEEP}; check for unclosed brackets"));
+        if open.len() > MAX_DEPTH {
+            return Err(format!("lists and maps nested deeper than {MAX_DEPTH}; check for unclosed brackets"));
         }
-        if length > MOST_BYTES {
-            let max = MOST_BYTES >> 20;
+        if length > MAX_FILE_BYTES {
+            let max = MAX_FILE_BYTES >> 20;
             return Err(format!("file larger than {max} MiB with aliases expanded; use fewer aliases"));
         }
     }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_take_all_memory_or_time_is_refused() {
+    fn oversized_and_deeply_nested_files_are_refused() {
         let doubled = |times: usize| {
             let pairs = (1..times).map(|at| format!("a{at}: &a{at} [*a{0}, *a{0}]\n", at - 1));
             format!("a0: &a0 [1234567]\n{}", pairs.collect::<String>())

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 /// Parsing event.
-pub enum Event {
+pub enum YamlEvent {
     /// Start of a list.
     List { anchor: Option<Vec<u8>> },
     /// Start of a map.
@@ -18,17 +18,17 @@ pub enum Event {
     /// Reference to an anchor.
     Alias(Vec<u8>),
     /// Start or end of a document.
-    Between,
+    DocumentBoundary,
 }
 
 /// Events up to the end of a text, or to the first syntax error, which serde's reader reports.
-pub struct Events<'a> {
+pub struct YamlEvents<'a> {
     parser: NonNull<unsafe_libyaml::yaml_parser_t>,
     text: PhantomData<&'a str>,
 }
 
-impl<'a> Events<'a> {
-    pub fn of(text: &'a str) -> Option<Self> {
+impl<'a> YamlEvents<'a> {
+    pub fn new(text: &'a str) -> Option<Self> {
         let parser = NonNull::from(Box::leak(Box::new(MaybeUninit::<unsafe_libyaml::yaml_parser_t>::uninit()))).cast();
         let events = Self { parser, text: PhantomData };
         // SAFETY: the parser contains pointers to itself, so its allocation never moves. It reads `text`, which
@@ -45,10 +45,10 @@ impl<'a> Events<'a> {
     }
 }
 
-impl Iterator for Events<'_> {
-    type Item = Event;
+impl Iterator for YamlEvents<'_> {
+    type Item = YamlEvent;
 
-    fn next(&mut self) -> Option<Event> {
+    fn next(&mut self) -> Option<YamlEvent> {
         let mut event = MaybeUninit::<unsafe_libyaml::yaml_event_t>::uninit();
         // SAFETY: the parser is initialized. It writes the event, or zeros it on failure. Only the union member that
         // the event's type selects is read, and the event is deleted once.
@@ -61,17 +61,19 @@ impl Iterator for Events<'_> {
             let found = match (*event).type_ {
                 unsafe_libyaml::YAML_NO_EVENT | unsafe_libyaml::YAML_STREAM_END_EVENT => None,
                 unsafe_libyaml::YAML_SEQUENCE_START_EVENT => {
-                    Some(Event::List { anchor: name(data.sequence_start.anchor) })
+                    Some(YamlEvent::List { anchor: anchor_name(data.sequence_start.anchor) })
                 }
                 unsafe_libyaml::YAML_MAPPING_START_EVENT => {
-                    Some(Event::Map { anchor: name(data.mapping_start.anchor) })
+                    Some(YamlEvent::Map { anchor: anchor_name(data.mapping_start.anchor) })
                 }
-                unsafe_libyaml::YAML_SEQUENCE_END_EVENT | unsafe_libyaml::YAML_MAPPING_END_EVENT => Some(Event::End),
+                unsafe_libyaml::YAML_SEQUENCE_END_EVENT | unsafe_libyaml::YAML_MAPPING_END_EVENT => {
+                    Some(YamlEvent::End)
+                }
                 unsafe_libyaml::YAML_SCALAR_EVENT => {
-                    Some(Event::Scalar { anchor: name(data.scalar.anchor), bytes: data.scalar.length })
+                    Some(YamlEvent::Scalar { anchor: anchor_name(data.scalar.anchor), bytes: data.scalar.length })
                 }
-                unsafe_libyaml::YAML_ALIAS_EVENT => name(data.alias.anchor).map(Event::Alias),
-                _ => Some(Event::Between),
+                unsafe_libyaml::YAML_ALIAS_EVENT => anchor_name(data.alias.anchor).map(YamlEvent::Alias),
+                _ => Some(YamlEvent::DocumentBoundary),
             };
             unsafe_libyaml::yaml_event_delete(event);
             found
@@ -84,12 +86,12 @@ impl Iterator for Events<'_> {
 /// # Safety
 ///
 /// `anchor` is null, or points to a zero-terminated string.
-unsafe fn name(anchor: *const u8) -> Option<Vec<u8>> {
+unsafe fn anchor_name(anchor: *const u8) -> Option<Vec<u8>> {
     // SAFETY: guaranteed by the caller.
     (!anchor.is_null()).then(|| unsafe { CStr::from_ptr(anchor.cast()) }.to_bytes().to_vec())
 }
 
-impl Drop for Events<'_> {
+impl Drop for YamlEvents<'_> {
     fn drop(&mut self) {
         // SAFETY: created by `new`, deleted once; the memory was allocated as a box of this type.
         unsafe {

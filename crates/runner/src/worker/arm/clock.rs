@@ -1,91 +1,99 @@
 //! Stopwatch of a case: its resolution and the kernels that it reports.
 
-use super::state::{Arm, Job, OpenWorkload, Unjudged};
-use crate::devices::times_the_cache;
+use super::state::{CaseArm, OpenWorkload, PendingChecks, TimedWorkload};
+use crate::devices::cache_multiple;
 use crate::peaks;
 use crate::platforms;
 use crate::regimes::stopwatch;
-use crate::worker::event::SeenKernels;
+use crate::worker::event::TracedKernels;
+use crate::worker::group_context::GroupContext;
 use crate::worker::protocol::AssignedCase;
-use crate::worker::scene::Scene;
 use calorimeter_case::record::Rotation;
-use calorimeter_case::{Clock, Implementation, Record, Status, sets_needed};
+use calorimeter_case::{Clock, Implementation, Record, Status, required_buffer_sets};
 use calorimeter_recipes::Sparsity;
-use calorimeter_timing::{Enqueue, Failure, Granularity, Stopwatch};
+use calorimeter_timing::{ClockResolution, EnqueueClock, Failure, Stopwatch};
 
 /// Resolution in nanoseconds that is fine enough to skip further measurements of it.
-const FINE_NS: u64 = 1000;
+const FINE_STEP_NS: u64 = 1000;
 
 /// Selects the stopwatch and queries its resolution and kernels before the measurement.
-pub fn with_clock(
+pub fn attach_clock(
     assigned: &AssignedCase,
     open: OpenWorkload,
     record: Record,
-    unjudged: Unjudged,
-    group: &mut Scene<'_>,
-) -> Result<Arm, Box<Record>> {
-    clock(assigned, open, record, unjudged, group)
+    unjudged: PendingChecks,
+    group: &mut GroupContext<'_>,
+) -> Result<CaseArm, Box<Record>> {
+    try_attach_clock(assigned, open, record, unjudged, group)
         .map_err(|error| Box::new(Record::without_time(assigned.case.clone(), Status::Failed, error.to_string())))
 }
 
-fn clock(
+fn try_attach_clock(
     assigned: &AssignedCase,
     open: OpenWorkload,
     mut record: Record,
-    unjudged: Unjudged,
-    group: &mut Scene<'_>,
-) -> Result<Arm, Failure> {
+    unjudged: PendingChecks,
+    group: &mut GroupContext<'_>,
+) -> Result<CaseArm, Failure> {
     let OpenWorkload { workload, setup, treatment } = open;
     let (case, sets) = (&assigned.case, setup.sets);
-    let factors = group.operands.task.factors(&treatment, setup.implementation);
+    let factors = group.operands.task.matmul_element(&treatment, setup.implementation);
     let kinds = match case.flops {
-        Some(_) => peaks::kinds(case, factors, &treatment, workload.may_use_tf32()),
+        Some(_) => peaks::matmul_precisions(case, factors, &treatment, workload.may_use_tf32()),
         None => Vec::new(),
     };
     let algorithm = workload.kernel();
-    let mut job = Job(workload);
+    let mut job = TimedWorkload(workload);
     let (mut stopwatch, remark) = stopwatch(case.regime, setup, &mut group.context.machines, &mut job)?;
     record.outcome.warnings.extend(remark);
     record.execution.stopwatch = Some(stopwatch.name().to_owned());
     let step = granularity(setup.implementation, stopwatch.as_mut(), &mut job, group)?;
     record.preparation.granularity_ns = Some(step.step_ns);
     record.preparation.empty_window_ns = Some(step.empty_ns);
-    let (kernels, passes) = match (stopwatch.ran(&mut job, sets)?, assigned.kernels.clone()) {
-        (None, Some(SeenKernels { passes, kernels })) => (Some(counted(kernels)), passes),
+    let (kernels, passes) = match (stopwatch.kernel_calls(&mut job, sets)?, assigned.kernels.clone()) {
+        (None, Some(TracedKernels { passes, kernels })) => (Some(count_calls(kernels)), passes),
         (kernels, _) => (kernels, sets),
     };
-    record.execution.kernel_launches = kernels.as_ref().map(|kernels| calls(kernels) as f64 / f64::from(passes));
-    record.execution.kernel = kernels.map(|kernels| names(kernels, passes)).or(algorithm);
-    if let Some(bytes) = case.set_bytes().filter(|_| case.regime.rotates()) {
+    record.execution.kernel_launches = kernels.as_ref().map(|kernels| total_calls(kernels) as f64 / f64::from(passes));
+    record.execution.kernel = kernels.map(|kernels| kernel_names(kernels, passes)).or(algorithm);
+    if let Some(bytes) = case.buffer_set_bytes().filter(|_| case.regime.rotates()) {
         let facts = &group.assignment.device;
         let rotation = Rotation { sets, bytes, cache_bytes: Some(facts.cache_bytes) };
-        record.outcome.warnings.extend(cached(&rotation, times_the_cache(setup.device, facts.software)));
+        record.outcome.warnings.extend(cache_warning(&rotation, cache_multiple(setup.device, facts.software)));
         record.execution.rotation = Some(rotation);
     }
-    if case.regime.clock() == Clock::Device && !platforms::of(setup.device).is_synchronous() {
-        record.time.enqueue_ns = Some(enqueue(&mut job)?);
+    if case.regime.clock() == Clock::Device && !platforms::for_device(setup.device).is_synchronous() {
+        record.time.enqueue_ns = Some(enqueue_nanos(&mut job)?);
     }
     let share = match treatment.sparsity {
         Some(Sparsity::Block { percent, .. }) => 1.0 - f64::from(percent) / 100.0,
         _ => 1.0,
     };
-    Ok(Arm { job, stopwatch, record, assigned: assigned.clone(), kinds, share, unjudged })
+    Ok(CaseArm {
+        job,
+        stopwatch,
+        record,
+        assigned: assigned.clone(),
+        matmul_kinds: kinds,
+        computed_share: share,
+        pending_checks: unjudged,
+    })
 }
 
 /// Resolution of the clock; it is a property of the clock, not of the case.
 fn granularity(
     implementation: Implementation,
     stopwatch: &mut dyn Stopwatch,
-    job: &mut Job,
-    group: &mut Scene<'_>,
-) -> Result<Granularity, Failure> {
+    job: &mut TimedWorkload,
+    group: &mut GroupContext<'_>,
+) -> Result<ClockResolution, Failure> {
     let key = (stopwatch.name(), implementation);
     let known = group.context.granularities.get(&key).copied();
     let step = match known {
-        Some(known) if known.step_ns <= FINE_NS => known,
+        Some(known) if known.step_ns <= FINE_STEP_NS => known,
         // A few long launches overestimate the resolution, so that the next case measures it again.
         _ => {
-            let new = stopwatch.granularity(job)?;
+            let new = stopwatch.resolution(job)?;
             known.filter(|known| known.step_ns < new.step_ns).unwrap_or(new)
         }
     };
@@ -94,7 +102,7 @@ fn granularity(
 }
 
 /// Joins the kernel names of one pass.
-fn names(kernels: Vec<(String, u64)>, passes: u32) -> String {
+fn kernel_names(kernels: Vec<(String, u64)>, passes: u32) -> String {
     let names = kernels.into_iter().map(|(name, calls)| match calls / u64::from(passes) {
         0 | 1 => name,
         calls => format!("{calls} x {name}"),
@@ -103,7 +111,7 @@ fn names(kernels: Vec<(String, u64)>, passes: u32) -> String {
 }
 
 /// Counts the calls of each kernel, in the order of first calls.
-fn counted(kernels: Vec<(String, u64)>) -> Vec<(String, u64)> {
+fn count_calls(kernels: Vec<(String, u64)>) -> Vec<(String, u64)> {
     let mut counted: Vec<(String, u64)> = Vec::new();
     for (name, _) in kernels {
         match counted.iter_mut().find(|(known, _)| *known == name) {
@@ -114,25 +122,25 @@ fn counted(kernels: Vec<(String, u64)>) -> Vec<(String, u64)> {
     counted
 }
 
-fn calls(kernels: &[(String, u64)]) -> u64 {
+fn total_calls(kernels: &[(String, u64)]) -> u64 {
     kernels.iter().map(|(_, calls)| calls).sum()
 }
 
 /// Warns if the buffer sets total less than `times` times the cache size, so that operands may be cached.
-fn cached(rotation: &Rotation, times: u64) -> Option<String> {
+fn cache_warning(rotation: &Rotation, times: u64) -> Option<String> {
     let cache = rotation.cache_bytes?;
-    let few = u64::from(rotation.sets) < sets_needed(cache, rotation.bytes, times);
+    let few = u64::from(rotation.sets) < required_buffer_sets(cache, rotation.bytes, times);
     // The text contains no figure of the case, so that a summary can merge equal warnings.
     few.then(|| format!("operands may be cached: the buffer sets total at most {times}x the cache size"))
 }
 
 /// Host time in nanoseconds to enqueue a launch: the minimum over a few short windows.
-fn enqueue(job: &mut Job) -> Result<f64, Failure> {
+fn enqueue_nanos(job: &mut TimedWorkload) -> Result<f64, Failure> {
     const WINDOWS: u32 = 5;
     const LAUNCHES: u32 = 8;
     let mut least = f64::INFINITY;
     for _ in 0..WINDOWS {
-        let nanos = Enqueue.window(job, LAUNCHES)?.resolve()?;
+        let nanos = EnqueueClock.window(job, LAUNCHES)?.resolve()?;
         least = least.min(nanos as f64 / f64::from(LAUNCHES));
     }
     Ok(least)
@@ -143,8 +151,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fewer_buffer_sets_than_the_rule_asks_for_are_told() {
-        let of = |sets, bytes| cached(&Rotation { sets, bytes, cache_bytes: Some(48 << 20) }, 3);
+    fn too_few_buffer_sets_give_a_warning() {
+        let of = |sets, bytes| cache_warning(&Rotation { sets, bytes, cache_bytes: Some(48 << 20) }, 3);
         assert_eq!(of(4, 48 << 20), None);
         assert_eq!(of(512, 1 << 20), None);
         // More than the cache, but fewer sets than required: memory was short.

@@ -1,51 +1,57 @@
 //! Gate: compares outputs with references, and measures the accuracy relative to the unquantized model.
 
-use super::beside_first;
+use super::foreign_outputs;
 use super::open::open;
 use super::prime::prime;
-use super::state::{Arm, Left, OpenWorkload, Unjudged, drop_comparisons_with_refused, refused};
+use super::state::{CaseArm, FirstOutput, OpenWorkload, PendingChecks, drop_comparisons_with_refused, refused_record};
 use crate::platforms;
 use crate::worker::event::Stage;
-use crate::worker::operands::{Content, Operands};
-use crate::worker::poison::{Poisoned, guarded};
+use crate::worker::group_context::GroupContext;
+use crate::worker::operands::{GroupOperands, InputKind};
+use crate::worker::poison::{PoisonedProcess, catch_poison};
 use crate::worker::protocol::AssignedCase;
-use crate::worker::scene::Scene;
 use calorimeter_case::record::{Accuracy, Weights, finite};
 use calorimeter_case::{Record, Status};
-use calorimeter_recipes::{Sparsity, Treatment};
+use calorimeter_recipes::{QuantConfig, Sparsity};
 use calorimeter_zoo::gate::Mismatch;
-use calorimeter_zoo::{Output, Reference, Seen, Task, Workload, ZooError, gate};
+use calorimeter_zoo::{Output, OutputDigest, Reference, Task, Workload, ZooError, gate};
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 /// Checks a case on the gate inputs in a separate workload, which is closed afterwards; returns the record so far.
-pub fn try_out(assigned: &AssignedCase, group: &mut Scene<'_>) -> Result<Record, Box<Record>> {
+pub fn check_gate_inputs(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<Record, Box<Record>> {
     let case = &assigned.case;
     // Foreign programs have references only for the timed inputs. A case that passed before was already checked on the
     // gate inputs in this process.
-    if matches!(group.operands.task, Task::Foreign(_)) || group.operands.passed.contains(&case.id) {
+    if matches!(group.operands.task, Task::Foreign(_)) || group.operands.passed_cases.contains(&case.id) {
         return Ok(Record::new(case.clone(), Status::Ok));
     }
-    let mut opened = open(assigned, Content::Gate, group)?;
+    let mut opened = open(assigned, InputKind::Gate, group)?;
     let mut record = Record::new(case.clone(), Status::Ok);
-    let output =
-        prime(assigned, &mut opened, &mut record, Content::Gate, group).map_err(|error| refused(case, error))?;
+    let output = prime(assigned, &mut opened, &mut record, InputKind::Gate, group)
+        .map_err(|error| refused_record(case, error))?;
     let OpenWorkload { workload, treatment, .. } = opened;
-    group.listener.touch(&case.id, Stage::Judge);
-    let judged = Judging { workload: &*workload, treatment: &treatment, content: Content::Gate, whose: String::new() };
-    judged.compare(&output, &mut record, group.operands).map_err(|error| refused(case, error))?;
+    group.listener.report_progress(&case.id, Stage::Check);
+    let judged =
+        OutputChecker { workload: &*workload, treatment: &treatment, content: InputKind::Gate, label: String::new() };
+    judged.compare(&output, &mut record, group.operands).map_err(|error| refused_record(case, error))?;
     Ok(record)
 }
 
 /// Compares the outputs of the first pass with their references; fills in status, accuracy and weight size.
-pub fn judge(open: &OpenWorkload, output: &Left, record: &mut Record, group: &mut Scene<'_>) -> Result<(), ZooError> {
+pub fn check_first_output(
+    open: &OpenWorkload,
+    output: &FirstOutput,
+    record: &mut Record,
+    group: &mut GroupContext<'_>,
+) -> Result<(), ZooError> {
     let OpenWorkload { workload, treatment, .. } = open;
-    group.listener.touch(&record.case.id, Stage::Judge);
+    group.listener.report_progress(&record.case.id, Stage::Check);
     let operands = &mut *group.operands;
-    let judging = Judging { workload: &**workload, treatment, content: Content::Timed, whose: String::new() };
+    let judging = OutputChecker { workload: &**workload, treatment, content: InputKind::Timed, label: String::new() };
     let kernel_rel_l2 = judging.compare(output, record, operands)?;
-    if let Some(yardstick) = operands.yardstick(&record.case)?
-        && let Some(sampled) = sampled(output, yardstick)
+    if let Some(yardstick) = operands.accuracy_reference(&record.case)?
+        && let Some(sampled) = sampled_values(output, yardstick)
     {
         let scheme = gate::accuracy(&sampled, &yardstick.values);
         record.accuracy = Some(Box::new(Accuracy {
@@ -56,81 +62,81 @@ pub fn judge(open: &OpenWorkload, output: &Left, record: &mut Record, group: &mu
             kernel_rel_l2,
         }));
     }
-    let plain = Treatment::none(operands.task.dtype());
+    let plain = QuantConfig::unquantized(operands.task.dtype());
     let baseline_weight_bytes = operands.task.weight_bytes(&plain);
     record.weights = Weights {
         weight_bytes: baseline_weight_bytes.map(|_| workload.weight_bytes()),
         baseline_weight_bytes,
-        quantise_ns: workload.quantizing().map(|time| time.as_nanos() as u64),
+        quantise_ns: workload.quantization_time().map(|time| time.as_nanos() as u64),
     };
     let timed = group.assignment.timing.is_some();
     let semi_structured = treatment.sparsity == Some(Sparsity::SemiStructured);
     if record.is_ok() && timed && semi_structured && !workload.skips_zeros() {
-        record.warn(TWO_OF_FOUR);
+        record.warn(DENSE_KERNEL_WARNING);
     }
     Ok(())
 }
 
 /// Elements of the first output at the reference's sample positions. `None` if some are missing, because a foreign
 /// program may write less.
-fn sampled<'a>(output: &'a Left, reference: &Reference) -> Option<Cow<'a, [f64]>> {
+fn sampled_values<'a>(output: &'a FirstOutput, reference: &Reference) -> Option<Cow<'a, [f64]>> {
     match output {
-        Left::Whole(outputs) => {
+        FirstOutput::Downloaded(outputs) => {
             let output = outputs.first()?;
             let whole = output.values.len() == output.rows * output.cols;
             let holds = whole && reference.sample.is_within([output.rows, output.cols]);
             holds.then(|| output.sampled(&reference.sample).into())
         }
-        Left::Seen(digests) => {
-            let Seen { sampled, .. } = digests.first()?;
+        FirstOutput::Digest(digests) => {
+            let OutputDigest { sampled, .. } = digests.first()?;
             (sampled.len() == reference.values.len()).then(|| sampled.into())
         }
     }
 }
 
 /// Time limit for checking other buffer sets before the measurement; at least one is checked.
-const BEFORE: Duration = Duration::from_millis(250);
+const CHECK_TIME: Duration = Duration::from_millis(250);
 
 /// Compares the outputs of the buffer sets other than the first, whose outputs passed. Returns the sets that exceeded
 /// the time limit; they are checked after the last window, when each holds the output of a timed pass.
-pub fn judge_sets(
+pub fn check_buffer_sets(
     open: &mut OpenWorkload,
-    output: Left,
+    output: FirstOutput,
     record: &mut Record,
-    group: &mut Scene<'_>,
-) -> Result<Unjudged, ZooError> {
+    group: &mut GroupContext<'_>,
+) -> Result<PendingChecks, ZooError> {
     let OpenWorkload { workload, setup, .. } = open;
     let operands = &mut *group.operands;
-    let mut unjudged = Unjudged::others(setup.sets, output);
-    let mut sets = Sets { workload: &mut **workload, record, operands, unjudged: &mut unjudged };
+    let mut unjudged = PendingChecks::for_other_sets(setup.sets, output);
+    let mut sets = BufferSetChecks { workload: &mut **workload, record, operands, pending: &mut unjudged };
     let start = Instant::now();
     for passes in 1..setup.sets {
-        if !sets.record.is_ok() || (passes > 1 && start.elapsed() > BEFORE) {
+        if !sets.record.is_ok() || (passes > 1 && start.elapsed() > CHECK_TIME) {
             break;
         }
-        sets.next("of")?;
+        sets.check_next("of")?;
     }
     if unjudged.sets.is_empty() {
-        unjudged.right = None;
+        unjudged.reference = None;
     }
     Ok(unjudged)
 }
 
 /// Checks after the measurement: the last outputs of sets that are still pending, and one more pass of each case on a
 /// pseudo-random set.
-pub fn judge_again(arms: &mut [Arm], group: &mut Scene<'_>) -> Result<(), Poisoned> {
-    if platforms::of(group.operands.device).is_scripted() {
+pub fn check_after_timing(arms: &mut [CaseArm], group: &mut GroupContext<'_>) -> Result<(), PoisonedProcess> {
+    if platforms::for_device(group.operands.device).is_scripted() {
         return Ok(());
     }
-    for Arm { job, record, unjudged, .. } in arms.iter_mut().filter(|arm| arm.record.is_ok()) {
+    for CaseArm { job, record, pending_checks: unjudged, .. } in arms.iter_mut().filter(|arm| arm.record.is_ok()) {
         let (id, mut unjudged) = (record.case.id.clone(), std::mem::take(unjudged));
         let workload = job.0.as_mut();
-        group.listener.touch(&id, Stage::Judge);
-        let judged = guarded(&id, || -> Result<(), ZooError> {
-            let mut sets = Sets { workload, record, operands: &mut *group.operands, unjudged: &mut unjudged };
-            sets.kept()?;
-            sets.rest()?;
-            if sets.record.is_ok() { sets.any() } else { Ok(()) }
+        group.listener.report_progress(&id, Stage::Check);
+        let judged = catch_poison(&id, || -> Result<(), ZooError> {
+            let mut sets = BufferSetChecks { workload, record, operands: &mut *group.operands, pending: &mut unjudged };
+            sets.check_last_outputs()?;
+            sets.check_pending()?;
+            if sets.record.is_ok() { sets.check_random_set() } else { Ok(()) }
         })?;
         if let Err(error) = judged {
             record.outcome.status = Status::Failed;
@@ -145,40 +151,40 @@ pub fn judge_again(arms: &mut [Arm], group: &mut Scene<'_>) -> Result<(), Poison
 }
 
 /// Checks of a case's buffer sets.
-struct Sets<'a> {
+struct BufferSetChecks<'a> {
     workload: &'a mut dyn Workload,
     record: &'a mut Record,
-    operands: &'a mut Operands,
-    unjudged: &'a mut Unjudged,
+    operands: &'a mut GroupOperands,
+    pending: &'a mut PendingChecks,
 }
 
 /// Labels of outputs in error messages: output by a timed pass, or by an additional one.
-const LEFT: &str = "of the last pass on";
-const AGAIN: &str = "after the last window, of";
+const LAST_PASS: &str = "of the last pass on";
+const EXTRA_PASS: &str = "after the last window, of";
 
-impl Sets<'_> {
+impl BufferSetChecks<'_> {
     /// Checks the output of the last pass on each pending set.
-    fn kept(&mut self) -> Result<(), ZooError> {
-        for set in std::mem::take(&mut self.unjudged.sets) {
-            if self.workload.is_like_first(set)? == Some(true) {
+    fn check_last_outputs(&mut self) -> Result<(), ZooError> {
+        for set in std::mem::take(&mut self.pending.sets) {
+            if self.workload.matches_reference(set)? == Some(true) {
                 continue;
             }
-            match self.workload.kept(set)? {
-                Some(outputs) => self.compare(LEFT, set, outputs)?,
-                None => self.unjudged.sets.push(set),
+            match self.workload.last_outputs(set)? {
+                Some(outputs) => self.compare_set(LAST_PASS, set, outputs)?,
+                None => self.pending.sets.push(set),
             }
         }
         Ok(())
     }
 
     /// Checks sets that no pass reached, or whose outputs were overwritten, in one more round through all sets.
-    fn rest(&mut self) -> Result<(), ZooError> {
-        for _ in 0..self.count() {
-            if self.unjudged.sets.is_empty() || !self.record.is_ok() {
+    fn check_pending(&mut self) -> Result<(), ZooError> {
+        for _ in 0..self.set_count() {
+            if self.pending.sets.is_empty() || !self.record.is_ok() {
                 break;
             }
-            if self.unjudged.sets.contains(&self.workload.next_set()) {
-                self.next(AGAIN)?;
+            if self.pending.sets.contains(&self.workload.next_set()) {
+                self.check_next(EXTRA_PASS)?;
             } else {
                 self.workload.launch()?;
             }
@@ -187,89 +193,95 @@ impl Sets<'_> {
     }
 
     /// Checks a pseudo-random set: its last output, and then one more pass.
-    fn any(&mut self) -> Result<(), ZooError> {
+    fn check_random_set(&mut self) -> Result<(), ZooError> {
         // The digits of a measured time serve as random numbers.
-        let set = self.record.time.windows.last().map_or(0, |window| window.nanos) % self.count();
-        if self.workload.is_like_first(set as u32)? != Some(true)
-            && let Some(outputs) = self.workload.kept(set as u32)?
+        let set = self.record.time.windows.last().map_or(0, |window| window.nanos) % self.set_count();
+        if self.workload.matches_reference(set as u32)? != Some(true)
+            && let Some(outputs) = self.workload.last_outputs(set as u32)?
         {
-            self.compare(LEFT, set as u32, outputs)?;
+            self.compare_set(LAST_PASS, set as u32, outputs)?;
         }
         for _ in 0..set {
             self.workload.launch()?;
         }
-        self.next(AGAIN)
+        self.check_next(EXTRA_PASS)
     }
 
-    fn count(&self) -> u64 {
+    fn set_count(&self) -> u64 {
         self.record.execution.rotation.as_ref().map_or(1, |rotation| u64::from(rotation.sets).max(1))
     }
 
     /// Runs one pass on the next set. Its outputs are downloaded only if they differ bitwise from the reference set.
-    fn next(&mut self, when: &str) -> Result<(), ZooError> {
+    fn check_next(&mut self, when: &str) -> Result<(), ZooError> {
         let set = self.workload.next_set();
-        self.unjudged.sets.retain(|&other| other != set);
-        let outputs = match self.workload.passes_like_first()? {
+        self.pending.sets.retain(|&other| other != set);
+        let outputs = match self.workload.run_and_match()? {
             Some(true) => return Ok(()),
-            Some(false) => self.workload.kept(set)?.unwrap_or_default(),
+            Some(false) => self.workload.last_outputs(set)?.unwrap_or_default(),
             None => self.workload.outputs()?,
         };
-        self.compare(when, set, outputs)
+        self.compare_set(when, set, outputs)
     }
 
     /// Accepts outputs that equal the reference set bit for bit. Others are compared with the references and, if
     /// available, element by element with the reference set. A failed record keeps its reason.
-    fn compare(&mut self, when: &str, set: u32, outputs: Vec<Output>) -> Result<(), ZooError> {
+    fn compare_set(&mut self, when: &str, set: u32, outputs: Vec<Output>) -> Result<(), ZooError> {
         if !self.record.is_ok() {
             return Ok(());
         }
-        if self.unjudged.right.is_none() {
-            self.unjudged.right = self.workload.first()?;
+        if self.pending.reference.is_none() {
+            self.pending.reference = self.workload.reference_outputs()?;
         }
-        let (operands, right) = (&mut *self.operands, self.unjudged.right.as_deref().unwrap_or_default());
-        if !outputs.is_empty() && operands.task.are_moved_on(&outputs, right, set) {
+        let (operands, right) = (&mut *self.operands, self.pending.reference.as_deref().unwrap_or_default());
+        if !outputs.is_empty() && operands.task.are_rotations_of(&outputs, right, set) {
             return Ok(());
         }
-        let outputs = operands.task.as_of_first_set(outputs, set);
+        let outputs = operands.task.rotate_back(outputs, set);
         let (treatment, label) = (operands.treatment(&self.record.case)?, format!(" {when} buffer set {set}"));
         let judging =
-            Judging { workload: &*self.workload, treatment: &treatment, content: Content::Timed, whose: label };
-        let output = Left::Whole(outputs);
+            OutputChecker { workload: &*self.workload, treatment: &treatment, content: InputKind::Timed, label };
+        let output = FirstOutput::Downloaded(outputs);
         if judging.compare(&output, self.record, operands)?.is_some()
-            && let Left::Whole(outputs) = &output
+            && let FirstOutput::Downloaded(outputs) = &output
             && !right.is_empty()
         {
-            judging.compare_beside(outputs, right, self.record, operands);
+            judging.compare_with_first_set(outputs, right, self.record, operands);
         }
         Ok(())
     }
 }
 
 /// Comparison of outputs with references, with a label for messages.
-struct Judging<'a> {
+struct OutputChecker<'a> {
     workload: &'a dyn Workload,
-    treatment: &'a Treatment,
-    content: Content,
-    whose: String,
+    treatment: &'a QuantConfig,
+    content: InputKind,
+    label: String,
 }
 
-impl Judging<'_> {
+impl OutputChecker<'_> {
     /// Compares outputs with their references and records a mismatch; returns the relative error if they pass.
-    fn compare(&self, output: &Left, record: &mut Record, operands: &mut Operands) -> Result<Option<f64>, ZooError> {
+    fn compare(
+        &self,
+        output: &FirstOutput,
+        record: &mut Record,
+        operands: &mut GroupOperands,
+    ) -> Result<Option<f64>, ZooError> {
         let (tf32, task) = (self.workload.may_use_tf32(), operands.task.clone());
-        if let (Task::Foreign(problem), Left::Whole(outputs)) = (&task, output) {
-            let judged = beside_first::judge(problem, outputs, self.workload.is_a_process(), record, operands);
+        if let (Task::Foreign(problem), FirstOutput::Downloaded(outputs)) = (&task, output) {
+            let judged =
+                foreign_outputs::check_foreign_outputs(problem, outputs, self.workload.is_process(), record, operands);
             return Ok(judged.map_err(|mismatch| self.refuse(mismatch, record)).ok());
         }
         let references = operands.references(self.content, self.treatment)?;
         let judged = match output {
-            Left::Whole(outputs) => task.judge(self.treatment, outputs, references, tf32),
-            Left::Seen(digests) => task.judge(self.treatment, digests, references, tf32),
+            FirstOutput::Downloaded(outputs) => task.judge(self.treatment, outputs, references, tf32),
+            FirstOutput::Digest(digests) => task.judge(self.treatment, digests, references, tf32),
         };
         match judged {
             Ok(judged) => {
                 if judged.tf32 && !std::mem::replace(&mut record.execution.tf32, true) {
-                    record.warn(TF32);
+                    record.warn(TF32_WARNING);
                 }
                 Ok(Some(judged.rel_l2))
             }
@@ -281,8 +293,16 @@ impl Judging<'_> {
     }
 
     /// Compares all elements with the outputs of another set, which passed, and records a mismatch.
-    fn compare_beside(&self, outputs: &[Output], right: &[Output], record: &mut Record, operands: &Operands) {
-        if let Err(mismatch) = operands.task.judge_beside(self.treatment, outputs, right, record.execution.tf32) {
+    fn compare_with_first_set(
+        &self,
+        outputs: &[Output],
+        right: &[Output],
+        record: &mut Record,
+        operands: &GroupOperands,
+    ) {
+        if let Err(mismatch) =
+            operands.task.judge_against_outputs(self.treatment, outputs, right, record.execution.tf32)
+        {
             self.refuse(mismatch, record);
         }
     }
@@ -290,15 +310,15 @@ impl Judging<'_> {
     fn refuse(&self, mismatch: Mismatch, record: &mut Record) {
         if record.is_ok() {
             record.outcome.status = Status::Mismatch;
-            record.outcome.reason = Some(format!("wrong output{}: {mismatch}", self.whose));
+            record.outcome.reason = Some(format!("wrong output{}: {mismatch}", self.label));
         }
     }
 }
 
 /// Warning if f32 was requested and tensor cores computed with TF32.
-const TF32: &str =
+const TF32_WARNING: &str =
     "f32 operands were rounded to TF32 (10-bit mantissas) for tensor cores: not comparable with full f32";
 
 /// Warning if a 2:4 sparse weight is multiplied dense. Block sparsity is exempt, because it skips its zero blocks.
-const TWO_OF_FOUR: &str = "semi-sparse: the pruned weight is stored compressed and multiplied dense, \
+const DENSE_KERNEL_WARNING: &str = "semi-sparse: the pruned weight is stored compressed and multiplied dense, \
      because its kernel does not use sparse tensor cores; the time is not that of sparsity";

@@ -1,24 +1,29 @@
 //! Creation of a workload: tensors are generated, quantized and uploaded.
 
-use super::state::{OpenWorkload, refused};
+use super::state::{OpenWorkload, refused_record};
 use crate::worker::event::Stage;
-use crate::worker::operands::Content;
+use crate::worker::group_context::GroupContext;
+use crate::worker::operands::InputKind;
 use crate::worker::protocol::AssignedCase;
-use crate::worker::scene::Scene;
 use calorimeter_case::Record;
 use calorimeter_zoo::Setup;
 
 /// Opens the workload of a case; for the gate inputs with a single buffer set.
-pub fn open(assigned: &AssignedCase, content: Content, group: &mut Scene<'_>) -> Result<OpenWorkload, Box<Record>> {
+pub fn open(
+    assigned: &AssignedCase,
+    content: InputKind,
+    group: &mut GroupContext<'_>,
+) -> Result<OpenWorkload, Box<Record>> {
     let case = &assigned.case;
-    let treatment = group.operands.treatment(case).map_err(|error| refused(case, error))?;
-    group.listener.touch(&case.id, Stage::Open);
-    let timed = group.assignment.timing.is_some() && content == Content::Timed;
+    let treatment = group.operands.treatment(case).map_err(|error| refused_record(case, error))?;
+    group.listener.report_progress(&case.id, Stage::Open);
+    let timed = group.assignment.timing.is_some() && content == InputKind::Timed;
     let sets = if timed { assigned.sets } else { 1 };
     let setup = Setup { implementation: case.implementation, device: group.operands.device, sets };
-    let (task, inputs) = (group.operands.task.clone(), group.operands.inputs_of(content));
-    let workload =
-        task.open(inputs, &treatment, setup, &mut group.context.machines).map_err(|error| refused(case, error))?;
-    let setup = Setup { implementation: task.clocked_as(case.implementation), ..setup };
+    let (task, inputs) = (group.operands.task.clone(), group.operands.inputs_for(content));
+    let workload = task
+        .open(inputs, &treatment, setup, &mut group.context.machines)
+        .map_err(|error| refused_record(case, error))?;
+    let setup = Setup { implementation: task.timing_implementation(case.implementation), ..setup };
     Ok(OpenWorkload { workload, setup, treatment })
 }

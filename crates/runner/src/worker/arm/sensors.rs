@@ -6,7 +6,7 @@ use crate::platforms;
 use crate::worker::protocol::DeviceFacts;
 use calorimeter_case::record::{Telemetry, TelemetrySample};
 use calorimeter_timing::telemetry::{Sample, Sampler, Source, Throttle, now};
-use calorimeter_timing::{Phase, State};
+use calorimeter_timing::{DeviceState, Phase};
 use calorimeter_zoo::Device;
 use std::time::Duration;
 
@@ -19,35 +19,35 @@ pub struct Sensors {
 }
 
 /// Sample period: short enough to detect a throttled round, long enough not to disturb it.
-const PERIOD: Duration = Duration::from_millis(100);
+const SAMPLE_PERIOD: Duration = Duration::from_millis(100);
 /// Maximum age of a sample at the end of a round. A new NVML sample takes about a millisecond.
-const FRESH: Duration = Duration::from_millis(20);
+const MAX_SAMPLE_AGE: Duration = Duration::from_millis(20);
 /// Maximum number of samples in a record.
-const MOST_SAMPLES: usize = 64;
+const MAX_SAMPLES: usize = 64;
 
 impl Sensors {
     /// Starts sampling. If sensors are unavailable, the reason is printed to standard error.
-    pub fn of(device: Device, facts: &DeviceFacts) -> Self {
-        let platform = platforms::of(device);
+    pub fn start(device: Device, facts: &DeviceFacts) -> Self {
+        let platform = platforms::for_device(device);
         match platform.sensors(device, facts) {
             _ if platform.is_scripted() => Self { sampler: None, policy: String::new(), idle_power_w: None },
             Ok(source) => {
-                let policy = clock_notes::policy(Some(source.policy()), facts.locked_clock);
-                match Self::looking(source, PERIOD) {
+                let policy = clock_notes::clock_policy(Some(source.policy()), facts.locked_clock);
+                match Self::sampling(source, SAMPLE_PERIOD) {
                     Ok(sensors) => Self { policy, ..sensors },
-                    Err(error) => Self::none(&format!("cannot start the sensor thread: {error}")),
+                    Err(error) => Self::unavailable(&format!("cannot start the sensor thread: {error}")),
                 }
             }
-            Err(why) => Self::none(&why),
+            Err(why) => Self::unavailable(&why),
         }
     }
 
-    fn none(why: &str) -> Self {
+    fn unavailable(why: &str) -> Self {
         log_line!("no telemetry: {why}");
         Self { sampler: None, policy: String::new(), idle_power_w: None }
     }
 
-    fn looking(source: Box<dyn Source>, period: Duration) -> std::io::Result<Self> {
+    fn sampling(source: Box<dyn Source>, period: Duration) -> std::io::Result<Self> {
         let policy = source.policy();
         let sampler = Sampler::start(source, period)?;
         let idle_power_w = sampler.latest().power_w;
@@ -60,103 +60,103 @@ impl Sensors {
     }
 
     /// Starts the observation of one measurement.
-    pub fn begin(&mut self) -> Watch<'_> {
+    pub fn watch(&mut self) -> SensorWatch<'_> {
         let start = now();
         let (sampler, idle_power_w) = (self.sampler.as_ref(), self.idle_power_w);
-        Watch {
+        SensorWatch {
             sampler,
             idle_power_w,
-            begun: start,
-            unseen: start,
-            unstated: start,
-            ended: start,
-            rounds: Vec::new(),
-            energy: true,
+            started: start,
+            throttle_checked: start,
+            state_checked: start,
+            round_end: start,
+            round_ends: Vec::new(),
+            has_energy_counter: true,
         }
     }
 }
 
 /// Sensors during one measurement.
-pub struct Watch<'a> {
+pub struct SensorWatch<'a> {
     sampler: Option<&'a Sampler>,
     idle_power_w: Option<f64>,
-    begun: Duration,
+    started: Duration,
     /// Start of the samples that were not yet checked for throttling.
-    unseen: Duration,
+    throttle_checked: Duration,
     /// Start of the samples that were not yet assigned to a window.
-    unstated: Duration,
+    state_checked: Duration,
     /// End of the last round, accepted or discarded.
-    ended: Duration,
+    round_end: Duration,
     /// Ends of the accepted rounds.
-    rounds: Vec<Duration>,
+    round_ends: Vec<Duration>,
     /// False once the device has no energy counter.
-    energy: bool,
+    has_energy_counter: bool,
 }
 
-impl Watch<'_> {
+impl SensorWatch<'_> {
     /// Accepts the round that has ended.
-    pub fn round(&mut self) {
-        self.rounds.push(self.ended);
+    pub fn end_round(&mut self) {
+        self.round_ends.push(self.round_end);
     }
 
     /// Ends a round; returns true if the device was throttled since the previous call.
-    pub fn spoilt(&mut self) -> bool {
-        self.ended = now();
+    pub fn was_throttled(&mut self) -> bool {
+        self.round_end = now();
         let Some(sampler) = self.sampler else { return false };
-        if self.ended.saturating_sub(sampler.latest().at) > FRESH {
+        if self.round_end.saturating_sub(sampler.latest().at) > MAX_SAMPLE_AGE {
             sampler.sample();
         }
-        let samples = sampler.since(self.unseen);
+        let samples = sampler.samples_since(self.throttle_checked);
         // The time of the last sample, not the current time: a concurrent background sample is stamped when it is
         // stored.
         if let Some(last) = samples.last() {
-            self.unseen = last.at + Duration::from_nanos(1);
+            self.throttle_checked = last.at + Duration::from_nanos(1);
         }
-        samples.iter().flat_map(|sample| &sample.throttle).any(|throttle| throttle.spoils())
+        samples.iter().flat_map(|sample| &sample.throttle).any(|throttle| throttle.requires_repeat())
     }
 
     /// Returns the clock at the end of a window, and whether the device was throttled in it. A new sample leaves the
     /// device idle briefly, so that isolated measurements use the last background sample.
-    pub fn state(&mut self, phase: Phase) -> Option<State> {
+    pub fn state(&mut self, phase: Phase) -> Option<DeviceState> {
         let sampler = self.sampler?;
-        if phase == Phase::Measure && now().saturating_sub(sampler.latest().at) > FRESH {
+        if phase == Phase::Measure && now().saturating_sub(sampler.latest().at) > MAX_SAMPLE_AGE {
             sampler.sample();
         }
-        let samples = sampler.since(self.unstated);
+        let samples = sampler.samples_since(self.state_checked);
         let latest = samples.last().cloned().unwrap_or_else(|| sampler.latest());
-        self.unstated = latest.at + Duration::from_nanos(1);
+        self.state_checked = latest.at + Duration::from_nanos(1);
         let held_back = samples.iter().chain([&latest]).any(|sample| !sample.throttle.is_empty());
-        Some(State { clock_mhz: latest.clock_mhz, held_back })
+        Some(DeviceState { clock_mhz: latest.clock_mhz, throttled: held_back })
     }
 
     /// Energy used so far in joules.
     pub fn joules(&mut self) -> Option<f64> {
-        let joules = self.energy.then(|| self.sampler?.joules()).flatten();
+        let joules = self.has_energy_counter.then(|| self.sampler?.joules()).flatten();
         // A device without a counter is not queried again.
-        self.energy = joules.is_some();
+        self.has_energy_counter = joules.is_some();
         joules
     }
 
     /// Returns the samples, each with its round number.
-    pub fn end(self) -> Option<Telemetry> {
+    pub fn finish(self) -> Option<Telemetry> {
         let sampler = self.sampler?;
         let convert = |sample: &Sample| TelemetrySample {
-            round: self.rounds.partition_point(|&ended| ended <= sample.at) as u32,
+            round: self.round_ends.partition_point(|&ended| ended <= sample.at) as u32,
             clock_mhz: sample.clock_mhz,
             memory_clock_mhz: sample.memory_clock_mhz,
             power_w: sample.power_w,
             temperature_c: sample.temperature_c,
             throttle: sample.throttle.iter().map(ToString::to_string).collect(),
         };
-        let samples = thinned(&sampler.since(self.begun)).iter().map(convert).collect();
+        let samples = thin_out(&sampler.samples_since(self.started)).iter().map(convert).collect();
         let (source, idle_power_w) = (sampler.name().into(), self.idle_power_w);
         Some(Telemetry { source, samples, idle_power_w, ..Telemetry::default() })
     }
 }
 
 /// Selects samples evenly; each includes the throttle reasons up to the next one.
-fn thinned(samples: &[Sample]) -> Vec<Sample> {
-    let step = samples.len().div_ceil(MOST_SAMPLES).max(1);
+fn thin_out(samples: &[Sample]) -> Vec<Sample> {
+    let step = samples.len().div_ceil(MAX_SAMPLES).max(1);
     let thinned = samples.chunks(step).map(|chunk| {
         let mut throttle: Vec<Throttle> = chunk.iter().flat_map(|sample| &sample.throttle).copied().collect();
         throttle.sort_unstable();
@@ -174,12 +174,12 @@ mod tests {
     const NEVER: Duration = Duration::from_secs(3600);
 
     /// Source that reports thermal throttling in one sample.
-    struct Hot {
+    struct HotSource {
         taken: u32,
         hot: u32,
     }
 
-    impl Source for Hot {
+    impl Source for HotSource {
         fn name(&self) -> &'static str {
             "scripted"
         }
@@ -192,7 +192,7 @@ mod tests {
         fn joules(&mut self) -> Option<f64> {
             None
         }
-        fn others(&mut self, _: &[u32]) -> Result<Vec<String>, String> {
+        fn other_users(&mut self, _: &[u32]) -> Result<Vec<String>, String> {
             Ok(vec![])
         }
         fn facts(&self) -> Value {
@@ -204,17 +204,17 @@ mod tests {
     }
 
     #[test]
-    fn every_round_is_looked_at_when_it_ends() {
-        let mut sensors = Sensors::looking(Box::new(Hot { taken: 0, hot: 3 }), NEVER).unwrap();
-        let mut watch = sensors.begin();
+    fn every_round_is_sampled_at_its_end() {
+        let mut sensors = Sensors::sampling(Box::new(HotSource { taken: 0, hot: 3 }), NEVER).unwrap();
+        let mut watch = sensors.watch();
         let mut spoilt = Vec::new();
         for _ in 0..3 {
-            std::thread::sleep(FRESH + Duration::from_millis(1));
-            spoilt.push(watch.spoilt());
-            watch.round();
+            std::thread::sleep(MAX_SAMPLE_AGE + Duration::from_millis(1));
+            spoilt.push(watch.was_throttled());
+            watch.end_round();
         }
         assert_eq!(spoilt, [false, true, false]);
-        let telemetry = watch.end().unwrap();
+        let telemetry = watch.finish().unwrap();
         assert_eq!(telemetry.idle_power_w, Some(70.0), "the first sample");
         let samples: Vec<_> =
             telemetry.samples.iter().map(|sample| (sample.round, sample.clock_mhz.unwrap())).collect();
@@ -222,17 +222,17 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_between_two_looks_spoils_one_round() {
-        let mut sensors = Sensors::looking(Box::new(Hot { taken: 0, hot: 2 }), NEVER).unwrap();
-        let mut watch = sensors.begin();
-        assert!(!watch.spoilt());
+    fn throttled_sample_affects_one_round() {
+        let mut sensors = Sensors::sampling(Box::new(HotSource { taken: 0, hot: 2 }), NEVER).unwrap();
+        let mut watch = sensors.watch();
+        assert!(!watch.was_throttled());
         watch.sampler.unwrap().sample();
-        assert!(watch.spoilt());
-        assert!(!watch.spoilt());
+        assert!(watch.was_throttled());
+        assert!(!watch.was_throttled());
     }
 
     #[test]
-    fn what_held_the_device_back_is_not_thinned_out() {
+    fn throttle_reasons_survive_thinning() {
         let sample = |n: u32| Sample {
             clock_mhz: Some(n),
             throttle: match n {
@@ -242,9 +242,9 @@ mod tests {
             },
             ..Sample::default()
         };
-        let samples: Vec<Sample> = (0..5 * MOST_SAMPLES as u32).map(sample).collect();
-        let thinned = thinned(&samples);
-        assert_eq!(thinned.len(), MOST_SAMPLES);
+        let samples: Vec<Sample> = (0..5 * MAX_SAMPLES as u32).map(sample).collect();
+        let thinned = thin_out(&samples);
+        assert_eq!(thinned.len(), MAX_SAMPLES);
         assert_eq!(thinned[0], Sample { throttle: vec![Throttle::PowerCap, Throttle::Thermal], ..sample(0) });
         assert!(thinned[1..].iter().all(|sample| sample.throttle.is_empty()));
     }

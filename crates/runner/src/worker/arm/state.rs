@@ -1,16 +1,16 @@
 //! State of a case between assignment and measurement.
 
-use crate::peaks::ProductKind;
+use crate::peaks::MatmulPrecision;
 use crate::worker::protocol::AssignedCase;
 use calorimeter_case::{Case, CaseId, Record, Status};
-use calorimeter_recipes::Treatment;
+use calorimeter_recipes::QuantConfig;
 use calorimeter_timing::{Failure, Stopwatch, Work};
-use calorimeter_zoo::{Output, Seen, Setup, Workload, ZooError};
+use calorimeter_zoo::{Output, OutputDigest, Setup, Workload, ZooError};
 
 /// Case that is ready to be timed.
-pub struct Arm {
+pub struct CaseArm {
     /// Workload to launch.
-    pub job: Job,
+    pub job: TimedWorkload,
     /// Stopwatch of its times.
     pub stopwatch: Box<dyn Stopwatch>,
     /// Record so far.
@@ -18,32 +18,32 @@ pub struct Arm {
     /// Assignment: the case, its baseline, and kernels traced by another worker.
     pub assigned: AssignedCase,
     /// GEMM kinds in which its matmuls may be computed.
-    pub kinds: Vec<ProductKind>,
+    pub matmul_kinds: Vec<MatmulPrecision>,
     /// Share of the operations that are executed; block sparsity skips zero blocks.
-    pub share: f64,
+    pub computed_share: f64,
     /// Outputs that the gate has not compared yet.
-    pub unjudged: Unjudged,
+    pub pending_checks: PendingChecks,
 }
 
 /// Adapter of a workload for the timing crate.
-pub struct Job(pub Box<dyn Workload>);
+pub struct TimedWorkload(pub Box<dyn Workload>);
 
-impl Job {
+impl TimedWorkload {
     /// Frees the workload; later launches fail.
     pub fn close(&mut self) {
-        self.0 = Box::new(Closed);
+        self.0 = Box::new(ClosedWorkload);
     }
 }
 
 /// Replacement of a workload that was closed.
-struct Closed;
+struct ClosedWorkload;
 
-impl Workload for Closed {
+impl Workload for ClosedWorkload {
     fn launch(&mut self) -> Result<(), ZooError> {
         Err(ZooError::Device("its workload is closed".into()))
     }
 
-    fn settle(&mut self) -> Result<(), ZooError> {
+    fn synchronize(&mut self) -> Result<(), ZooError> {
         Ok(())
     }
 
@@ -56,21 +56,21 @@ impl Workload for Closed {
     }
 }
 
-impl Work for Job {
+impl Work for TimedWorkload {
     fn launch(&mut self) -> Result<(), Failure> {
         Ok(self.0.launch()?)
     }
 
-    fn settle(&mut self) -> Result<(), Failure> {
-        Ok(self.0.settle()?)
+    fn synchronize(&mut self) -> Result<(), Failure> {
+        Ok(self.0.synchronize()?)
     }
 }
 
 /// Removes speed-ups whose baseline was refused.
-pub fn drop_comparisons_with_refused(arms: &mut [Arm]) {
+pub fn drop_comparisons_with_refused(arms: &mut [CaseArm]) {
     let refused: Vec<CaseId> =
         arms.iter().filter(|arm| !arm.record.is_ok()).map(|arm| arm.record.case.id.clone()).collect();
-    for Arm { record, .. } in arms {
+    for CaseArm { record, .. } in arms {
         if record.speedup.as_ref().is_some_and(|speedup| refused.contains(&speedup.vs)) {
             record.speedup = None;
             record.warn("no speed-up: the time of the baseline was refused");
@@ -82,51 +82,51 @@ pub fn drop_comparisons_with_refused(arms: &mut [Arm]) {
 pub struct OpenWorkload {
     pub workload: Box<dyn Workload>,
     pub setup: Setup,
-    pub treatment: Treatment,
+    pub treatment: QuantConfig,
 }
 
 /// Case of the interference probe; its workload stays open between measurements.
-pub struct Probed {
+pub struct ProbedCase {
     pub case: CaseId,
     pub setup: Setup,
-    pub treatment: Treatment,
+    pub treatment: QuantConfig,
     pub workload: Option<Box<dyn Workload>>,
 }
 
-impl Probed {
+impl ProbedCase {
     /// Stores the open workload.
-    pub fn keep(&mut self, Job(workload): Job) {
+    pub fn store(&mut self, TimedWorkload(workload): TimedWorkload) {
         self.workload = Some(workload);
     }
 }
 
 /// Output of the first pass: downloaded, or reduced to a digest on the device.
-pub enum Left {
-    Whole(Vec<Output>),
-    Seen(Vec<Seen>),
+pub enum FirstOutput {
+    Downloaded(Vec<Output>),
+    Digest(Vec<OutputDigest>),
 }
 
 /// Buffer sets that are not checked yet, and the outputs to compare them with.
 #[derive(Default)]
-pub struct Unjudged {
+pub struct PendingChecks {
     pub sets: Vec<u32>,
     /// Outputs of the first set, which passed; `None` until they are downloaded.
-    pub right: Option<Vec<Output>>,
+    pub reference: Option<Vec<Output>>,
 }
 
-impl Unjudged {
+impl PendingChecks {
     /// All sets except the first, whose outputs passed.
-    pub fn others(sets: u32, output: Left) -> Self {
-        let right = match output {
-            Left::Whole(outputs) => Some(outputs),
-            Left::Seen(_) => None,
+    pub fn for_other_sets(sets: u32, output: FirstOutput) -> Self {
+        let reference = match output {
+            FirstOutput::Downloaded(outputs) => Some(outputs),
+            FirstOutput::Digest(_) => None,
         };
-        Self { sets: (1..sets).collect(), right }
+        Self { sets: (1..sets).collect(), reference }
     }
 }
 
 /// Record of a case that failed before it could be timed.
-pub fn refused(case: &Case, error: ZooError) -> Box<Record> {
+pub fn refused_record(case: &Case, error: ZooError) -> Box<Record> {
     let (status, reason) = match error {
         ZooError::Unsupported(why) => (Status::Unsupported, why),
         other => (Status::Failed, other.to_string()),

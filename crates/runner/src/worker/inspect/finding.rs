@@ -5,7 +5,7 @@ use calorimeter_case::{CaseId, Record};
 
 /// Result of an inspection for one case.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Finding {
+pub struct InspectionFinding {
     /// Id of the case.
     pub case: CaseId,
     /// Facet, if one was found.
@@ -32,9 +32,9 @@ pub enum Facet {
     Footprint(Footprint),
 }
 
-impl Finding {
+impl InspectionFinding {
     /// Writes the finding into the record of its case.
-    pub fn enter(self, record: &mut Record) {
+    pub fn apply(self, record: &mut Record) {
         record.outcome.warnings.extend(self.warnings);
         match self.facet {
             None => {}

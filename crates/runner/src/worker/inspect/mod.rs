@@ -1,20 +1,20 @@
 //! Inspections of measured cases, outside of any window. Each is one file and one line in [`inspections`].
 
+mod exported_launches;
 mod finding;
 mod fusion;
 mod inspection;
-mod launches;
 mod memory;
-mod one_by_one;
 mod percentiles;
+mod single_launches;
 mod trace;
 mod traffic;
 
-use super::arm::Arm;
-use super::poison::{Poisoned, guarded};
-use super::scene::Scene;
-use finding::Finding;
-use inspection::{Inspection, Subject};
+use super::arm::CaseArm;
+use super::group_context::GroupContext;
+use super::poison::{PoisonedProcess, catch_poison};
+use finding::InspectionFinding;
+use inspection::{InspectedCase, Inspection};
 
 /// Inspections with their index, which determines the order of warnings in records; they may run in any order.
 pub type Inspections = Vec<(usize, Box<dyn Inspection>)>;
@@ -22,73 +22,83 @@ pub type Inspections = Vec<(usize, Box<dyn Inspection>)>;
 /// Returns every inspection.
 pub fn inspections() -> Inspections {
     let inspections: Vec<Box<dyn Inspection>> = vec![
-        Box::new(launches::SingleLaunches),
-        Box::new(percentiles::Percentiles),
-        Box::new(trace::Tracing),
-        Box::<traffic::Counting>::default(),
-        Box::new(fusion::Telling),
-        Box::<memory::Following>::default(),
+        Box::new(exported_launches::LaunchesInspection),
+        Box::new(percentiles::PercentilesInspection),
+        Box::new(trace::TraceInspection),
+        Box::<traffic::TrafficInspection>::default(),
+        Box::new(fusion::FusionInspection),
+        Box::<memory::MemoryInspection>::default(),
     ];
     inspections.into_iter().enumerate().collect()
 }
 
 /// Inspects measured cases, except those that passed in an earlier batch. Failures become warnings.
-pub fn inspect(inspections: &mut Inspections, arms: &mut [Arm], group: &mut Scene<'_>) -> Result<(), Poisoned> {
-    let found = make(inspections, arms, group)?;
-    enter(found, arms);
+pub fn inspect(
+    inspections: &mut Inspections,
+    arms: &mut [CaseArm],
+    group: &mut GroupContext<'_>,
+) -> Result<(), PoisonedProcess> {
+    let found = run_all(inspections, arms, group)?;
+    apply_findings(found, arms);
     Ok(())
 }
 
 /// Writes findings into the records, ordered by index.
-fn enter(mut found: Vec<(usize, Finding)>, arms: &mut [Arm]) {
+fn apply_findings(mut found: Vec<(usize, InspectionFinding)>, arms: &mut [CaseArm]) {
     found.sort_by_key(|(index, _)| *index);
     for (_, finding) in found {
         if let Some(arm) = arms.iter_mut().find(|arm| arm.record.case.id == finding.case) {
-            finding.enter(&mut arm.record);
+            finding.apply(&mut arm.record);
         }
     }
 }
 
 /// Runs all inspections and returns their findings. Inspections that require closed workloads run last.
-fn make(
+fn run_all(
     inspections: &mut Inspections,
-    arms: &mut [Arm],
-    group: &mut Scene<'_>,
-) -> Result<Vec<(usize, Finding)>, Poisoned> {
+    arms: &mut [CaseArm],
+    group: &mut GroupContext<'_>,
+) -> Result<Vec<(usize, InspectionFinding)>, PoisonedProcess> {
     let mut found = Vec::new();
     for exclusive in [false, true] {
         if exclusive {
             arms.iter_mut().for_each(|arm| arm.job.close());
         }
-        for (index, inspection) in inspections.iter_mut().filter(|(_, inspection)| inspection.alone() == exclusive) {
-            found.extend(look(inspection.as_mut(), arms, group)?.into_iter().map(|finding| (*index, finding)));
-            inspection.pause();
+        for (index, inspection) in
+            inspections.iter_mut().filter(|(_, inspection)| inspection.needs_closed_workloads() == exclusive)
+        {
+            found.extend(run_one(inspection.as_mut(), arms, group)?.into_iter().map(|finding| (*index, finding)));
+            inspection.release();
         }
     }
     Ok(found)
 }
 
 /// Runs one inspection on all cases.
-fn look(inspection: &mut dyn Inspection, arms: &mut [Arm], group: &mut Scene<'_>) -> Result<Vec<Finding>, Poisoned> {
+fn run_one(
+    inspection: &mut dyn Inspection,
+    arms: &mut [CaseArm],
+    group: &mut GroupContext<'_>,
+) -> Result<Vec<InspectionFinding>, PoisonedProcess> {
     let mut found = Vec::new();
     for arm in arms.iter_mut() {
         if group.listener.interrupted() {
             return Ok(found);
         }
-        let passed = group.operands.passed.contains(&arm.record.case.id);
-        if passed || !arm.record.is_ok() || !inspection.wanted(&arm.record.case, group.assignment) {
+        let passed = group.operands.passed_cases.contains(&arm.record.case.id);
+        if passed || !arm.record.is_ok() || !inspection.applies_to(&arm.record.case, group.assignment) {
             continue;
         }
         let case = arm.record.case.id.clone();
-        group.listener.touch(&case, inspection.stage());
-        let mut subject = Subject::from(arm);
-        let result = guarded(&case, || inspection.look(&mut subject, group))?;
+        group.listener.report_progress(&case, inspection.stage());
+        let mut subject = InspectedCase::from(arm);
+        let result = catch_poison(&case, || inspection.inspect(&mut subject, group))?;
         let (mut warnings, mut facet) = (subject.remarks, None);
         match result {
             Ok(found) => facet = found,
-            Err(error) => warnings.push(format!("{}: {error}", inspection.lacking())),
+            Err(error) => warnings.push(format!("{}: {error}", inspection.missing_facet())),
         }
-        found.push(Finding { case, facet, warnings });
+        found.push(InspectionFinding { case, facet, warnings });
     }
     found.extend(inspection.compare(arms, group.assignment));
     Ok(found)
@@ -96,16 +106,16 @@ fn look(inspection: &mut dyn Inspection, arms: &mut [Arm], group: &mut Scene<'_>
 
 #[cfg(test)]
 mod tests {
-    use super::one_by_one::tests::{Deaf, arm, scripted};
+    use super::single_launches::tests::{SilentListener, arm, scripted};
     use super::*;
-    use crate::worker::context::Context;
-    use crate::worker::operands::Operands;
+    use crate::worker::context::WorkerContext;
+    use crate::worker::operands::GroupOperands;
     use crate::worker::remaining::tests::assignment;
     use calorimeter_case::{Axes, Case, CaseId, Device, Export, FusionModel, Implementation, Record};
     use calorimeter_timing::Options;
 
     /// A case that requests every inspection, and its baseline.
-    fn arms() -> Vec<Arm> {
+    fn arms() -> Vec<CaseArm> {
         let case = |id: &str, implementation| Case {
             id: CaseId::from(id.to_owned()),
             workload: "linear".parse().unwrap(),
@@ -129,7 +139,7 @@ mod tests {
             arm
         };
         let mut fused = arm(case("fused", Implementation::Fused), 1.0);
-        fused.assigned.against = Some(CaseId::from("unfused".to_owned()));
+        fused.assigned.baseline = Some(CaseId::from("unfused".to_owned()));
         vec![arm(case("unfused", Implementation::Eager), 1.0), fused]
     }
 
@@ -137,19 +147,23 @@ mod tests {
     fn inspected(inspections: &mut Inspections, passed: &[&str]) -> Vec<Record> {
         let folder = tempfile::tempdir().unwrap();
         let timing = Some(Options { max_time: std::time::Duration::from_millis(50), ..Options::default() });
-        let assignment = crate::worker::Assignment { folder: Some(folder.path().to_owned()), timing, ..assignment(0) };
+        let assignment = crate::worker::Assignment { run_dir: Some(folder.path().to_owned()), timing, ..assignment(0) };
         let mut arms = arms();
-        let mut operands = Operands::of(&arms[0].record.case, None, assignment.seed).unwrap();
-        operands.passed.extend(passed.iter().map(|id| CaseId::from(id.to_string())));
-        let mut context = Context::new(None, None);
-        let mut group =
-            Scene { assignment: &assignment, operands: &mut operands, context: &mut context, listener: &mut Deaf };
+        let mut operands = GroupOperands::new(&arms[0].record.case, None, assignment.seed).unwrap();
+        operands.passed_cases.extend(passed.iter().map(|id| CaseId::from(id.to_string())));
+        let mut context = WorkerContext::new(None, None);
+        let mut group = GroupContext {
+            assignment: &assignment,
+            operands: &mut operands,
+            context: &mut context,
+            listener: &mut SilentListener,
+        };
         inspect(inspections, &mut arms, &mut group).unwrap_or_else(|_| panic!("the process was poisoned"));
         arms.into_iter().map(|arm| arm.record).collect()
     }
 
     #[test]
-    fn what_has_passed_is_not_looked_at_again() {
+    fn passed_cases_are_not_inspected_again() {
         let (records, again) = (inspected(&mut inspections(), &[]), inspected(&mut inspections(), &["unfused"]));
         let [unfused, fused] = &again[..] else { panic!("{again:?}") };
         assert_eq!(*fused, records[1]);
@@ -158,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_inspections_does_not_matter() {
+    fn inspection_order_does_not_matter() {
         let turned = |turn: usize| {
             let mut inspections = inspections();
             inspections.rotate_left(turn);

@@ -1,11 +1,11 @@
 //! Percentiles of single launches, on request: windows with many launches would average slow ones away.
 
 use super::finding::Facet;
-use super::inspection::{Inspection, Subject};
-use super::one_by_one::one_by_one;
+use super::inspection::{InspectedCase, Inspection};
+use super::single_launches::time_single_launches;
 use crate::worker::event::Stage;
+use crate::worker::group_context::GroupContext;
 use crate::worker::protocol::Assignment;
-use crate::worker::scene::Scene;
 use calorimeter_case::Case;
 use calorimeter_case::record::LaunchTimes;
 use calorimeter_timing::{Failure, Overhead, Stopwatch, quantile};
@@ -14,10 +14,10 @@ use calorimeter_timing::{Failure, Overhead, Stopwatch, quantile};
 const LAUNCHES: u32 = 1000;
 
 /// Inspection that computes the percentiles of single launches.
-pub struct Percentiles;
+pub struct PercentilesInspection;
 
-impl Inspection for Percentiles {
-    fn wanted(&self, case: &Case, _: &Assignment) -> bool {
+impl Inspection for PercentilesInspection {
+    fn applies_to(&self, case: &Case, _: &Assignment) -> bool {
         case.percentiles
     }
 
@@ -25,27 +25,31 @@ impl Inspection for Percentiles {
         Stage::Measure
     }
 
-    fn look(&mut self, subject: &mut Subject<'_>, group: &mut Scene<'_>) -> Result<Option<Facet>, Failure> {
+    fn inspect(
+        &mut self,
+        subject: &mut InspectedCase<'_>,
+        group: &mut GroupContext<'_>,
+    ) -> Result<Option<Facet>, Failure> {
         let Some(timing) = &group.assignment.timing else { return Ok(None) };
-        if let Some(why) = never_singly(subject.stopwatch) {
+        if let Some(why) = unsupported_reason(subject.stopwatch) {
             return Err(why.into());
         }
-        let times = one_by_one(subject, LAUNCHES, timing, group.context.silence, group.listener)?;
-        Ok(of(times).map(Facet::Percentiles))
+        let times = time_single_launches(subject, LAUNCHES, timing, group.context.silence, group.listener)?;
+        Ok(percentiles(times).map(Facet::Percentiles))
     }
 
-    fn lacking(&self) -> &'static str {
+    fn missing_facet(&self) -> &'static str {
         "no percentiles of single launches"
     }
 }
 
 /// Reason why a stopwatch cannot time a single launch.
-fn never_singly(stopwatch: &dyn Stopwatch) -> Option<String> {
-    let (name, unit) = (stopwatch.name(), stopwatch.unit());
+fn unsupported_reason(stopwatch: &dyn Stopwatch) -> Option<String> {
+    let (name, unit) = (stopwatch.name(), stopwatch.launch_multiple());
     if unit > 1 {
         return Some(format!("{name} times {unit} launches per window"));
     }
-    let waits = stopwatch.overhead() == Overhead::Inside;
+    let waits = stopwatch.overhead() == Overhead::Included;
     waits.then(|| {
         format!(
             "a window of one launch includes the fixed overhead, which {name} subtracts from time_ns by comparing \
@@ -55,7 +59,7 @@ fn never_singly(stopwatch: &dyn Stopwatch) -> Option<String> {
 }
 
 /// Percentiles that the number of launches supports.
-fn of(times: Vec<u64>) -> Option<LaunchTimes> {
+fn percentiles(times: Vec<u64>) -> Option<LaunchTimes> {
     let mut sorted: Vec<f64> = times.into_iter().map(|nanos| nanos as f64).collect();
     sorted.sort_unstable_by(f64::total_cmp);
     let count = sorted.len();
@@ -66,25 +70,25 @@ fn of(times: Vec<u64>) -> Option<LaunchTimes> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::one_by_one::tests::{Eights, scripted};
+    use super::super::single_launches::tests::{BatchedClock, scripted};
     use super::*;
     use calorimeter_timing::{MockClock, Script};
 
     #[test]
-    fn a_percentile_is_told_from_as_many_launches_as_it_takes() {
-        let times = of((1..=1000).rev().collect()).unwrap();
+    fn percentiles_need_enough_launches() {
+        let times = percentiles((1..=1000).rev().collect()).unwrap();
         assert_eq!((times.count, times.p50, times.p95), (1000, Some(500.5), Some(950.05)));
         assert!(times.p99.is_some_and(|p99| (990.0..=991.0).contains(&p99)), "{times:?}");
-        let few = of(vec![7; 99]).unwrap();
+        let few = percentiles(vec![7; 99]).unwrap();
         assert_eq!((few.p95, few.p99), (Some(7.0), None));
-        assert_eq!((of(vec![7; 19]).unwrap().p95, of(vec![])), (None, None));
+        assert_eq!((percentiles(vec![7; 19]).unwrap().p95, percentiles(vec![])), (None, None));
     }
 
     #[test]
-    fn a_clock_that_times_no_launch_alone_is_refused_with_a_reason() {
-        assert_eq!(never_singly(scripted(1000.0, 0.0).as_ref()), None);
-        assert!(never_singly(scripted(1000.0, 500.0).as_ref()).unwrap().contains("host-e2e"));
-        let eights = Eights(MockClock::new(Script::default()));
-        assert_eq!(never_singly(&eights).unwrap(), "eights times 8 launches per window");
+    fn batching_clock_is_refused() {
+        assert_eq!(unsupported_reason(scripted(1000.0, 0.0).as_ref()), None);
+        assert!(unsupported_reason(scripted(1000.0, 500.0).as_ref()).unwrap().contains("host-e2e"));
+        let eights = BatchedClock(MockClock::new(Script::default()));
+        assert_eq!(unsupported_reason(&eights).unwrap(), "eights times 8 launches per window");
     }
 }

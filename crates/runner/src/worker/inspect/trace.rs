@@ -1,63 +1,67 @@
 //! Trace of a measured case: additional launches with everything recorded that the platform supports.
 
 use super::finding::Facet;
-use super::inspection::{Inspection, Subject};
+use super::inspection::{InspectedCase, Inspection};
 use crate::cache::file_name;
-use crate::worker::event::SeenKernels;
+use crate::worker::event::TracedKernels;
+use crate::worker::group_context::GroupContext;
 use crate::worker::protocol::Assignment;
-use crate::worker::scene::Scene;
 use calorimeter_case::Case;
 use calorimeter_case::record::{KernelShare, Profile};
 use calorimeter_timing::trace::{KernelRow, Span, Trace, Track};
 use calorimeter_timing::{Failure, LaunchSpan, Work};
-use calorimeter_zoo::parts::heard;
+use calorimeter_zoo::parts::record_parts;
 use std::path::Path;
 use std::time::Instant;
 
 /// Launches in a trace.
-const LAUNCHES: u32 = 20;
+const TRACED_LAUNCHES: u32 = 20;
 /// Gap in a trace between the launches and the pass divided into phases, if no device clock relates the two.
-const APART_NS: u64 = 10_000;
+const PHASES_GAP_NS: u64 = 10_000;
 /// Directory of traces in the run's folder.
 const FOLDER: &str = "traces";
 
 /// Inspection that writes traces.
-pub struct Tracing;
+pub struct TraceInspection;
 
-impl Inspection for Tracing {
-    fn wanted(&self, case: &Case, assignment: &Assignment) -> bool {
-        case.profiler && assignment.folder.is_some()
+impl Inspection for TraceInspection {
+    fn applies_to(&self, case: &Case, assignment: &Assignment) -> bool {
+        case.profiler && assignment.run_dir.is_some()
     }
 
-    fn look(&mut self, subject: &mut Subject<'_>, group: &mut Scene<'_>) -> Result<Option<Facet>, Failure> {
-        let Some(folder) = &group.assignment.folder else { return Ok(None) };
+    fn inspect(
+        &mut self,
+        subject: &mut InspectedCase<'_>,
+        group: &mut GroupContext<'_>,
+    ) -> Result<Option<Facet>, Failure> {
+        let Some(folder) = &group.assignment.run_dir else { return Ok(None) };
         let has_parts = group.operands.task.parts().len() > 1;
-        Ok(Some(Facet::Trace(write(subject, folder, has_parts)?)))
+        Ok(Some(Facet::Trace(write_trace(subject, folder, has_parts)?)))
     }
 
-    fn lacking(&self) -> &'static str {
+    fn missing_facet(&self) -> &'static str {
         "no trace"
     }
 }
 
-fn write(one: &mut Subject<'_>, folder: &Path, has_parts: bool) -> Result<Profile, Failure> {
+fn write_trace(one: &mut InspectedCase<'_>, folder: &Path, has_parts: bool) -> Result<Profile, Failure> {
     let mut trace = Trace::new(&*one.record.case.id);
     let recorded = record_kernels(one, &mut trace)?;
     if !recorded {
-        launches(one, &mut trace)?;
+        add_launches(one, &mut trace)?;
     }
     let rows = match one.kernels {
-        Some(traced) => one_by_one(traced, &mut trace),
+        Some(traced) => add_traced_kernels(traced, &mut trace),
         None => trace.kernel_table(),
     };
     if has_parts && recorded {
         record_kernels_of_parts(one, &mut trace)?;
     } else if has_parts {
-        let (start, offset) = (Instant::now(), trace.ends_ns() + APART_NS);
-        let parts = parts(one, || offset + start.elapsed().as_nanos() as u64)?;
-        parts.into_iter().for_each(|part| trace.span(part));
+        let (start, offset) = (Instant::now(), trace.end_ns() + PHASES_GAP_NS);
+        let parts = trace_parts(one, || offset + start.elapsed().as_nanos() as u64)?;
+        parts.into_iter().for_each(|part| trace.add_span(part));
     }
-    let passes = one.kernels.map_or(LAUNCHES, |traced| traced.passes);
+    let passes = one.kernels.map_or(TRACED_LAUNCHES, |traced| traced.passes);
     let relative = format!("{}/{}.json", FOLDER, file_name(&one.record.case.id));
     std::fs::create_dir_all(folder.join(FOLDER))?;
     trace.save(&folder.join(&relative))?;
@@ -71,27 +75,29 @@ fn write(one: &mut Subject<'_>, folder: &Path, has_parts: bool) -> Result<Profil
 }
 
 /// Adds launches on the host and on the device, as far as the stopwatch reports them.
-fn launches(one: &mut Subject<'_>, trace: &mut Trace) -> Result<(), Failure> {
+fn add_launches(one: &mut InspectedCase<'_>, trace: &mut Trace) -> Result<(), Failure> {
     let name = format!("{} {}", one.record.case.workload, one.record.case.recipe);
-    for (index, LaunchSpan { host, device }) in one.stopwatch.spans(one.job, LAUNCHES)?.into_iter().enumerate() {
+    for (index, LaunchSpan { host, device }) in
+        one.stopwatch.launch_spans(one.job, TRACED_LAUNCHES)?.into_iter().enumerate()
+    {
         let (correlation, index) = (device.map(|_| index as u32), index + 1);
         let called = Track::Host("main".into());
-        trace.span(span(called, format!("launch {index}"), host, correlation));
+        trace.add_span(span(called, format!("launch {index}"), host, correlation));
         if let Some(device) = device {
-            trace.span(span(Track::Device("queue".into()), name.clone(), device, correlation));
+            trace.add_span(span(Track::Device("queue".into()), name.clone(), device, correlation));
         }
     }
     Ok(())
 }
 
 /// Spans of the phases of one more launch, with synchronization between them.
-fn parts(one: &mut Subject<'_>, now: impl Fn() -> u64) -> Result<Vec<Span>, Failure> {
-    let parts = heard(Vec::new(), || -> Result<(), Failure> {
+fn trace_parts(one: &mut InspectedCase<'_>, now: impl Fn() -> u64) -> Result<Vec<Span>, Failure> {
+    let parts = record_parts(Vec::new(), || -> Result<(), Failure> {
         one.job.launch()?;
-        one.job.settle()
+        one.job.synchronize()
     })?;
     let (ended, end_ns) = (Instant::now(), now());
-    let begins = parts.iter().map(|part| end_ns.saturating_sub((ended - part.began).as_nanos() as u64));
+    let begins = parts.iter().map(|part| end_ns.saturating_sub((ended - part.start).as_nanos() as u64));
     let begins: Vec<u64> = begins.collect();
     let ends = begins.iter().copied().skip(1).chain([end_ns]);
     let times = begins.iter().zip(ends).map(|(&begin, end)| (begin, end - begin));
@@ -100,15 +106,15 @@ fn parts(one: &mut Subject<'_>, now: impl Fn() -> u64) -> Result<Vec<Span>, Fail
 }
 
 /// Adds the kernels traced by another worker end to end: durations are known, start times are not.
-fn one_by_one(traced: &SeenKernels, trace: &mut Trace) -> Vec<KernelRow> {
+fn add_traced_kernels(traced: &TracedKernels, trace: &mut Trace) -> Vec<KernelRow> {
     let mut isolated = Trace::new("");
     let mut start_ns = 0;
     for (name, nanos) in &traced.kernels {
         let track = Track::Device("kernels one by one, without gaps".into());
         let kernel = span(track, name.clone(), (start_ns, *nanos), None);
         start_ns += nanos;
-        trace.span(kernel.clone());
-        isolated.span(kernel);
+        trace.add_span(kernel.clone());
+        isolated.add_span(kernel);
     }
     isolated.kernel_table()
 }
@@ -119,7 +125,7 @@ fn span(track: Track, name: String, (start_ns, nanos): (u64, u64), correlation: 
 
 /// Records every kernel, copy and driver call; returns false if the platform has no such records.
 #[cfg(feature = "cuda")]
-fn record_kernels(one: &mut Subject<'_>, trace: &mut Trace) -> Result<bool, Failure> {
+fn record_kernels(one: &mut InspectedCase<'_>, trace: &mut Trace) -> Result<bool, Failure> {
     use calorimeter_timing::cuda::Cupti;
     if one.record.case.device.kind() != calorimeter_case::DeviceKind::Cuda {
         return Ok(false);
@@ -131,17 +137,17 @@ fn record_kernels(one: &mut Subject<'_>, trace: &mut Trace) -> Result<bool, Fail
             return Ok(false);
         }
     };
-    one.job.settle()?;
+    one.job.synchronize()?;
     let host = |name: String, start: u64| span(Track::Host("main".into()), name, (start, cupti.now() - start), None);
-    recorded(cupti, trace, || {
+    record_activity(cupti, trace, || {
         let mut spans = Vec::new();
-        for index in 1..=LAUNCHES {
+        for index in 1..=TRACED_LAUNCHES {
             let start = cupti.now();
             one.job.launch()?;
             spans.push(host(format!("launch {index}"), start));
         }
         let start = cupti.now();
-        one.job.settle()?;
+        one.job.synchronize()?;
         spans.push(host("wait".to_owned(), start));
         Ok(spans)
     })?;
@@ -150,48 +156,48 @@ fn record_kernels(one: &mut Subject<'_>, trace: &mut Trace) -> Result<bool, Fail
 
 /// Records the phases of one more launch with its kernels, copies and driver calls.
 #[cfg(feature = "cuda")]
-fn record_kernels_of_parts(one: &mut Subject<'_>, trace: &mut Trace) -> Result<(), Failure> {
+fn record_kernels_of_parts(one: &mut InspectedCase<'_>, trace: &mut Trace) -> Result<(), Failure> {
     let cupti = calorimeter_timing::cuda::Cupti::load()?;
-    recorded(cupti, trace, || parts(one, || cupti.now()))
+    record_activity(cupti, trace, || trace_parts(one, || cupti.now()))
 }
 
 /// Adds the activity of `run` on the device to a trace, with the spans that it returns.
 #[cfg(feature = "cuda")]
-fn recorded(
+fn record_activity(
     cupti: &calorimeter_timing::cuda::Cupti,
     trace: &mut Trace,
     run: impl FnOnce() -> Result<Vec<Span>, Failure>,
 ) -> Result<(), Failure> {
-    let (spans, activity) = cupti.record(calorimeter_timing::cuda::Kinds::ALL, run)?;
+    let (spans, activity) = cupti.record(calorimeter_timing::cuda::ActivityKinds::ALL, run)?;
     if activity.dropped > 0 {
         return Err(format!("{} kernels were not recorded", activity.dropped).into());
     }
-    spans.into_iter().for_each(|span| trace.span(span));
+    spans.into_iter().for_each(|span| trace.add_span(span));
     for call in activity.calls {
         let track = Track::Host(format!("driver calls of thread {}", call.thread).into());
         let times = (call.start_ns, call.end_ns.saturating_sub(call.start_ns));
-        trace.span(span(track, call.name.to_string(), times, Some(call.correlation)));
+        trace.add_span(span(track, call.name.to_string(), times, Some(call.correlation)));
     }
     for kernel in activity.kernels {
         let track = Track::Device(format!("stream {}", kernel.stream).into());
         let times = (kernel.start_ns, kernel.end_ns.saturating_sub(kernel.start_ns));
-        trace.span(span(track, kernel.name.to_string(), times, Some(kernel.correlation)));
+        trace.add_span(span(track, kernel.name.to_string(), times, Some(kernel.correlation)));
     }
     for copy in activity.copies {
         let track = Track::Device(format!("stream {}", copy.stream).into());
         let times = (copy.start_ns, copy.end_ns.saturating_sub(copy.start_ns));
         let args = vec![("bytes".to_owned(), copy.bytes.to_string())];
-        trace.span(Span { args, ..span(track, copy.what.to_owned(), times, None) });
+        trace.add_span(Span { args, ..span(track, copy.what.to_owned(), times, None) });
     }
     Ok(())
 }
 
 #[cfg(not(feature = "cuda"))]
-fn record_kernels(_: &mut Subject<'_>, _: &mut Trace) -> Result<bool, Failure> {
+fn record_kernels(_: &mut InspectedCase<'_>, _: &mut Trace) -> Result<bool, Failure> {
     Ok(false)
 }
 
 #[cfg(not(feature = "cuda"))]
-fn record_kernels_of_parts(_: &mut Subject<'_>, _: &mut Trace) -> Result<(), Failure> {
+fn record_kernels_of_parts(_: &mut InspectedCase<'_>, _: &mut Trace) -> Result<(), Failure> {
     Ok(())
 }

@@ -1,48 +1,48 @@
 //! Bytes that cases actually transfer, from hardware counters of the device's memory.
 
 use super::finding::Facet;
-use super::inspection::{Inspection, Subject};
+use super::inspection::{InspectedCase, Inspection};
+use crate::worker::group_context::GroupContext;
 use crate::worker::protocol::Assignment;
-use crate::worker::scene::Scene;
 use calorimeter_case::{Case, DeviceKind};
 use calorimeter_timing::Failure;
 
 /// Inspection of memory traffic for fusion patterns, whose bytes are otherwise modeled, and for profiled cases. Only
 /// CUDA devices have counters that a program may read.
 #[derive(Default)]
-pub struct Counting {
+pub struct TrafficInspection {
     #[cfg(feature = "cuda")]
     meter: Option<Result<calorimeter_timing::cuda::TrafficMeter, String>>,
 }
 
-impl Inspection for Counting {
-    fn wanted(&self, case: &Case, _: &Assignment) -> bool {
+impl Inspection for TrafficInspection {
+    fn applies_to(&self, case: &Case, _: &Assignment) -> bool {
         case.device.kind() == DeviceKind::Cuda && (case.fusion.is_some() || case.profiler)
     }
 
     #[cfg(feature = "cuda")]
-    fn look(&mut self, subject: &mut Subject<'_>, _: &mut Scene<'_>) -> Result<Option<Facet>, Failure> {
+    fn inspect(&mut self, subject: &mut InspectedCase<'_>, _: &mut GroupContext<'_>) -> Result<Option<Facet>, Failure> {
         use calorimeter_case::Device;
         use calorimeter_timing::cuda::TrafficMeter;
         let Device::Cuda(index) = subject.record.case.device else { return Ok(None) };
         match self.meter.get_or_insert_with(|| TrafficMeter::open(index.into())) {
-            Ok(meter) => Ok(Some(Facet::Traffic(of_one_run(subject, meter)?))),
+            Ok(meter) => Ok(Some(Facet::Traffic(traffic_per_launch(subject, meter)?))),
             Err(why) => Err(why.clone().into()),
         }
     }
 
     #[cfg(not(feature = "cuda"))]
-    fn look(&mut self, _: &mut Subject<'_>, _: &mut Scene<'_>) -> Result<Option<Facet>, Failure> {
+    fn inspect(&mut self, _: &mut InspectedCase<'_>, _: &mut GroupContext<'_>) -> Result<Option<Facet>, Failure> {
         Err("this build has no CUDA".into())
     }
 
     /// The counters are not active while other cases are timed.
     #[cfg(feature = "cuda")]
-    fn pause(&mut self) {
+    fn release(&mut self) {
         self.meter = None;
     }
 
-    fn lacking(&self) -> &'static str {
+    fn missing_facet(&self) -> &'static str {
         "memory traffic not counted"
     }
 }
@@ -50,8 +50,8 @@ impl Inspection for Counting {
 /// Counts whole rotations through the buffer sets, after an uncounted one. In steady state each launch writes back what
 /// an earlier launch left in the cache, and leaves an equal amount there.
 #[cfg(feature = "cuda")]
-fn of_one_run(
-    subject: &mut Subject<'_>,
+fn traffic_per_launch(
+    subject: &mut InspectedCase<'_>,
     meter: &mut calorimeter_timing::cuda::TrafficMeter,
 ) -> Result<calorimeter_case::record::Traffic, Failure> {
     use calorimeter_timing::Work;
@@ -61,7 +61,7 @@ fn of_one_run(
     let job = &mut *subject.job;
     let mut turns = || {
         (0..launches).try_for_each(|_| job.launch())?;
-        job.settle()
+        job.synchronize()
     };
     turns()?;
     let counted = meter.measure(turns)?;

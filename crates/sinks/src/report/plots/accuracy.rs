@@ -1,51 +1,55 @@
 //! Scatter plot of accuracy against speed with its Pareto front.
 
-use super::axis::{Axis, around};
-use super::chart::{Chart, Point, Rule, Series, Weight};
-use super::figures::{digits, times};
+use super::axis::{ChartAxis, padded_range};
+use super::chart::{Chart, ChartPoint, ChartSeries, ReferenceLine, SeriesEmphasis};
+use super::number_format::{digits, format_ratio};
 use super::picture::Picture;
-use super::rows::{Rows, is_model, mean, median, speedup};
+use super::report_rows::{ReportRows, geometric_mean, is_model, median, speedup};
 use crate::record::Record;
 
-pub(super) fn picture(rows: &Rows<'_>) -> Option<Picture> {
+pub(super) fn picture(rows: &ReportRows<'_>) -> Option<Picture> {
     let judged = |record: &Record| {
         let known = record.accuracy.as_ref().is_some_and(|accuracy| accuracy.sqnr_db.is_some() || accuracy.is_exact());
         known && is_model(record) && speedup(record).is_some()
     };
-    let judged = rows.with(judged);
+    let judged = rows.filtered(judged);
     if judged.is_empty() {
         return None;
     }
     let known = judged.iter().filter_map(|row| row.record.accuracy.as_ref()?.sqnr_db);
-    let (low, high) = around(known, false);
+    let (low, high) = padded_range(known, false);
     // An exact output has no noise, so it is drawn above all SQNRs.
     let ceiling = high + (high - low) * 0.12;
     let small = rows.series(&judged, |row| {
         let accuracy = row.record.accuracy.as_ref()?;
         let y = if accuracy.is_exact() { ceiling } else { accuracy.sqnr_db? };
-        Some(Point { x: speedup(row.record)?, y, bounds: None })
+        Some(ChartPoint { x: speedup(row.record)?, y, bounds: None })
     });
-    let middle = |series: &Series| {
-        let x = mean(series.points.iter().map(|point| point.x))?;
+    let middle = |series: &ChartSeries| {
+        let x = geometric_mean(series.points.iter().map(|point| point.x))?;
         let y = median(series.points.iter().map(|point| point.y))?;
-        Some(Series { points: vec![Point { x, y, bounds: None }], weight: Weight::Large, ..series.clone() })
+        Some(ChartSeries {
+            points: vec![ChartPoint { x, y, bounds: None }],
+            emphasis: SeriesEmphasis::Large,
+            ..series.clone()
+        })
     };
-    let means: Vec<Series> = small.iter().filter_map(middle).collect();
+    let means: Vec<ChartSeries> = small.iter().filter_map(middle).collect();
     let points: Vec<(f64, f64)> = means.iter().map(|series| (series.points[0].x, series.points[0].y)).collect();
-    let (lo, hi) = around(small.iter().flat_map(|series| &series.points).map(|point| point.x).chain([1.0]), true);
+    let (lo, hi) = padded_range(small.iter().flat_map(|series| &series.points).map(|point| point.x).chain([1.0]), true);
     let top = ceiling + (high - low) * 0.06;
     let ceiling_line =
-        Rule { corners: vec![(lo, ceiling), (hi, ceiling)], name: Some("exact".into()), is_dashed: false };
+        ReferenceLine { corners: vec![(lo, ceiling), (hi, ceiling)], name: Some("exact".into()), is_dashed: false };
     let has_exact = judged.iter().any(|row| row.record.accuracy.as_ref().is_some_and(|accuracy| accuracy.is_exact()));
     let rules = [
-        Some(Rule { corners: vec![(1.0, low), (1.0, top)], name: None, is_dashed: false }),
-        Some(Rule { corners: steps(&front(&points)), name: None, is_dashed: true }),
+        Some(ReferenceLine { corners: vec![(1.0, low), (1.0, top)], name: None, is_dashed: false }),
+        Some(ReferenceLine { corners: steps(&pareto_front(&points)), name: None, is_dashed: true }),
         has_exact.then_some(ceiling_line),
     ];
-    let faded = small.into_iter().map(|series| Series { weight: Weight::Faded, ..series });
-    let x = Axis { range: Some((lo, hi)), ..Axis::log("speed-up over the baseline", times) };
+    let faded = small.into_iter().map(|series| ChartSeries { emphasis: SeriesEmphasis::Faded, ..series });
+    let x = ChartAxis { range: Some((lo, hi)), ..ChartAxis::log("speed-up over the baseline", format_ratio) };
     let text = |value| format!("{} dB", digits(value, 3));
-    let y = Axis { label: "SQNR".into(), text, is_log: false, range: Some((low, top)) };
+    let y = ChartAxis { label: "SQNR".into(), text, is_log: false, range: Some((low, top)) };
     Some(Picture::Chart(Chart {
         title: "Accuracy against speed: large points are means, the dashed line is the Pareto front".into(),
         x,
@@ -57,7 +61,7 @@ pub(super) fn picture(rows: &Rows<'_>) -> Option<Picture> {
 }
 
 /// Pareto front, ordered by speed.
-fn front(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+fn pareto_front(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let beats = |one: &(f64, f64), other: &(f64, f64)| one != other && one.0 >= other.0 && one.1 >= other.1;
     let mut front: Vec<(f64, f64)> =
         points.iter().filter(|point| !points.iter().any(|other| beats(other, point))).copied().collect();
@@ -76,9 +80,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn on_the_front_is_what_nothing_beats_in_both() {
+    fn pareto_front_has_no_dominated_points() {
         let points = [(1.0, 40.0), (2.0, 30.0), (1.5, 20.0), (3.0, 10.0), (2.0, 30.0)];
-        assert_eq!(front(&points), [(1.0, 40.0), (2.0, 30.0), (2.0, 30.0), (3.0, 10.0)]);
+        assert_eq!(pareto_front(&points), [(1.0, 40.0), (2.0, 30.0), (2.0, 30.0), (3.0, 10.0)]);
         assert_eq!(steps(&[(1.0, 4.0), (2.0, 3.0)]), [(1.0, 4.0), (2.0, 4.0), (2.0, 3.0)]);
         assert!(steps(&[]).is_empty());
     }

@@ -4,7 +4,7 @@ use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use std::ops::Range;
 
 /// Axis of a chart.
-pub(super) struct Axis {
+pub(super) struct ChartAxis {
     pub(super) label: String,
     /// Formats a value.
     pub(super) text: fn(f64) -> String,
@@ -13,20 +13,20 @@ pub(super) struct Axis {
     pub(super) range: Option<(f64, f64)>,
 }
 
-impl Axis {
+impl ChartAxis {
     pub(super) fn log(label: impl Into<String>, text: fn(f64) -> String) -> Self {
         Self { label: label.into(), text, is_log: true, range: None }
     }
 
     /// Determines range and ticks for these values.
-    pub(super) fn scale(&self, values: impl Iterator<Item = f64>, most_ticks: usize) -> Scale {
-        let (lo, hi) = self.range.unwrap_or_else(|| around(values, self.is_log));
-        Scale { lo, hi, is_log: self.is_log, ticks: ticks(lo, hi, self.is_log, most_ticks) }
+    pub(super) fn scale(&self, values: impl Iterator<Item = f64>, most_ticks: usize) -> AxisScale {
+        let (lo, hi) = self.range.unwrap_or_else(|| padded_range(values, self.is_log));
+        AxisScale { lo, hi, is_log: self.is_log, ticks: ticks(lo, hi, self.is_log, most_ticks) }
     }
 }
 
 /// Range of the values with a margin.
-pub(super) fn around(values: impl Iterator<Item = f64>, is_log: bool) -> (f64, f64) {
+pub(super) fn padded_range(values: impl Iterator<Item = f64>, is_log: bool) -> (f64, f64) {
     let (lo, hi) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), value| (lo.min(value), hi.max(value)));
     if lo > hi {
         return (1.0, 10.0);
@@ -66,21 +66,21 @@ fn ticks(lo: f64, hi: f64, is_log: bool, most: usize) -> Vec<f64> {
 
 /// Axis with a fixed range.
 #[derive(Clone)]
-pub(super) struct Scale {
+pub(super) struct AxisScale {
     pub(super) lo: f64,
     pub(super) hi: f64,
     is_log: bool,
     ticks: Vec<f64>,
 }
 
-impl Scale {
+impl AxisScale {
     /// Formats the ticks.
-    pub(super) fn written(&self, text: fn(f64) -> String) -> Vec<String> {
+    pub(super) fn tick_labels(&self, text: fn(f64) -> String) -> Vec<String> {
         self.ticks.iter().map(|tick| text(*tick)).collect()
     }
 }
 
-impl Ranged for Scale {
+impl Ranged for AxisScale {
     type FormatOption = DefaultFormatting;
     type ValueType = f64;
 
@@ -121,9 +121,9 @@ mod tests {
     }
 
     #[test]
-    fn a_single_value_has_room_around_it() {
+    fn single_values_get_a_margin() {
         for (value, is_log) in [(5.0, true), (5.0, false), (0.0, false)] {
-            let (lo, hi) = around([value].into_iter(), is_log);
+            let (lo, hi) = padded_range([value].into_iter(), is_log);
             assert!(lo < value && value < hi, "{lo} {hi}");
         }
     }

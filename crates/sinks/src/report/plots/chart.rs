@@ -7,39 +7,39 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, RGBColor, ShapeStyle};
 use plotters_backend::DrawingBackend;
 
-use super::axis::{Axis, Scale};
-use super::palette::{FAINT, GROUND, INK, Look, RULE};
-use super::sheet::{Area, Failed, TEXT, TITLE, shortened, style, text, width};
+use super::axis::{AxisScale, ChartAxis};
+use super::canvas::{PlotArea, PlotError, TEXT_HEIGHT, TITLE_HEIGHT, style, text, truncate, width};
+use super::palette::{FAINT, GROUND, INK, RULE, SeriesStyle};
 
 const WIDTH: u32 = 1200;
 const HEIGHT: u32 = 680;
 /// Height of a legend line.
-const LINE: u32 = 22;
+const LEGEND_LINE_HEIGHT: u32 = 22;
 const MARGIN: u32 = 16;
 
 /// Points over two axes.
 pub(super) struct Chart {
     pub(super) title: String,
-    pub(super) x: Axis,
-    pub(super) y: Axis,
-    pub(super) series: Vec<Series>,
-    pub(super) rules: Vec<Rule>,
+    pub(super) x: ChartAxis,
+    pub(super) y: ChartAxis,
+    pub(super) series: Vec<ChartSeries>,
+    pub(super) rules: Vec<ReferenceLine>,
     /// True if the points of a series are connected.
     pub(super) is_joined: bool,
 }
 
 /// Points of one style.
 #[derive(Clone)]
-pub(super) struct Series {
+pub(super) struct ChartSeries {
     pub(super) name: String,
-    pub(super) look: Look,
-    pub(super) points: Vec<Point>,
-    pub(super) weight: Weight,
+    pub(super) style: SeriesStyle,
+    pub(super) points: Vec<ChartPoint>,
+    pub(super) emphasis: SeriesEmphasis,
 }
 
 /// Emphasis of a series.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Weight {
+pub(super) enum SeriesEmphasis {
     /// Background points without a legend entry.
     Faded,
     Plain,
@@ -47,7 +47,7 @@ pub(super) enum Weight {
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Point {
+pub(super) struct ChartPoint {
     pub(super) x: f64,
     pub(super) y: f64,
     /// Bounds of the confidence interval.
@@ -55,7 +55,7 @@ pub(super) struct Point {
 }
 
 /// Reference line, such as a peak or a Pareto front.
-pub(super) struct Rule {
+pub(super) struct ReferenceLine {
     pub(super) corners: Vec<(f64, f64)>,
     /// Label at the end of the line.
     pub(super) name: Option<String>,
@@ -64,15 +64,15 @@ pub(super) struct Rule {
 
 impl Chart {
     pub(super) fn size(&self) -> (u32, u32) {
-        (WIDTH, HEIGHT + self.legend_lines() as u32 * LINE + MARGIN)
+        (WIDTH, HEIGHT + self.legend_lines() as u32 * LEGEND_LINE_HEIGHT + MARGIN)
     }
 
-    pub(super) fn draw<B: DrawingBackend>(&self, area: &Area<B>) -> Result<(), Failed>
+    pub(super) fn draw<B: DrawingBackend>(&self, area: &PlotArea<B>) -> Result<(), PlotError>
     where
         B::ErrorType: 'static,
     {
         let (upper, lower) = area.split_vertically(HEIGHT);
-        text(area, &self.title, (MARGIN as i32, 12), (TITLE, INK), (HPos::Left, VPos::Top))?;
+        text(area, &self.title, (MARGIN as i32, 12), (TITLE_HEIGHT, INK), (HPos::Left, VPos::Top))?;
         let points = || self.series.iter().flat_map(|series| &series.points);
         let xs = self.x.scale(points().map(|point| point.x), 10);
         let of_y = points().flat_map(|point| {
@@ -80,7 +80,7 @@ impl Chart {
             [lo, hi]
         });
         let ys = self.y.scale(of_y, 8);
-        let widest = ys.written(self.y.text).iter().map(|label| width(label, TEXT)).max().unwrap_or(0);
+        let widest = ys.tick_labels(self.y.text).iter().map(|label| width(label, TEXT_HEIGHT)).max().unwrap_or(0);
         let mut drawn = ChartBuilder::on(&upper)
             .margin(MARGIN)
             .margin_top(68)
@@ -93,14 +93,14 @@ impl Chart {
             .light_line_style(RULE)
             .bold_line_style(RULE)
             .axis_style(FAINT)
-            .label_style(style(TEXT, FAINT))
-            .axis_desc_style(style(TEXT, INK))
+            .label_style(style(TEXT_HEIGHT, FAINT))
+            .axis_desc_style(style(TEXT_HEIGHT, INK))
             .x_label_formatter(&|value| (self.x.text)(*value))
             .y_label_formatter(&|value| (self.y.text)(*value))
             .x_desc(&self.x.label)
             .draw()?;
         // Horizontal, for readability.
-        text(area, &self.y.label, (MARGIN as i32, 44), (TEXT, INK), (HPos::Left, VPos::Top))?;
+        text(area, &self.y.label, (MARGIN as i32, 44), (TEXT_HEIGHT, INK), (HPos::Left, VPos::Top))?;
         for rule in &self.rules {
             rule.draw(&mut drawn, (&xs, &ys))?;
         }
@@ -115,59 +115,71 @@ impl Chart {
         self.draw_legend(&lower)
     }
 
-    fn named(&self) -> impl Iterator<Item = &Series> {
-        self.series.iter().filter(|series| series.weight != Weight::Faded)
+    fn legend_series(&self) -> impl Iterator<Item = &ChartSeries> {
+        self.series.iter().filter(|series| series.emphasis != SeriesEmphasis::Faded)
     }
 
     /// Number of legend entries per line.
     fn legend_columns(&self) -> usize {
-        let widest = self.named().map(|series| width(&shortened(&series.name, LETTERS), TEXT)).max().unwrap_or(0);
+        let widest = self
+            .legend_series()
+            .map(|series| width(&truncate(&series.name, MAX_NAME_CHARS), TEXT_HEIGHT))
+            .max()
+            .unwrap_or(0);
         ((WIDTH - 2 * MARGIN) / (widest + 44)).max(1) as usize
     }
 
     fn legend_lines(&self) -> usize {
-        self.named().count().min(MOST_NAMED).div_ceil(self.legend_columns())
+        self.legend_series().count().min(MAX_LEGEND_ENTRIES).div_ceil(self.legend_columns())
     }
 
-    fn draw_legend<B: DrawingBackend>(&self, area: &Area<B>) -> Result<(), Failed>
+    fn draw_legend<B: DrawingBackend>(&self, area: &PlotArea<B>) -> Result<(), PlotError>
     where
         B::ErrorType: 'static,
     {
         let columns = self.legend_columns();
         let column = (WIDTH - 2 * MARGIN) as usize / columns;
-        let all = self.named().count();
-        for (place, series) in self.named().take(MOST_NAMED).enumerate() {
-            let (x, y) =
-                (MARGIN as usize + place % columns * column, place / columns * LINE as usize + LINE as usize / 2);
+        let all = self.legend_series().count();
+        for (place, series) in self.legend_series().take(MAX_LEGEND_ENTRIES).enumerate() {
+            let (x, y) = (
+                MARGIN as usize + place % columns * column,
+                place / columns * LEGEND_LINE_HEIGHT as usize + LEGEND_LINE_HEIGHT as usize / 2,
+            );
             let at = (x as i32 + 8, y as i32);
-            let (name, last) = (shortened(&series.name, LETTERS), place + 1 == MOST_NAMED && all > MOST_NAMED);
+            let (name, last) =
+                (truncate(&series.name, MAX_NAME_CHARS), place + 1 == MAX_LEGEND_ENTRIES && all > MAX_LEGEND_ENTRIES);
             let name = if last { format!("and {} more", all - place) } else { name };
             if !last {
                 let around = |(dx, dy): &(i32, i32)| (at.0 + dx, at.1 + dy);
-                let corners: Vec<(i32, i32)> = series.look.corners(5.0).iter().map(around).collect();
-                let (fill, edge) = series.look.styles(0.85);
+                let corners: Vec<(i32, i32)> = series.style.corners(5.0).iter().map(around).collect();
+                let (fill, edge) = series.style.styles(0.85);
                 let outline: Vec<(i32, i32)> = corners.iter().chain(&corners[..1]).copied().collect();
                 area.draw(&Polygon::new(corners, fill))?;
                 area.draw(&PathElement::new(outline, edge))?;
             }
-            text(area, &name, (at.0 + 16, at.1), (TEXT, INK), (HPos::Left, VPos::Center))?;
+            text(area, &name, (at.0 + 16, at.1), (TEXT_HEIGHT, INK), (HPos::Left, VPos::Center))?;
         }
         Ok(())
     }
 }
 
 /// Maximum number of legend entries, and of characters per entry.
-const MOST_NAMED: usize = 48;
-const LETTERS: usize = 44;
+const MAX_LEGEND_ENTRIES: usize = 48;
+const MAX_NAME_CHARS: usize = 44;
 
-type Drawn<'a, B> = ChartContext<'a, super::sheet::Sheet<B>, Cartesian2d<Scale, Scale>>;
+type ChartCanvas<'a, B> = ChartContext<'a, super::canvas::PlotBackend<B>, Cartesian2d<AxisScale, AxisScale>>;
 
-impl Series {
-    fn draw<B: DrawingBackend>(&self, chart: &mut Drawn<'_, B>, is_joined: bool, size: f64) -> Result<(), Failed>
+impl ChartSeries {
+    fn draw<B: DrawingBackend>(
+        &self,
+        chart: &mut ChartCanvas<'_, B>,
+        is_joined: bool,
+        size: f64,
+    ) -> Result<(), PlotError>
     where
         B::ErrorType: 'static,
     {
-        let Self { look, points, weight, .. } = self;
+        let Self { style: look, points, emphasis: weight, .. } = self;
         if is_joined && points.len() > 1 {
             let along: Vec<(f64, f64)> = points.iter().map(|point| (point.x, point.y)).collect();
             chart.draw_series([PathElement::new(along, look.color.stroke_width(2))])?;
@@ -175,8 +187,8 @@ impl Series {
         let bounds = points.iter().filter_map(|point| Some((point.x, point.bounds?)));
         let bars = bounds.map(|(x, (lo, hi))| PathElement::new(vec![(x, lo), (x, hi)], look.color.mix(0.8)));
         chart.draw_series(bars)?;
-        let size = if *weight == Weight::Large { 8.0 } else { size };
-        let opacity = if *weight == Weight::Faded { 0.3 } else { 0.85 };
+        let size = if *weight == SeriesEmphasis::Large { 8.0 } else { size };
+        let opacity = if *weight == SeriesEmphasis::Faded { 0.3 } else { 0.85 };
         let corners = look.corners(size);
         let (fill, edge) = look.styles(opacity);
         let outline: Vec<(i32, i32)> = corners.iter().chain(&corners[..1]).copied().collect();
@@ -189,7 +201,7 @@ impl Series {
     }
 }
 
-impl Look {
+impl SeriesStyle {
     /// Fill and outline of a marker.
     fn styles(self, opacity: f64) -> (ShapeStyle, ShapeStyle) {
         let edge: RGBColor = if self.is_hollow || opacity < 0.5 { self.color } else { GROUND };
@@ -198,8 +210,12 @@ impl Look {
     }
 }
 
-impl Rule {
-    fn draw<B: DrawingBackend>(&self, chart: &mut Drawn<'_, B>, (xs, ys): (&Scale, &Scale)) -> Result<(), Failed>
+impl ReferenceLine {
+    fn draw<B: DrawingBackend>(
+        &self,
+        chart: &mut ChartCanvas<'_, B>,
+        (xs, ys): (&AxisScale, &AxisScale),
+    ) -> Result<(), PlotError>
     where
         B::ErrorType: 'static,
     {
@@ -210,7 +226,7 @@ impl Rule {
             chart.draw_series([PathElement::new(self.corners.clone(), INK.stroke_width(1))])?;
         }
         let (Some(name), Some(&(x, y))) = (&self.name, self.corners.last()) else { return Ok(()) };
-        let style = style(TEXT, INK).pos(Pos::new(HPos::Right, VPos::Bottom));
+        let style = style(TEXT_HEIGHT, INK).pos(Pos::new(HPos::Right, VPos::Bottom));
         let at = (x.clamp(xs.lo, xs.hi), y.clamp(ys.lo, ys.hi));
         chart.draw_series([EmptyElement::at(at) + Text::new(name.clone(), (-4, -4), style)])?;
         Ok(())

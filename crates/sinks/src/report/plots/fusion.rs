@@ -2,23 +2,24 @@
 
 use calorimeter_case::{FusionModel, Mode, Suite};
 
-use super::bars::{Bars, Column, Length, Line};
-use super::figures::{bytes, digits, times};
+use super::bars::{BarColumn, BarLength, BarRow, BarTable};
+use super::number_format::{bytes, digits, format_ratio};
 use super::picture::Picture;
-use super::rows::{Rows, grouped, mean, median, speedup};
+use super::report_rows::{ReportRows, geometric_mean, group_by, median, speedup};
 use crate::record::{FusionState, Record};
 
-pub(super) fn picture(rows: &Rows<'_>) -> Option<Picture> {
-    let patterns = rows
-        .with(|record| record.execution.fusion_state.is_some() || record.case.mode == Mode::Operator(Suite::Fusion));
-    let lines: Vec<Line> = grouped(patterns.into_iter(), |row| row.who())
+pub(super) fn picture(rows: &ReportRows<'_>) -> Option<Picture> {
+    let patterns = rows.filtered(|record| {
+        record.execution.fusion_state.is_some() || record.case.mode == Mode::Operator(Suite::Fusion)
+    });
+    let lines: Vec<BarRow> = group_by(patterns.into_iter(), |row| row.item_and_implementation())
         .into_iter()
         .map(|(name, group)| {
             let records = || group.iter().map(|row| row.record);
             let told: Vec<FusionState> = records().filter_map(|record| record.execution.fusion_state).collect();
             let fused = told.iter().filter(|state| **state == FusionState::Fused).count();
             let launches = median(records().filter_map(|record| record.execution.kernel_launches));
-            let ratio = |ratio: Option<f64>| ratio.map(|ratio| (ratio, times(ratio)));
+            let ratio = |ratio: Option<f64>| ratio.map(|ratio| (ratio, format_ratio(ratio)));
             let model = |figure: fn(&FusionModel) -> u64| {
                 let figures = records().filter_map(|record| Some(figure(record.case.fusion.as_ref()?) as f64));
                 median(figures).map(|moved| (moved, bytes(moved)))
@@ -26,28 +27,29 @@ pub(super) fn picture(rows: &Rows<'_>) -> Option<Picture> {
             let figures = vec![
                 (!told.is_empty()).then(|| (fused as f64, format!("{fused} of {}", told.len()))),
                 launches.map(|launches| (launches, digits(launches, 3))),
-                ratio(mean(records().filter_map(speedup))),
+                ratio(geometric_mean(records().filter_map(speedup))),
                 model(|model| model.unfused_bytes),
                 model(|model| model.fused_bytes),
-                ratio(mean(records().filter_map(allowed))),
+                ratio(geometric_mean(records().filter_map(speedup_bound))),
             ];
-            Line { name, figures }
+            BarRow { name, values: figures }
         })
         .collect();
     let heads = [
-        ("fused", Length::None),
-        ("kernels per pass", Length::Amount),
-        ("speed-up", Length::Ratio),
-        ("bytes unfused", Length::None),
-        ("bytes fused", Length::None),
-        ("bound from bytes", Length::Ratio),
+        ("fused", BarLength::None),
+        ("kernels per pass", BarLength::Amount),
+        ("speed-up", BarLength::Ratio),
+        ("bytes unfused", BarLength::None),
+        ("bytes fused", BarLength::None),
+        ("bound from bytes", BarLength::Ratio),
     ];
-    let columns = heads.map(|(head, length)| Column { head: head.into(), length }).into();
-    (!lines.is_empty()).then(|| Picture::Bars(Bars { title: "Fusion".into(), columns, lines }.without_empty()))
+    let columns = heads.map(|(head, length)| BarColumn { header: head.into(), length }).into();
+    (!lines.is_empty())
+        .then(|| Picture::Bars(BarTable { title: "Fusion".into(), columns, rows: lines }.without_empty_columns()))
 }
 
 /// Upper bound of the speed-up by fusion, from bytes alone.
-fn allowed(record: &Record) -> Option<f64> {
+fn speedup_bound(record: &Record) -> Option<f64> {
     let model = record.case.fusion.as_ref()?;
     (model.fused_bytes > 0).then(|| model.unfused_bytes as f64 / model.fused_bytes as f64)
 }

@@ -2,15 +2,15 @@
 
 use std::cmp::Ordering;
 
-use super::grid::Grid;
+use super::grid::HeatMapGrid;
 use super::picture::Picture;
-use super::rows::{Row, Rows, distinct, grouped, mean, speedup};
+use super::report_rows::{ReportRow, ReportRows, distinct, geometric_mean, group_by, speedup};
 
 /// Property by which cases are arranged in rows or columns.
 #[derive(Clone, Copy, PartialEq)]
-enum Along<'a> {
-    What,
-    Who,
+enum CaseProperty<'a> {
+    Item,
+    ItemAndImplementation,
     Workload,
     Implementation,
     Shape,
@@ -20,11 +20,11 @@ enum Along<'a> {
     Size(&'a str),
 }
 
-impl<'a> Along<'a> {
+impl<'a> CaseProperty<'a> {
     fn label(self) -> &'a str {
         match self {
-            Self::What => "recipe or operator",
-            Self::Who => "recipe and implementation",
+            Self::Item => "recipe or operator",
+            Self::ItemAndImplementation => "recipe and implementation",
             Self::Workload => "workload",
             Self::Implementation => "implementation",
             Self::Shape => "shape",
@@ -34,11 +34,11 @@ impl<'a> Along<'a> {
         }
     }
 
-    fn of(self, row: &Row<'_>) -> Option<String> {
+    fn value(self, row: &ReportRow<'_>) -> Option<String> {
         let case = &row.record.case;
         Some(match self {
-            Self::What => row.what(),
-            Self::Who => row.who(),
+            Self::Item => row.item(),
+            Self::ItemAndImplementation => row.item_and_implementation(),
             Self::Workload => case.workload.to_string(),
             Self::Implementation => case.implementation.to_string(),
             Self::Shape => case.shape.to_string(),
@@ -49,9 +49,9 @@ impl<'a> Along<'a> {
     }
 
     /// Sorts sizes numerically; other labels stay in order of first occurrence, with the baseline first.
-    fn ordered(self, mut names: Vec<String>) -> Vec<String> {
+    fn sort_labels(self, mut names: Vec<String>) -> Vec<String> {
         match self {
-            Self::Size(_) | Self::Shape => names.sort_by(|one, other| by_numbers(one, other)),
+            Self::Size(_) | Self::Shape => names.sort_by(|one, other| compare_numerically(one, other)),
             _ => names.sort_by_key(|name| name != "baseline"),
         }
         names
@@ -59,41 +59,43 @@ impl<'a> Along<'a> {
 }
 
 /// Compares texts by the numbers in them.
-fn by_numbers(one: &str, other: &str) -> Ordering {
+fn compare_numerically(one: &str, other: &str) -> Ordering {
     let numbers = |text: &str| -> Vec<u64> {
         text.split(|letter: char| !letter.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
     };
     numbers(one).cmp(&numbers(other)).then_with(|| one.cmp(other))
 }
 
-pub(super) fn picture(rows: &Rows<'_>) -> Option<Picture> {
-    let compared = rows.with(|record| speedup(record).is_some());
+pub(super) fn picture(rows: &ReportRows<'_>) -> Option<Picture> {
+    let compared = rows.filtered(|record| speedup(record).is_some());
     if compared.is_empty() {
         return None;
     }
-    let axes = rows.axes().into_iter().map(Along::Size);
-    let tells = |along: &Along<'_>| distinct(compared.iter().filter_map(|row| along.of(row))).len() > 1;
-    let down = [Along::What, Along::Workload, Along::Implementation, Along::Shape].into_iter().find(tells);
-    let down = down.unwrap_or(Along::What);
-    let across = if down == Along::Shape {
+    let axes = rows.axes().into_iter().map(CaseProperty::Size);
+    let tells = |along: &CaseProperty<'_>| distinct(compared.iter().filter_map(|row| along.value(row))).len() > 1;
+    let down = [CaseProperty::Item, CaseProperty::Workload, CaseProperty::Implementation, CaseProperty::Shape]
+        .into_iter()
+        .find(tells);
+    let down = down.unwrap_or(CaseProperty::Item);
+    let across = if down == CaseProperty::Shape {
         // For a single recipe the shapes form one column; over one of their axes only a diagonal would be filled.
-        Along::Who
+        CaseProperty::ItemAndImplementation
     } else {
-        let others = [Along::Shape, Along::Workload, Along::Device, Along::Element];
-        let all = [Along::Implementation].into_iter().chain(axes).chain(others);
-        all.filter(|along| *along != down).find(tells).unwrap_or(Along::Implementation)
+        let others = [CaseProperty::Shape, CaseProperty::Workload, CaseProperty::Device, CaseProperty::Element];
+        let all = [CaseProperty::Implementation].into_iter().chain(axes).chain(others);
+        all.filter(|along| *along != down).find(tells).unwrap_or(CaseProperty::Implementation)
     };
-    let names = |along: Along| along.ordered(distinct(compared.iter().filter_map(|row| along.of(row))));
+    let names = |along: CaseProperty| along.sort_labels(distinct(compared.iter().filter_map(|row| along.value(row))));
     let (rows, columns) = (names(down), names(across));
-    let inside = grouped(compared.iter(), |row| (down.of(row), across.of(row)));
+    let inside = group_by(compared.iter(), |row| (down.value(row), across.value(row)));
     let cell = |row: &String, column: &String| {
         let key = (Some(row.clone()), Some(column.clone()));
         let (_, cases) = inside.iter().find(|(known, _)| *known == key)?;
-        Some((mean(cases.iter().filter_map(|row| speedup(row.record)))?, cases.len()))
+        Some((geometric_mean(cases.iter().filter_map(|row| speedup(row.record)))?, cases.len()))
     };
     let cells = rows.iter().map(|row| columns.iter().map(|column| cell(row, column)).collect()).collect();
     let axes = [down.label().to_owned(), across.label().to_owned()];
-    Some(Picture::Grid(Grid { title: "Speed-up over the baseline".into(), axes, rows, columns, cells }))
+    Some(Picture::Grid(HeatMapGrid { title: "Speed-up over the baseline".into(), axes, rows, columns, cells }))
 }
 
 #[cfg(test)]
@@ -101,10 +103,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_stand_by_their_numbers_and_the_baseline_first() {
+    fn labels_are_sorted_numerically_after_the_baseline() {
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-        assert_eq!(Along::Size("m").ordered(names(&["16", "8", "128"])), ["8", "16", "128"]);
-        assert_eq!(Along::Shape.ordered(names(&["m16-k8", "m8-k16", "m8-k8"])), ["m8-k8", "m8-k16", "m16-k8"]);
-        assert_eq!(Along::What.ordered(names(&["mxfp8", "baseline", "int8wo"])), ["baseline", "mxfp8", "int8wo"]);
+        assert_eq!(CaseProperty::Size("m").sort_labels(names(&["16", "8", "128"])), ["8", "16", "128"]);
+        assert_eq!(
+            CaseProperty::Shape.sort_labels(names(&["m16-k8", "m8-k16", "m8-k8"])),
+            ["m8-k8", "m8-k16", "m16-k8"]
+        );
+        assert_eq!(
+            CaseProperty::Item.sort_labels(names(&["mxfp8", "baseline", "int8wo"])),
+            ["baseline", "mxfp8", "int8wo"]
+        );
     }
 }

@@ -4,19 +4,19 @@ mod accuracy;
 mod axis;
 mod bars;
 mod calibration;
+mod canvas;
 mod chart;
 mod clocks;
-mod figures;
 mod fusion;
 mod grid;
 mod heat_map;
 mod memory;
+mod number_format;
 mod operators;
 mod palette;
 mod picture;
+mod report_rows;
 mod roofline;
-mod rows;
-mod sheet;
 mod sizes;
 mod training;
 
@@ -24,15 +24,15 @@ use std::path::{Path, PathBuf};
 
 use super::run::{ReportedProfile, ReportedRun};
 use crate::{SinkError, atomic};
+use canvas::PlotError;
 use picture::Picture;
-use rows::Rows;
-use sheet::Failed;
+use report_rows::ReportRows;
 
 /// Draws the plots for which records and profiles have values; returns the paths `NAME.svg` and `NAME.png`.
 pub fn write_plots(runs: &[ReportedRun], profiles: &[ReportedProfile], dir: &Path) -> Result<Vec<PathBuf>, SinkError> {
     let mut paths = Vec::new();
-    for (name, picture) in pictures(&Rows::of(runs)).into_iter().chain(calibration::pictures(profiles)?) {
-        let mut put = |ending: &str, drawn: Result<Vec<u8>, Failed>| {
+    for (name, picture) in pictures(&ReportRows::new(runs)).into_iter().chain(calibration::pictures(profiles)?) {
+        let mut put = |ending: &str, drawn: Result<Vec<u8>, PlotError>| {
             let path = dir.join(name).with_extension(ending);
             let bytes = drawn.map_err(|cause| SinkError::format(&path, cause))?;
             atomic::write(&path, &bytes)?;
@@ -46,7 +46,7 @@ pub fn write_plots(runs: &[ReportedRun], profiles: &[ReportedProfile], dir: &Pat
 }
 
 /// Plots of the records, in the order of the page.
-fn pictures(rows: &Rows<'_>) -> Vec<(&'static str, Picture)> {
+fn pictures(rows: &ReportRows<'_>) -> Vec<(&'static str, Picture)> {
     let one = |name, picture: Option<Picture>| picture.map(|picture| (name, picture));
     let before = [one("speed-ups", heat_map::picture(rows)), one("roofline", roofline::picture(rows))];
     let after = [

@@ -14,7 +14,7 @@ pub(super) const FASTER: RGBColor = color(0x2b7bba);
 pub(super) const SLOWER: RGBColor = color(0xd9822b);
 
 /// Colors of recipes and operators; implementations have different markers.
-const SERIES: [RGBColor; 8] = [
+const SERIES_COLORS: [RGBColor; 8] = [
     color(0x0072b2),
     color(0xc2500a),
     color(0x008560),
@@ -25,27 +25,27 @@ const SERIES: [RGBColor; 8] = [
     color(0x7a3b1d),
 ];
 /// Color of the baseline.
-const BASELINE: RGBColor = color(0x5c6670);
+const BASELINE_COLOR: RGBColor = color(0x5c6670);
 
 /// Style of a series. The colors repeat after eight, with hollow markers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Look {
+pub(super) struct SeriesStyle {
     pub(super) color: RGBColor,
     pub(super) is_hollow: bool,
     /// Index of the implementation, which selects the marker.
-    pub(super) form: usize,
+    pub(super) marker: usize,
 }
 
-impl Look {
+impl SeriesStyle {
     /// Style by the index of the recipe or operator; the baseline has none.
-    pub(super) fn of(place: Option<usize>, form: usize) -> Self {
-        let color = place.map_or(BASELINE, |place| SERIES[place % 8]);
-        Self { color, is_hollow: place.is_some_and(|place| place % 16 >= 8), form }
+    pub(super) fn new(place: Option<usize>, marker: usize) -> Self {
+        let color = place.map_or(BASELINE_COLOR, |place| SERIES_COLORS[place % 8]);
+        Self { color, is_hollow: place.is_some_and(|place| place % 16 >= 8), marker }
     }
 
     /// Corners of the marker around a point; a size of 4 is about as large as a letter.
     pub(super) fn corners(self, size: f64) -> Vec<(i32, i32)> {
-        let corners: Vec<(f64, f64)> = match self.form % 5 {
+        let corners: Vec<(f64, f64)> = match self.marker % 5 {
             0 => (0..12).map(|step| (f64::from(step) / 6.0 * std::f64::consts::PI).sin_cos()).collect(),
             1 => vec![(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
             2 => vec![(0.0, -1.25), (1.15, 0.75), (-1.15, 0.75)],
@@ -73,7 +73,7 @@ impl Look {
 }
 
 /// Interpolates between two colors.
-pub(super) fn between(from: RGBColor, to: RGBColor, share: f64) -> RGBColor {
+pub(super) fn interpolate(from: RGBColor, to: RGBColor, share: f64) -> RGBColor {
     let mixed = |from: u8, to: u8| (f64::from(from) + (f64::from(to) - f64::from(from)) * share).round() as u8;
     RGBColor(mixed(from.0, to.0), mixed(from.1, to.1), mixed(from.2, to.2))
 }

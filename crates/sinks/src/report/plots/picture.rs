@@ -2,20 +2,20 @@
 
 use plotters_backend::DrawingBackend;
 
-use super::bars::Bars;
+use super::bars::BarTable;
+use super::canvas::{PlotArea, PlotError, pixel_area, svg_area};
 use super::chart::Chart;
-use super::grid::Grid;
+use super::grid::HeatMapGrid;
 use super::palette::GROUND;
-use super::sheet::{Area, Failed, pixels, vectors};
 
 /// Plot before rendering.
 pub(super) enum Picture {
     /// Points over two axes.
     Chart(Chart),
     /// Table with bars.
-    Bars(Bars),
+    Bars(BarTable),
     /// Heat map.
-    Grid(Grid),
+    Grid(HeatMapGrid),
 }
 
 impl Picture {
@@ -29,17 +29,17 @@ impl Picture {
     }
 
     /// Renders a standalone SVG document.
-    pub(super) fn svg(&self) -> Result<String, Failed> {
+    pub(super) fn svg(&self) -> Result<String, PlotError> {
         let mut document = String::new();
-        self.draw(&vectors(&mut document, self.size()))?;
+        self.draw(&svg_area(&mut document, self.size()))?;
         Ok(document)
     }
 
     /// Renders a PNG.
-    pub(super) fn png(&self) -> Result<Vec<u8>, Failed> {
+    pub(super) fn png(&self) -> Result<Vec<u8>, PlotError> {
         let (width, height) = self.size();
         let mut bytes = vec![0; 3 * width as usize * height as usize];
-        self.draw(&pixels(&mut bytes, (width, height)))?;
+        self.draw(&pixel_area(&mut bytes, (width, height)))?;
         let mut file = Vec::new();
         let mut encoder = png::Encoder::new(&mut file, width, height);
         encoder.set_color(png::ColorType::Rgb);
@@ -47,7 +47,7 @@ impl Picture {
         Ok(file)
     }
 
-    fn draw<B: DrawingBackend>(&self, area: &Area<B>) -> Result<(), Failed>
+    fn draw<B: DrawingBackend>(&self, area: &PlotArea<B>) -> Result<(), PlotError>
     where
         B::ErrorType: 'static,
     {

@@ -1,6 +1,6 @@
 //! Row of accelerator-microbenchmarks: facts of the case, statistics of each metric, then our own columns.
 
-use super::statistics::{NAMES, Sorted};
+use super::statistics::{STATISTIC_NAMES, SortedValues};
 use crate::python;
 use calorimeter_case::record::{Record, Status};
 use calorimeter_case::{Case, Dtype, Element};
@@ -8,34 +8,34 @@ use chrono::{DateTime, Utc};
 use serde::{Serialize, Serializer};
 
 /// Cell with the name of its column.
-pub type Column = (String, Cell);
+pub type NamedCell = (String, AcceleratorCell);
 
 /// Cell content.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
-    Whole(u64),
+pub enum AcceleratorCell {
+    Integer(u64),
     Number(f64),
     Text(String),
     /// Not measured.
     Empty,
 }
 
-impl Cell {
+impl AcceleratorCell {
     /// Formats the cell as Python does.
     pub fn text(&self) -> String {
         match self {
-            Self::Whole(number) => number.to_string(),
-            Self::Number(number) => python::float(*number),
+            Self::Integer(number) => number.to_string(),
+            Self::Number(number) => python::format_float(*number),
             Self::Text(text) => text.clone(),
             Self::Empty => String::new(),
         }
     }
 }
 
-impl Serialize for Cell {
+impl Serialize for AcceleratorCell {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::Whole(number) => serializer.serialize_u64(*number),
+            Self::Integer(number) => serializer.serialize_u64(*number),
             Self::Number(number) => serializer.serialize_f64(*number),
             Self::Text(text) => serializer.serialize_str(text),
             Self::Empty => serializer.serialize_none(),
@@ -45,32 +45,32 @@ impl Serialize for Cell {
 
 /// Columns of a record, in order.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct AcceleratorRow {
     /// Case and its medians.
-    pub metadata: Vec<Column>,
+    pub metadata: Vec<NamedCell>,
     /// Statistics of each metric.
-    pub metrics: Vec<Column>,
+    pub metrics: Vec<NamedCell>,
     /// Statistics of newer versions, behind the others so that column positions are stable.
-    pub newer: Vec<Column>,
+    pub newer: Vec<NamedCell>,
     /// Columns that distinguish our rows: implementation, device and regime.
-    pub ours: Vec<Column>,
+    pub own: Vec<NamedCell>,
 }
 
 /// Measurements of a metric; `None` if not computable.
-struct Metric {
+struct AcceleratorMetric {
     name: &'static str,
-    values: Option<Sorted>,
+    values: Option<SortedValues>,
 }
 
-impl Metric {
+impl AcceleratorMetric {
     fn new(name: &'static str, values: Option<Vec<f64>>) -> Self {
-        Self { name, values: values.and_then(Sorted::new) }
+        Self { name, values: values.and_then(SortedValues::new) }
     }
 }
 
-impl Row {
+impl AcceleratorRow {
     /// Row of a case with individually timed launches.
-    pub fn of(record: &Record) -> Option<Self> {
+    pub fn from_record(record: &Record) -> Option<Self> {
         let case = &record.case;
         if record.outcome.status != Status::Ok || record.time.iterations_ns.is_empty() {
             return None;
@@ -78,40 +78,40 @@ impl Row {
         let has = |axes: &[&str]| axes.iter().all(|axis| case.shape.get(axis).is_some());
         let (mut metadata, metrics) = match case.workload.as_str() {
             "single_device_hbm_copy" => copy(record),
-            _ if has(&["m", "k", "n"]) => product(record),
+            _ if has(&["m", "k", "n"]) => matmul(record),
             _ if has(&["data_size_mib"]) => transfer(record),
             _ if has(&["devices"]) => exchange(record),
             _ => traffic(record),
         };
         if case.export.as_ref().is_some_and(|export| export.metrics_dir.is_some()) {
-            metadata.extend(test(record));
+            metadata.extend(test_columns(record));
         }
-        let p10 = |metric: &Metric| number(&metric.values, |values| values.percentile(10.0));
+        let p10 = |metric: &AcceleratorMetric| number(&metric.values, |values| values.percentile(10.0));
         Some(Self {
             metadata,
             newer: metrics.iter().map(|metric| (format!("{}_p10", metric.name), p10(metric))).collect(),
             metrics: metrics.iter().flat_map(statistics).collect(),
-            ours: ours(case),
+            own: own_columns(case),
         })
     }
 
     /// Every column of the table.
-    pub fn columns(&self) -> impl Iterator<Item = &Column> {
-        self.metadata.iter().chain(&self.metrics).chain(&self.newer).chain(&self.ours)
+    pub fn columns(&self) -> impl Iterator<Item = &NamedCell> {
+        self.metadata.iter().chain(&self.metrics).chain(&self.newer).chain(&self.own)
     }
 }
 
-fn copy(record: &Record) -> (Vec<Column>, Vec<Metric>) {
+fn copy(record: &Record) -> (Vec<NamedCell>, Vec<AcceleratorMetric>) {
     let (case, times) = (&record.case, milliseconds(record));
     let gigabytes = counts(case).1.map(|bytes| bytes as f64 / 1e9);
     let mut metadata = axes(case, &[]);
-    metadata.push(("dtype".into(), width(case.element).map_or(Cell::Empty, Cell::Whole)));
-    metadata.push(("tensor_size_gbytes".into(), gigabytes.map_or(Cell::Empty, Cell::Number)));
+    metadata.push(("dtype".into(), width(case.element).map_or(AcceleratorCell::Empty, AcceleratorCell::Integer)));
+    metadata.push(("tensor_size_gbytes".into(), gigabytes.map_or(AcceleratorCell::Empty, AcceleratorCell::Number)));
     let bandwidth = rates(&times, gigabytes, 1.0);
-    (metadata, vec![Metric::new("time_ms", Some(times)), Metric::new("bw_gbyte_sec", bandwidth)])
+    (metadata, vec![AcceleratorMetric::new("time_ms", Some(times)), AcceleratorMetric::new("bw_gbyte_sec", bandwidth)])
 }
 
-fn product(record: &Record) -> (Vec<Column>, Vec<Metric>) {
+fn matmul(record: &Record) -> (Vec<NamedCell>, Vec<AcceleratorMetric>) {
     const MEDIANS: [&str; 4] =
         ["StepTime(median,ms)", "Throughput(median,TFLOP/s/device)", "TotalThroughput(median,TFLOP/s)", "MFU"];
     let (case, times) = (&record.case, milliseconds(record));
@@ -119,66 +119,72 @@ fn product(record: &Record) -> (Vec<Column>, Vec<Metric>) {
     let tflops = rates(&times, flops.map(|flops| flops as f64), 1e12);
     let of_peak = |(rates, peak): (Vec<f64>, f64)| rates.into_iter().map(|rate| rate / peak).collect();
     let metrics = vec![
-        Metric::new("step_time_ms", Some(times)),
+        AcceleratorMetric::new("step_time_ms", Some(times)),
         // Original spelling. With one device the total equals the rate per device.
-        Metric::new("tflops_per_sec_pre_device", tflops.clone()),
-        Metric::new("tflops_per_sec", tflops.clone()),
-        Metric::new("MFU", tflops.zip(peak).map(of_peak)),
+        AcceleratorMetric::new("tflops_per_sec_pre_device", tflops.clone()),
+        AcceleratorMetric::new("tflops_per_sec", tflops.clone()),
+        AcceleratorMetric::new("MFU", tflops.zip(peak).map(of_peak)),
     ];
     let mut metadata = axes(case, &["m", "n", "k"]);
-    metadata.extend(types(case));
+    metadata.extend(dtype_column(case));
     metadata.extend(medians(&MEDIANS, &metrics));
-    metadata.push(("total_flops".into(), flops.map_or(Cell::Empty, Cell::Whole)));
-    metadata.extend(types_of_products(case));
+    metadata.push(("total_flops".into(), flops.map_or(AcceleratorCell::Empty, AcceleratorCell::Integer)));
+    metadata.extend(matmul_dtype_columns(case));
     (metadata, metrics)
 }
 
-fn traffic(record: &Record) -> (Vec<Column>, Vec<Metric>) {
+fn traffic(record: &Record) -> (Vec<NamedCell>, Vec<AcceleratorMetric>) {
     const MEDIANS: [&str; 3] =
         ["StepTime(median,ms)", "Throughput(median,GBytes/s/device)", "TotalThroughput(median,GBytes/s)"];
     let (case, times) = (&record.case, milliseconds(record));
     let bytes = counts(case).1;
     let rates = rates(&times, bytes.map(|bytes| bytes as f64), 1e9);
     let metrics = vec![
-        Metric::new("step_time_ms", Some(times)),
-        Metric::new("Gbytes_per_sec_per_device", rates.clone()),
-        Metric::new("Gbytes_per_sec", rates),
+        AcceleratorMetric::new("step_time_ms", Some(times)),
+        AcceleratorMetric::new("Gbytes_per_sec_per_device", rates.clone()),
+        AcceleratorMetric::new("Gbytes_per_sec", rates),
     ];
     let mut metadata = axes(case, &[]);
-    metadata.extend(types(case));
+    metadata.extend(dtype_column(case));
     metadata.extend(medians(&MEDIANS, &metrics));
-    metadata.push(("total_bytes".into(), bytes.map_or(Cell::Empty, Cell::Whole)));
+    metadata.push(("total_bytes".into(), bytes.map_or(AcceleratorCell::Empty, AcceleratorCell::Integer)));
     (metadata, metrics)
 }
 
 /// Transfer between host and device. Simultaneous transfers in both directions have one common time.
-fn transfer(record: &Record) -> (Vec<Column>, Vec<Metric>) {
+fn transfer(record: &Record) -> (Vec<NamedCell>, Vec<AcceleratorMetric>) {
     const WAYS: [&str; 2] = ["H2D_bw (GiB/s)", "D2H_bw (GiB/s)"];
     let (case, times) = (&record.case, milliseconds(record));
     let gibibytes = case.shape.get("data_size_mib").map(|mebibytes| mebibytes as f64 / 1024.0);
     let rates = |ways: f64| rates(&times, gibibytes.map(|size| ways * size), 1.0);
     let metrics = match case.workload.as_str().trim_start_matches("pageable_") {
-        "host_to_device" => vec![Metric::new(WAYS[0], rates(1.0))],
-        "device_to_host" => vec![Metric::new(WAYS[1], rates(1.0))],
+        "host_to_device" => vec![AcceleratorMetric::new(WAYS[0], rates(1.0))],
+        "device_to_host" => vec![AcceleratorMetric::new(WAYS[1], rates(1.0))],
         _ => vec![
-            Metric::new(WAYS[0], None),
-            Metric::new(WAYS[1], None),
-            Metric::new("both_bw (GiB/s)", rates(2.0)),
-            Metric::new("step_time_ms", Some(times.clone())),
+            AcceleratorMetric::new(WAYS[0], None),
+            AcceleratorMetric::new(WAYS[1], None),
+            AcceleratorMetric::new("both_bw (GiB/s)", rates(2.0)),
+            AcceleratorMetric::new("step_time_ms", Some(times.clone())),
         ],
     };
     (axes(case, &[]), metrics)
 }
 
 /// Transfer between devices.
-fn exchange(record: &Record) -> (Vec<Column>, Vec<Metric>) {
+fn exchange(record: &Record) -> (Vec<NamedCell>, Vec<AcceleratorMetric>) {
     let (case, times) = (&record.case, milliseconds(record));
     let gigabytes = counts(case).1.map(|bytes| bytes as f64 / 1e9);
     let mut metadata = axes(case, &[]);
-    metadata.push(("transferred_data (GB)".into(), gigabytes.map_or(Cell::Empty, Cell::Number)));
-    metadata.push(("dtype_bytes".into(), width(case.element).map_or(Cell::Empty, Cell::Whole)));
+    metadata.push(("transferred_data (GB)".into(), gigabytes.map_or(AcceleratorCell::Empty, AcceleratorCell::Number)));
+    metadata.push(("dtype_bytes".into(), width(case.element).map_or(AcceleratorCell::Empty, AcceleratorCell::Integer)));
     let bandwidth = rates(&times, gigabytes, 1.0);
-    (metadata, vec![Metric::new("step_time_ms", Some(times)), Metric::new("achieved_bw (GB/s)", bandwidth)])
+    (
+        metadata,
+        vec![
+            AcceleratorMetric::new("step_time_ms", Some(times)),
+            AcceleratorMetric::new("achieved_bw (GB/s)", bandwidth),
+        ],
+    )
 }
 
 fn milliseconds(record: &Record) -> Vec<f64> {
@@ -197,30 +203,30 @@ fn counts(case: &Case) -> (Option<u64>, Option<u64>) {
 }
 
 /// Sizes, with the axes of `order` first.
-fn axes(case: &Case, order: &[&str]) -> Vec<Column> {
+fn axes(case: &Case, order: &[&str]) -> Vec<NamedCell> {
     let first = order.iter().filter_map(|axis| Some((*axis, case.shape.get(axis)?)));
     let rest = case.shape.iter().filter(|(axis, _)| !order.contains(axis));
-    first.chain(rest).map(|(axis, size)| (axis.to_owned(), Cell::Whole(size))).collect()
+    first.chain(rest).map(|(axis, size)| (axis.to_owned(), AcceleratorCell::Integer(size))).collect()
 }
 
 /// Dtype column next to the sizes, for benchmarks that have one there.
-fn types(case: &Case) -> Option<Column> {
+fn dtype_column(case: &Case) -> Option<NamedCell> {
     let output = case.output.unwrap_or(Element::E4m3);
     match case.workload.as_str() {
-        "gemm_multiple_run" => Some(("dtype".into(), Cell::Text(jax_name(case.element)))),
-        "quantization" => Some(("quant_dtype".into(), Cell::Text(jax_name(output)))),
-        name if name.starts_with("inference_") => Some(("dtype".into(), Cell::Text(jax_name(case.element)))),
+        "gemm_multiple_run" => Some(("dtype".into(), AcceleratorCell::Text(jax_name(case.element)))),
+        "quantization" => Some(("quant_dtype".into(), AcceleratorCell::Text(jax_name(output)))),
+        name if name.starts_with("inference_") => Some(("dtype".into(), AcceleratorCell::Text(jax_name(case.element)))),
         _ => None,
     }
 }
 
 /// Dtype columns after the counts, for the benchmark that has them there, in its own notation.
-fn types_of_products(case: &Case) -> Vec<Column> {
+fn matmul_dtype_columns(case: &Case) -> Vec<NamedCell> {
     if case.workload != "gemm_simple_with_dtype" {
         return Vec::new();
     }
     let word = |element: Element| {
-        Cell::Text(match element {
+        AcceleratorCell::Text(match element {
             Element::E4m3 => "fp8".into(),
             Element::Float(Dtype::F16) => "fp16".into(),
             Element::Float(Dtype::F32) => "fp32".into(),
@@ -251,53 +257,56 @@ fn width(element: Element) -> Option<u64> {
     (element.bits().is_multiple_of(8)).then(|| u64::from(element.bits() / 8))
 }
 
-fn medians<'a>(names: &'a [&str], metrics: &'a [Metric]) -> impl Iterator<Item = Column> + 'a {
-    let median = |metric: &Metric| number(&metric.values, |values| values.percentile(50.0));
+fn medians<'a>(names: &'a [&str], metrics: &'a [AcceleratorMetric]) -> impl Iterator<Item = NamedCell> + 'a {
+    let median = |metric: &AcceleratorMetric| number(&metric.values, |values| values.percentile(50.0));
     names.iter().zip(metrics).map(move |(name, metric)| ((*name).to_owned(), median(metric)))
 }
 
-fn statistics(metric: &Metric) -> Vec<Column> {
+fn statistics(metric: &AcceleratorMetric) -> Vec<NamedCell> {
     let cell = |name: &str| match name {
-        "num_runs" => metric.values.as_ref().map_or(Cell::Empty, |values| Cell::Whole(values.len() as u64)),
-        "avg" => number(&metric.values, Sorted::mean),
-        "max" => number(&metric.values, |values| values.ends().1),
-        "min" => number(&metric.values, |values| values.ends().0),
+        "num_runs" => metric
+            .values
+            .as_ref()
+            .map_or(AcceleratorCell::Empty, |values| AcceleratorCell::Integer(values.len() as u64)),
+        "avg" => number(&metric.values, SortedValues::mean),
+        "max" => number(&metric.values, |values| values.min_max().1),
+        "min" => number(&metric.values, |values| values.min_max().0),
         percent => {
             let percent = percent.trim_start_matches('p').parse().unwrap_or(50.0);
             number(&metric.values, |values| values.percentile(percent))
         }
     };
-    NAMES.iter().map(|name| (format!("{}_{name}", metric.name), cell(name))).collect()
+    STATISTIC_NAMES.iter().map(|name| (format!("{}_{name}", metric.name), cell(name))).collect()
 }
 
-fn number(values: &Option<Sorted>, of: impl Fn(&Sorted) -> f64) -> Cell {
-    values.as_ref().map_or(Cell::Empty, |values| Cell::Number(of(values)))
+fn number(values: &Option<SortedValues>, of: impl Fn(&SortedValues) -> f64) -> AcceleratorCell {
+    values.as_ref().map_or(AcceleratorCell::Empty, |values| AcceleratorCell::Number(of(values)))
 }
 
 /// Name and time of the test, in the format of the original pipeline.
-fn test(record: &Record) -> Vec<Column> {
+fn test_columns(record: &Record) -> Vec<NamedCell> {
     let time = |time: &Option<String>| {
         let parsed = time.as_deref().and_then(|time| DateTime::parse_from_rfc3339(time).ok());
         // The original appends a Z to the offset.
-        parsed.map_or(Cell::Empty, |time| {
-            Cell::Text(time.with_timezone(&Utc).format("%Y-%m-%dT%H:%M:%S%.6f+00:00Z").to_string())
+        parsed.map_or(AcceleratorCell::Empty, |time| {
+            AcceleratorCell::Text(time.with_timezone(&Utc).format("%Y-%m-%dT%H:%M:%S%.6f+00:00Z").to_string())
         })
     };
     vec![
-        ("testsuite".into(), Cell::Text("microbenchmark".into())),
-        ("test_name".into(), Cell::Text(record.case.workload.to_string())),
+        ("testsuite".into(), AcceleratorCell::Text("microbenchmark".into())),
+        ("test_name".into(), AcceleratorCell::Text(record.case.workload.to_string())),
         ("test_start_timestamp".into(), time(&record.outcome.started)),
         ("test_end_timestamp".into(), time(&record.outcome.ended)),
     ]
 }
 
-fn ours(case: &Case) -> Vec<Column> {
+fn own_columns(case: &Case) -> Vec<NamedCell> {
     let columns = [
         ("implementation", case.implementation.to_string()),
         ("device", case.device.to_string()),
         ("regime", case.regime.to_string()),
     ];
-    columns.map(|(name, text)| (name.to_owned(), Cell::Text(text))).to_vec()
+    columns.map(|(name, text)| (name.to_owned(), AcceleratorCell::Text(text))).to_vec()
 }
 
 #[cfg(test)]
@@ -305,7 +314,7 @@ mod tests {
     use super::*;
     use calorimeter_case::Axes;
     use calorimeter_case::record::{Outcome, Rates, Time};
-    use calorimeter_case::record::{Roofline, Window};
+    use calorimeter_case::record::{Roofline, WindowRecord};
 
     fn measured(iterations_ns: &[u64]) -> Record {
         let case =
@@ -313,7 +322,7 @@ mod tests {
         Record {
             case: Case { flops: Some(200), ..case },
             time: Time {
-                windows: vec![Window { launches: 100, nanos: 20_000, ..Window::default() }],
+                windows: vec![WindowRecord { launches: 100, nanos: 20_000, ..WindowRecord::default() }],
                 iterations_ns: iterations_ns.to_vec(),
                 ..Time::default()
             },
@@ -325,79 +334,98 @@ mod tests {
         }
     }
 
-    fn value(record: &Record, column: &str) -> Cell {
-        let row = Row::of(record).unwrap();
+    fn value(record: &Record, column: &str) -> AcceleratorCell {
+        let row = AcceleratorRow::from_record(record).unwrap();
         row.columns().find(|(name, _)| name == column).unwrap().1.clone()
     }
 
     fn is_near(record: &Record, column: &str, expected: f64) -> bool {
-        matches!(value(record, column), Cell::Number(found) if (found / expected - 1.0).abs() < 1e-12)
+        matches!(value(record, column), AcceleratorCell::Number(found) if (found / expected - 1.0).abs() < 1e-12)
     }
 
     #[test]
-    fn percentiles_are_those_of_single_launches_not_of_windows() {
+    fn percentiles_are_over_single_launches() {
         let record = measured(&[&[100; 90][..], &[9000; 10]].concat());
         assert!(is_near(&record, "step_time_ms_p50", 1e-4) && is_near(&record, "step_time_ms_p99", 9e-3));
-        assert_eq!(value(&record, "step_time_ms_num_runs"), Cell::Whole(100));
+        assert_eq!(value(&record, "step_time_ms_num_runs"), AcceleratorCell::Integer(100));
     }
 
     #[test]
-    fn utilization_is_held_against_the_peak_that_was_measured() {
+    fn utilization_is_relative_to_the_measured_peak() {
         let record = measured(&[100]);
         assert!(is_near(&record, "tflops_per_sec_p50", 0.002) && is_near(&record, "MFU", 0.5));
         let unknown = Record { rates: Rates { roofline: None, ..record.rates.clone() }, ..record };
-        assert_eq!((value(&unknown, "MFU"), value(&unknown, "MFU_num_runs")), (Cell::Empty, Cell::Empty));
+        assert_eq!(
+            (value(&unknown, "MFU"), value(&unknown, "MFU_num_runs")),
+            (AcceleratorCell::Empty, AcceleratorCell::Empty)
+        );
     }
 
     #[test]
-    fn what_was_not_measured_right_has_no_row() {
+    fn failed_cases_have_no_row() {
         let record = measured(&[100]);
         assert!(
-            Row::of(&Record {
+            AcceleratorRow::from_record(&Record {
                 outcome: Outcome { status: Status::Mismatch, ..record.outcome.clone() },
                 ..record.clone()
             })
             .is_none()
         );
-        assert!(Row::of(&Record { time: Time { iterations_ns: vec![], ..record.time.clone() }, ..record }).is_none());
+        assert!(
+            AcceleratorRow::from_record(&Record {
+                time: Time { iterations_ns: vec![], ..record.time.clone() },
+                ..record
+            })
+            .is_none()
+        );
     }
 
     /// Record of a launch of one millisecond with these axes.
-    fn moved(workload: &str, axes: &[(&'static str, u64)]) -> Record {
+    fn transfer_record(workload: &str, axes: &[(&'static str, u64)]) -> Record {
         let shape = axes.iter().copied().collect();
         let case = Case { workload: workload.parse().unwrap(), shape, bytes: Some(3_000_000), ..Case::default() };
         Record { case: Case { element: "bf16".parse().unwrap(), ..case }, ..measured(&[1_000_000]) }
     }
 
-    fn metrics(record: &Record) -> Vec<(String, Cell)> {
-        let columns = Row::of(record).unwrap().metrics.into_iter();
+    fn metrics(record: &Record) -> Vec<(String, AcceleratorCell)> {
+        let columns = AcceleratorRow::from_record(record).unwrap().metrics.into_iter();
         columns.filter_map(|(name, cell)| Some((name.strip_suffix("_p50")?.to_owned(), cell))).collect()
     }
 
     #[test]
-    fn a_copy_has_the_bandwidth_of_its_own_direction() {
+    fn copies_have_bandwidth_per_direction() {
         let (to, from) = ("H2D_bw (GiB/s)".to_owned(), "D2H_bw (GiB/s)".to_owned());
-        let copied = |name: &str| metrics(&moved(name, &[("data_size_mib", 512)]));
+        let copied = |name: &str| metrics(&transfer_record(name, &[("data_size_mib", 512)]));
         for pinned in ["", "pageable_"] {
-            assert_eq!(copied(&format!("{pinned}host_to_device")), [(to.clone(), Cell::Number(500.0))]);
-            assert_eq!(copied(&format!("{pinned}device_to_host")), [(from.clone(), Cell::Number(500.0))]);
+            assert_eq!(copied(&format!("{pinned}host_to_device")), [(to.clone(), AcceleratorCell::Number(500.0))]);
+            assert_eq!(copied(&format!("{pinned}device_to_host")), [(from.clone(), AcceleratorCell::Number(500.0))]);
         }
-        let both = [("both_bw (GiB/s)".to_owned(), Cell::Number(1000.0)), ("step_time_ms".into(), Cell::Number(1.0))];
+        let both = [
+            ("both_bw (GiB/s)".to_owned(), AcceleratorCell::Number(1000.0)),
+            ("step_time_ms".into(), AcceleratorCell::Number(1.0)),
+        ];
         for name in ["host_device", "host_device_both", "pageable_host_device_both"] {
             let found = copied(name);
-            assert_eq!(found[..2], [(to.clone(), Cell::Empty), (from.clone(), Cell::Empty)], "{name}");
+            assert_eq!(
+                found[..2],
+                [(to.clone(), AcceleratorCell::Empty), (from.clone(), AcceleratorCell::Empty)],
+                "{name}"
+            );
             assert_eq!(found[2..], both, "{name}");
         }
     }
 
     #[test]
-    fn an_exchange_has_the_bandwidth_that_it_achieved() {
+    fn exchanges_have_achieved_bandwidth() {
         for (name, axis) in [("psum", "matrix_dim"), ("send_recv", "num_elements")] {
-            let record = moved(name, &[(axis, 8), ("devices", 2)]);
-            let expected =
-                [("step_time_ms".to_owned(), Cell::Number(1.0)), ("achieved_bw (GB/s)".into(), Cell::Number(3.0))];
+            let record = transfer_record(name, &[(axis, 8), ("devices", 2)]);
+            let expected = [
+                ("step_time_ms".to_owned(), AcceleratorCell::Number(1.0)),
+                ("achieved_bw (GB/s)".into(), AcceleratorCell::Number(3.0)),
+            ];
             assert_eq!(metrics(&record), expected);
-            let facts: Vec<String> = Row::of(&record).unwrap().metadata.into_iter().map(|(name, _)| name).collect();
+            let facts: Vec<String> =
+                AcceleratorRow::from_record(&record).unwrap().metadata.into_iter().map(|(name, _)| name).collect();
             assert_eq!(facts, [axis, "devices", "transferred_data (GB)", "dtype_bytes"]);
         }
     }

@@ -1,12 +1,12 @@
 //! Statistics of a list of measurements.
 
 /// Names of the statistics, in column order.
-pub const NAMES: [&str; 8] = ["p50", "p90", "p95", "p99", "avg", "max", "num_runs", "min"];
+pub const STATISTIC_NAMES: [&str; 8] = ["p50", "p90", "p95", "p99", "avg", "max", "num_runs", "min"];
 
 /// Sorted, nonempty list of measurements.
-pub struct Sorted(Vec<f64>);
+pub struct SortedValues(Vec<f64>);
 
-impl Sorted {
+impl SortedValues {
     /// Sorts the values; `None` for an empty list.
     pub fn new(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
@@ -20,12 +20,12 @@ impl Sorted {
 
     /// Mean, computed from distances to the minimum, so that the mean of equal values is exact.
     pub fn mean(&self) -> f64 {
-        let (least, _) = self.ends();
+        let (least, _) = self.min_max();
         least + self.0.iter().map(|value| value - least).sum::<f64>() / self.len() as f64
     }
 
     /// Minimum and maximum.
-    pub fn ends(&self) -> (f64, f64) {
+    pub fn min_max(&self) -> (f64, f64) {
         (self.0[0], self.0[self.len() - 1])
     }
 
@@ -43,17 +43,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_those_of_numpy() {
+    fn percentiles_equal_numpy() {
         // numpy.percentile([4, 1, 3, 2, 10], …)
-        let sorted = Sorted::new(vec![4.0, 1.0, 3.0, 2.0, 10.0]).unwrap();
+        let sorted = SortedValues::new(vec![4.0, 1.0, 3.0, 2.0, 10.0]).unwrap();
         for (percent, expected) in
             [(0.0, 1.0), (10.0, 1.4), (50.0, 3.0), (90.0, 7.6), (95.0, 8.8), (99.0, 9.76), (100.0, 10.0)]
         {
             assert!((sorted.percentile(percent) - expected).abs() < 1e-12, "p{percent}");
         }
-        assert_eq!((sorted.mean(), sorted.ends(), sorted.len()), (4.0, (1.0, 10.0), 5));
-        assert_eq!(Sorted::new(vec![0.1; 300]).unwrap().mean(), 0.1);
-        assert_eq!(Sorted::new(vec![7.0]).unwrap().percentile(99.0), 7.0);
-        assert!(Sorted::new(vec![]).is_none());
+        assert_eq!((sorted.mean(), sorted.min_max(), sorted.len()), (4.0, (1.0, 10.0), 5));
+        assert_eq!(SortedValues::new(vec![0.1; 300]).unwrap().mean(), 0.1);
+        assert_eq!(SortedValues::new(vec![7.0]).unwrap().percentile(99.0), 7.0);
+        assert!(SortedValues::new(vec![]).is_none());
     }
 }

@@ -4,7 +4,7 @@ mod buffers;
 mod records;
 mod traffic;
 
-pub use traffic::{Traffic, TrafficMeter};
+pub use traffic::{MemoryTraffic, TrafficMeter};
 
 use super::Activities;
 use crate::Failure;
@@ -16,12 +16,12 @@ use std::sync::{Mutex, OnceLock, TryLockError};
 /// Initialized CUPTI; one per process.
 #[derive(Debug)]
 pub struct Cupti {
-    turn: Mutex<()>,
+    recording_lock: Mutex<()>,
 }
 
 /// Kinds of records. Each enabled kind costs the process time, so enable only those that are needed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Kinds {
+pub struct ActivityKinds {
     /// Kernels, which may still run concurrently.
     pub kernels: bool,
     /// Copies within a device and between host and device, and memsets.
@@ -32,7 +32,7 @@ pub struct Kinds {
     pub calls: bool,
 }
 
-impl Kinds {
+impl ActivityKinds {
     /// Device activities.
     pub const DEVICE: Self = Self { kernels: true, copies: true, memory: false, calls: false };
     /// All kinds.
@@ -55,7 +55,7 @@ impl Cupti {
     /// Loads and initializes CUPTI, once per process, or returns why it is not available.
     pub fn load() -> Result<&'static Self, String> {
         static CUPTI: OnceLock<Result<Cupti, String>> = OnceLock::new();
-        CUPTI.get_or_init(start).as_ref().map_err(Clone::clone)
+        CUPTI.get_or_init(initialize).as_ref().map_err(Clone::clone)
     }
 
     /// Records activities of the process while `body` runs.
@@ -64,17 +64,17 @@ impl Cupti {
     /// count as dropped, or appear in the next recording.
     pub fn record<T>(
         &self,
-        kinds: Kinds,
+        kinds: ActivityKinds,
         body: impl FnOnce() -> Result<T, Failure>,
     ) -> Result<(T, Activities), Failure> {
-        let _turn = match self.turn.try_lock() {
+        let _turn = match self.recording_lock.try_lock() {
             Ok(turn) => turn,
             Err(TryLockError::Poisoned(turn)) => turn.into_inner(),
             Err(TryLockError::WouldBlock) => {
                 return Err("CUPTI is already recording: a process can have one recording at a time".into());
             }
         };
-        let recording = Recording::start(kinds)?;
+        let recording = ActivityRecording::start(kinds)?;
         let result = body()?;
         Ok((result, recording.finish()?))
     }
@@ -89,16 +89,16 @@ impl Cupti {
 }
 
 /// Enabled record kinds; disabled when dropped.
-struct Recording {
-    kinds: Kinds,
+struct ActivityRecording {
+    kinds: ActivityKinds,
     finished: bool,
 }
 
-impl Recording {
-    fn start(kinds: Kinds) -> Result<Self, String> {
+impl ActivityRecording {
+    fn start(kinds: ActivityKinds) -> Result<Self, String> {
         let recording = Self { kinds, finished: false };
         for kind in kinds.iter() {
-            activity::enable(kind).map_err(|error| explain("enabling records", error))?;
+            activity::enable(kind).map_err(|error| error_message("enabling records", error))?;
         }
         Ok(recording)
     }
@@ -108,7 +108,7 @@ impl Recording {
         let closed = self.close();
         let filled = buffers::take_filled();
         let lost = closed?;
-        let mut activities = records::read(&filled).map_err(|error| explain("reading records", error))?;
+        let mut activities = records::read(&filled).map_err(|error| error_message("reading records", error))?;
         activities.dropped += lost;
         Ok(activities)
     }
@@ -121,18 +121,18 @@ impl Recording {
         const FORCED: u32 = sys::CUpti_ActivityFlag::CUPTI_ACTIVITY_FLAG_FLUSH_FORCED as u32;
         let flushed = activity::flush_all(FORCED);
         for kind in self.kinds.iter() {
-            activity::disable(kind).map_err(|error| explain("disabling records", error))?;
+            activity::disable(kind).map_err(|error| error_message("disabling records", error))?;
         }
-        flushed.map_err(|error| explain("collecting records", error))?;
+        flushed.map_err(|error| error_message("collecting records", error))?;
         let mut lost = 0;
         // SAFETY: writes one integer through a valid pointer; a null context selects all contexts.
         unsafe { activity::get_num_dropped_records(std::ptr::null_mut(), 0, &mut lost) }
-            .map_err(|error| explain("counting dropped records", error))?;
+            .map_err(|error| error_message("counting dropped records", error))?;
         Ok(lost as u64)
     }
 }
 
-impl Drop for Recording {
+impl Drop for ActivityRecording {
     fn drop(&mut self) {
         if !self.finished {
             // The error of the body takes precedence.
@@ -143,7 +143,7 @@ impl Drop for Recording {
 }
 
 /// Checks that the libraries can be loaded; the error names the missing one.
-fn present() -> Result<(), String> {
+fn check_libraries() -> Result<(), String> {
     // SAFETY: opening a library runs its initializers. These libraries are NVIDIA's and intended for this; the bindings
     // open the same files on their first call, and would panic without them.
     if !unsafe { cudarc::driver::sys::is_culib_present() } {
@@ -158,29 +158,35 @@ fn present() -> Result<(), String> {
     Ok(())
 }
 
-fn start() -> Result<Cupti, String> {
-    present()?;
+fn initialize() -> Result<Cupti, String> {
+    check_libraries()?;
     // Subscribing detects other tools: a process can have one subscriber, and two tools would take each other's
     // records. The handle is never released, and no callback is enabled, so it costs nothing.
     let mut subscriber = std::ptr::null_mut();
     // SAFETY: `subscriber` is a valid pointer, the callback ignores its arguments, and no user data is passed.
-    unsafe { result::subscribe(&mut subscriber, Some(unused), std::ptr::null_mut()) }
-        .map_err(|error| explain("subscribing", error))?;
+    unsafe { result::subscribe(&mut subscriber, Some(ignore_callback), std::ptr::null_mut()) }
+        .map_err(|error| error_message("subscribing", error))?;
     result::set_thread_id_type(sys::CUpti_ActivityThreadIdType::CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM)
-        .map_err(|error| explain("setting the type of thread ids", error))?;
-    buffers::register().map_err(|error| explain("registering buffers", error))?;
+        .map_err(|error| error_message("setting the type of thread ids", error))?;
+    buffers::register().map_err(|error| error_message("registering buffers", error))?;
     let mut now = 0;
     // SAFETY: writes one integer through a valid pointer.
-    unsafe { result::get_timestamp(&mut now) }.map_err(|error| explain("reading the timestamp", error))?;
+    unsafe { result::get_timestamp(&mut now) }.map_err(|error| error_message("reading the timestamp", error))?;
     // A first recording, so that errors and one-time costs occur here.
-    Recording::start(Kinds::DEVICE)?.finish()?;
-    Ok(Cupti { turn: Mutex::new(()) })
+    ActivityRecording::start(ActivityKinds::DEVICE)?.finish()?;
+    Ok(Cupti { recording_lock: Mutex::new(()) })
 }
 
-unsafe extern "C" fn unused(_: *mut c_void, _: sys::CUpti_CallbackDomain, _: sys::CUpti_CallbackId, _: *const c_void) {}
+unsafe extern "C" fn ignore_callback(
+    _: *mut c_void,
+    _: sys::CUpti_CallbackDomain,
+    _: sys::CUpti_CallbackId,
+    _: *const c_void,
+) {
+}
 
 /// Formats an error with a remedy, if there is one.
-fn explain(doing: &str, error: CuptiError) -> String {
+fn error_message(doing: &str, error: CuptiError) -> String {
     let reason = match error.0 {
         Status::CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED | Status::CUPTI_ERROR_DISABLED => {
             "another tool uses it, such as Nsight or cuda-gdb, and it supports one at a time; run without that tool"
@@ -192,11 +198,11 @@ fn explain(doing: &str, error: CuptiError) -> String {
         }
         Status::CUPTI_ERROR_NOT_INITIALIZED => "no compatible driver was found",
         Status::CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED => "it is not supported under confidential computing",
-        _ => return format!("CUPTI failed while {doing}: {}", name(error)),
+        _ => return format!("CUPTI failed while {doing}: {}", error_name(error)),
     };
-    format!("CUPTI failed while {doing}: {reason} ({})", name(error))
+    format!("CUPTI failed while {doing}: {reason} ({})", error_name(error))
 }
 
-fn name(error: CuptiError) -> String {
+fn error_name(error: CuptiError) -> String {
     error.error_string().map_or_else(|_| format!("status {}", error.0 as u32), |name| name.to_string_lossy().into())
 }

@@ -1,7 +1,7 @@
 //! Conversion of CUPTI's records.
 
-use super::buffers::Filled;
-use crate::cuda::{Activities, Call, Copy, Kernel, MemoryEvent};
+use super::buffers::FilledBuffer;
+use crate::cuda::{Activities, CopyActivity, DriverCall, KernelActivity, MemoryActivity};
 use cudarc::cupti::result::{CuptiError, get_callback_name};
 use cudarc::cupti::sys::{
     CUpti_Activity, CUpti_ActivityAPI, CUpti_ActivityKernel10, CUpti_ActivityKind as Kind, CUpti_ActivityMemcpy6,
@@ -31,10 +31,10 @@ macro_rules! field {
 }
 
 /// Reads all records of the buffers. Records without a time and incomplete buffers count as dropped.
-pub fn read(buffers: &[Filled]) -> Result<Activities, CuptiError> {
-    let mut reader = Reader::default();
+pub fn read(buffers: &[FilledBuffer]) -> Result<Activities, CuptiError> {
+    let mut reader = RecordReader::default();
     for buffer in buffers {
-        if !buffer.each(|record| reader.add(record))? {
+        if !buffer.for_each_record(|record| reader.add(record))? {
             reader.activities.dropped += 1;
         }
     }
@@ -42,14 +42,14 @@ pub fn read(buffers: &[Filled]) -> Result<Activities, CuptiError> {
 }
 
 #[derive(Default)]
-struct Reader {
+struct RecordReader {
     activities: Activities,
     /// Kernel names by pointer: all records of a kernel share one string.
     names: HashMap<*const c_char, Arc<str>>,
     functions: HashMap<u32, Arc<str>>,
 }
 
-impl Reader {
+impl RecordReader {
     fn add(&mut self, record: NonNull<CUpti_Activity>) {
         // Not read as an enumeration; see `field!`.
         let kind = field!(record, CUpti_Activity, kind as u32);
@@ -72,11 +72,11 @@ impl Reader {
     fn kernel(&mut self, record: NonNull<CUpti_Activity>) {
         let (start_ns, end_ns) =
             (field!(record, CUpti_ActivityKernel10, start), field!(record, CUpti_ActivityKernel10, end));
-        if !self.timed(start_ns, end_ns) {
+        if !self.check_times(start_ns, end_ns) {
             return;
         }
         let name = self.name(field!(record, CUpti_ActivityKernel10, name));
-        self.activities.kernels.push(Kernel {
+        self.activities.kernels.push(KernelActivity {
             name,
             start_ns,
             end_ns,
@@ -88,9 +88,9 @@ impl Reader {
     fn memcpy(&mut self, record: NonNull<CUpti_Activity>) {
         let (start_ns, end_ns) =
             (field!(record, CUpti_ActivityMemcpy6, start), field!(record, CUpti_ActivityMemcpy6, end));
-        if self.timed(start_ns, end_ns) {
-            self.activities.copies.push(Copy {
-                what: direction(field!(record, CUpti_ActivityMemcpy6, copyKind)),
+        if self.check_times(start_ns, end_ns) {
+            self.activities.copies.push(CopyActivity {
+                what: copy_direction(field!(record, CUpti_ActivityMemcpy6, copyKind)),
                 bytes: field!(record, CUpti_ActivityMemcpy6, bytes),
                 start_ns,
                 end_ns,
@@ -102,8 +102,8 @@ impl Reader {
     fn memset(&mut self, record: NonNull<CUpti_Activity>) {
         let (start_ns, end_ns) =
             (field!(record, CUpti_ActivityMemset4, start), field!(record, CUpti_ActivityMemset4, end));
-        if self.timed(start_ns, end_ns) {
-            self.activities.copies.push(Copy {
+        if self.check_times(start_ns, end_ns) {
+            self.activities.copies.push(CopyActivity {
                 what: "memset",
                 bytes: field!(record, CUpti_ActivityMemset4, bytes),
                 start_ns,
@@ -115,19 +115,19 @@ impl Reader {
 
     fn memory(&mut self, record: NonNull<CUpti_Activity>) {
         const FREED: u32 = 2;
-        self.activities.memory.push(MemoryEvent {
+        self.activities.memory.push(MemoryActivity {
             address: field!(record, CUpti_ActivityMemory4, address),
             bytes: field!(record, CUpti_ActivityMemory4, bytes),
             freed: field!(record, CUpti_ActivityMemory4, memoryOperationType as u32) == FREED,
             at_ns: field!(record, CUpti_ActivityMemory4, timestamp),
-            kind: place(field!(record, CUpti_ActivityMemory4, memoryKind as u32)),
+            kind: memory_kind(field!(record, CUpti_ActivityMemory4, memoryKind as u32)),
         });
     }
 
     fn call(&mut self, record: NonNull<CUpti_Activity>) {
         let id = field!(record, CUpti_ActivityAPI, cbid);
-        self.activities.calls.push(Call {
-            name: self.functions.entry(id).or_insert_with(|| function(id)).clone(),
+        self.activities.calls.push(DriverCall {
+            name: self.functions.entry(id).or_insert_with(|| driver_function(id)).clone(),
             start_ns: field!(record, CUpti_ActivityAPI, start),
             end_ns: field!(record, CUpti_ActivityAPI, end),
             thread: field!(record, CUpti_ActivityAPI, threadId),
@@ -137,7 +137,7 @@ impl Reader {
 
     /// Checks the times of a record. CUPTI leaves a time at zero if it had no device memory for it, or if the activity
     /// has not ended.
-    fn timed(&mut self, start_ns: u64, end_ns: u64) -> bool {
+    fn check_times(&mut self, start_ns: u64, end_ns: u64) -> bool {
         let timed = start_ns > 0 && end_ns >= start_ns;
         self.activities.dropped += u64::from(!timed);
         timed
@@ -153,7 +153,7 @@ impl Reader {
     }
 }
 
-fn function(id: u32) -> Arc<str> {
+fn driver_function(id: u32) -> Arc<str> {
     let mut name = ptr::null();
     // SAFETY: writes one pointer through a valid pointer.
     match unsafe { get_callback_name(CUpti_CallbackDomain::CUPTI_CB_DOMAIN_DRIVER_API, id, &mut name) } {
@@ -164,7 +164,7 @@ fn function(id: u32) -> Arc<str> {
 }
 
 /// Names the values of `CUpti_ActivityMemcpyKind`.
-fn direction(kind: u8) -> &'static str {
+fn copy_direction(kind: u8) -> &'static str {
     match kind {
         1 => "memcpy host to device",
         2 => "memcpy device to host",
@@ -177,7 +177,7 @@ fn direction(kind: u8) -> &'static str {
 }
 
 /// Names the values of `CUpti_ActivityMemoryKind`.
-fn place(kind: u32) -> &'static str {
+fn memory_kind(kind: u32) -> &'static str {
     match kind {
         1 => "pageable",
         2 => "pinned",
@@ -194,8 +194,8 @@ mod tests {
     use cudarc::cupti::sys::*;
     use std::mem::{offset_of, zeroed};
 
-    fn reader_of<T>(record: &T) -> Reader {
-        let mut reader = Reader::default();
+    fn reader_of<T>(record: &T) -> RecordReader {
+        let mut reader = RecordReader::default();
         reader.add(NonNull::from(record).cast());
         reader
     }
@@ -209,14 +209,14 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_is_read_from_its_record() {
-        let expected = Kernel { name: "spin".into(), start_ns: 1000, end_ns: 1500, stream: 7, correlation: 42 };
+    fn kernel_record_is_read() {
+        let expected = KernelActivity { name: "spin".into(), start_ns: 1000, end_ns: 1500, stream: 7, correlation: 42 };
         let read = reader_of(&kernel(1000, 1500)).activities;
         assert_eq!(read, Activities { kernels: vec![expected], ..Activities::default() });
     }
 
     #[test]
-    fn a_kernel_without_a_time_is_dropped_and_counted_not_short() {
+    fn untimed_kernels_are_counted_as_dropped() {
         for (start, end) in [(0, 0), (1000, 0), (0, 1500), (1500, 1000)] {
             let read = reader_of(&kernel(start, end)).activities;
             assert_eq!(read, Activities { dropped: 1, ..Activities::default() }, "{start}..{end}");
@@ -224,18 +224,19 @@ mod tests {
     }
 
     #[test]
-    fn copies_fills_and_memory_are_read_from_their_records() {
+    fn copy_memset_and_memory_records_are_read() {
         // SAFETY: as above.
         let mut copy: CUpti_ActivityMemcpy6 = unsafe { zeroed() };
         (copy.kind, copy.copyKind, copy.bytes) = (Kind::CUPTI_ACTIVITY_KIND_MEMCPY, 2, 4096);
         (copy.start, copy.end, copy.streamId) = (10, 30, 13);
-        let expected = Copy { what: "memcpy device to host", bytes: 4096, start_ns: 10, end_ns: 30, stream: 13 };
+        let expected =
+            CopyActivity { what: "memcpy device to host", bytes: 4096, start_ns: 10, end_ns: 30, stream: 13 };
         assert_eq!(reader_of(&copy).activities.copies, [expected]);
 
         // SAFETY: as above.
         let mut fill: CUpti_ActivityMemset4 = unsafe { zeroed() };
         (fill.kind, fill.bytes, fill.start, fill.end) = (Kind::CUPTI_ACTIVITY_KIND_MEMSET, 64, 5, 6);
-        let expected = Copy { what: "memset", bytes: 64, start_ns: 5, end_ns: 6, stream: 0 };
+        let expected = CopyActivity { what: "memset", bytes: 64, start_ns: 5, end_ns: 6, stream: 0 };
         assert_eq!(reader_of(&fill).activities.copies, [expected]);
 
         // SAFETY: as above.
@@ -244,12 +245,12 @@ mod tests {
         memory.memoryOperationType = CUpti_ActivityMemoryOperationType::CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE;
         memory.memoryKind = CUpti_ActivityMemoryKind::CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
         (memory.address, memory.bytes, memory.timestamp) = (0x7000, 512, 99);
-        let expected = MemoryEvent { address: 0x7000, bytes: 512, freed: true, at_ns: 99, kind: "device" };
+        let expected = MemoryActivity { address: 0x7000, bytes: 512, freed: true, at_ns: 99, kind: "device" };
         assert_eq!(reader_of(&memory).activities.memory, [expected]);
     }
 
     #[test]
-    fn the_fields_lie_where_older_libraries_put_them() {
+    fn field_offsets_match_older_versions() {
         macro_rules! places {
             ($layout:ty: $($field:ident),+) => {
                 [$(offset_of!($layout, $field)),+]

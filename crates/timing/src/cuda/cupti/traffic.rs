@@ -1,6 +1,6 @@
 //! GPU memory counters through CUPTI's range profiler.
 
-use super::{explain, present};
+use super::{check_libraries, error_message};
 use crate::Failure;
 use cudarc::cupti::result::CuptiError;
 use cudarc::cupti::sys::{
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Bytes transferred between a GPU and its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Traffic {
+pub struct MemoryTraffic {
     /// Bytes read from memory.
     pub read: u64,
     /// Bytes written to memory.
@@ -57,7 +57,7 @@ macro_rules! call {
     ($doing:expr, $function:ident, $parameters:expr) => {{
         let mut parameters = $parameters;
         // SAFETY: the parameters belong to this function and state their size; their pointers outlive the call.
-        checked($doing, unsafe { sys::$function(&mut parameters) })?;
+        check_status($doing, unsafe { sys::$function(&mut parameters) })?;
         parameters
     }};
 }
@@ -65,7 +65,7 @@ macro_rules! call {
 impl TrafficMeter {
     /// Opens the counters of a GPU by index, or returns why they cannot be read.
     pub fn open(index: usize) -> Result<Self, String> {
-        present()?;
+        check_libraries()?;
         let context = CudaContext::new(index).map_err(|error| error.to_string())?;
         call!("loading its profiler", cuptiProfilerInitialize, parameters!(CUpti_Profiler_Initialize_Params {}));
         let parameters = parameters!(CUpti_Device_GetChipName_Params { deviceIndex: index });
@@ -83,7 +83,7 @@ impl TrafficMeter {
     }
 
     /// Measures the bytes transferred while `body` runs, which must synchronize everything it launches.
-    pub fn measure(&mut self, body: impl FnOnce() -> Result<(), Failure>) -> Result<Traffic, Failure> {
+    pub fn measure(&mut self, body: impl FnOnce() -> Result<(), Failure>) -> Result<MemoryTraffic, Failure> {
         self.context.bind_to_thread()?;
         let target = self.target;
         self.clear()?;
@@ -103,7 +103,7 @@ impl TrafficMeter {
         call!("configuring counters", cuptiRangeProfilerSetConfig, parameters);
         let parameters = parameters!(CUpti_RangeProfiler_Start_Params { pRangeProfilerObject: target });
         call!("starting counters", cuptiRangeProfilerStart, parameters);
-        let counted = self.range(body);
+        let counted = self.count_range(body);
         // Also after a failure: a running profiler would reject the next start.
         let parameters =
             parameters!(CUpti_RangeProfiler_Stop_Params to isAllPassSubmitted { pRangeProfilerObject: target });
@@ -117,7 +117,7 @@ impl TrafficMeter {
         Ok(self.evaluate()?)
     }
 
-    fn range(&self, body: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+    fn count_range(&self, body: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
         let parameters = parameters!(CUpti_RangeProfiler_PushRange_Params {
             pRangeProfilerObject: self.target,
             pRangeName: c"traffic".as_ptr(),
@@ -132,8 +132,8 @@ impl TrafficMeter {
 
     /// Selects the counters.
     fn configure(&mut self, chip: *const c_char) -> Result<(), String> {
-        let mut names = names();
-        let available = self.available()?;
+        let mut names = metric_names();
+        let available = self.counter_availability()?;
         let parameters = parameters!(CUpti_Profiler_Host_Initialize_Params {
             profilerType: Profiler::CUPTI_PROFILER_TYPE_RANGE_PROFILER,
             pChipName: chip,
@@ -167,7 +167,7 @@ impl TrafficMeter {
     }
 
     /// Returns the counters available on this machine.
-    fn available(&self) -> Result<Vec<u8>, String> {
+    fn counter_availability(&self) -> Result<Vec<u8>, String> {
         let ctx = self.context.cu_ctx();
         let parameters = parameters!(CUpti_Profiler_GetCounterAvailability_Params { ctx: ctx.cast() });
         let size =
@@ -185,7 +185,7 @@ impl TrafficMeter {
     fn enable(&mut self) -> Result<(), String> {
         let parameters = parameters!(CUpti_RangeProfiler_Enable_Params { ctx: self.context.cu_ctx().cast() });
         self.target = call!("enabling counters", cuptiRangeProfilerEnable, parameters).pRangeProfilerObject;
-        let mut names = names();
+        let mut names = metric_names();
         let parameters = parameters!(CUpti_RangeProfiler_GetCounterDataSize_Params {
             pRangeProfilerObject: self.target,
             pMetricNames: names.as_mut_ptr(),
@@ -209,8 +209,8 @@ impl TrafficMeter {
         Ok(())
     }
 
-    fn evaluate(&self) -> Result<Traffic, String> {
-        let (mut names, mut values) = (names(), [f64::NAN; METRICS.len()]);
+    fn evaluate(&self) -> Result<MemoryTraffic, String> {
+        let (mut names, mut values) = (metric_names(), [f64::NAN; METRICS.len()]);
         let parameters = parameters!(CUpti_Profiler_Host_EvaluateToGpuValues_Params {
             pHostObject: self.host,
             pCounterDataImage: self.counters.as_ptr(),
@@ -222,7 +222,7 @@ impl TrafficMeter {
         call!("reading counters", cuptiProfilerHostEvaluateToGpuValues, parameters);
         match values {
             [read, written] if read >= 0.0 && written >= 0.0 => {
-                Ok(Traffic { read: read as u64, written: written as u64 })
+                Ok(MemoryTraffic { read: read as u64, written: written as u64 })
             }
             _ => Err(format!("CUPTI returned invalid counter values: {values:?}")),
         }
@@ -246,13 +246,13 @@ impl Drop for TrafficMeter {
     }
 }
 
-fn names() -> [*const c_char; METRICS.len()] {
+fn metric_names() -> [*const c_char; METRICS.len()] {
     METRICS.map(CStr::as_ptr)
 }
 
-fn checked(doing: &str, status: Status) -> Result<(), String> {
+fn check_status(doing: &str, status: Status) -> Result<(), String> {
     match status {
         Status::CUPTI_SUCCESS => Ok(()),
-        status => Err(explain(doing, CuptiError(status))),
+        status => Err(error_message(doing, CuptiError(status))),
     }
 }

@@ -1,7 +1,7 @@
 //! Clock lock of NVIDIA GPUs. It affects every program that uses the GPU, until it is unlocked or the driver is
 //! reloaded.
 
-use super::Gpu;
+use super::NvmlGpu;
 use crate::telemetry::{ClockLock, LockedClock};
 use nvml_wrapper::Device;
 use nvml_wrapper::enum_wrappers::device::ClockLimitId;
@@ -10,33 +10,33 @@ use nvml_wrapper::error::NvmlError;
 
 /// Clock lock of the GPU with this UUID, or why it has none.
 pub fn nvml_lock(uuid: &str) -> Result<Box<dyn ClockLock>, String> {
-    let Gpu { device, parent, .. } = Gpu::find(uuid)?;
+    let NvmlGpu { device, parent, .. } = NvmlGpu::find(uuid)?;
     if parent.is_some() {
         return Err("it is a MIG slice, which shares its clock with the other slices".into());
     }
-    Ok(Box::new(Lock { device, uuid: uuid.to_owned() }))
+    Ok(Box::new(NvmlClockLock { device, uuid: uuid.to_owned() }))
 }
 
-struct Lock {
+struct NvmlClockLock {
     device: Device<'static>,
     uuid: String,
 }
 
-impl ClockLock for Lock {
+impl ClockLock for NvmlClockLock {
     fn lock(&mut self, clock: LockedClock) -> Result<(), String> {
-        self.device.set_gpu_locked_clocks(setting(clock)).map_err(|error| refusal(error, clock))
+        self.device.set_gpu_locked_clocks(locked_setting(clock)).map_err(|error| lock_error(error, clock))
     }
 
     fn unlock(&mut self) -> Result<(), String> {
         self.device.reset_gpu_locked_clocks().map_err(|error| format!("NVML cannot unlock it: {error}"))
     }
 
-    fn by_hand(&self) -> String {
+    fn unlock_command(&self) -> String {
         format!("sudo nvidia-smi -i {} --reset-gpu-clocks", self.uuid)
     }
 }
 
-fn setting(clock: LockedClock) -> GpuLockedClocksSetting {
+fn locked_setting(clock: LockedClock) -> GpuLockedClocksSetting {
     match clock {
         // Clock at which no load exceeds the GPU's thermal design power.
         LockedClock::Base => {
@@ -47,7 +47,7 @@ fn setting(clock: LockedClock) -> GpuLockedClocksSetting {
 }
 
 /// Formats an error with the missing requirement.
-fn refusal(error: NvmlError, clock: LockedClock) -> String {
+fn lock_error(error: NvmlError, clock: LockedClock) -> String {
     match error {
         NvmlError::NoPermission => "locking its clock requires root, and in a container also CAP_SYS_ADMIN".into(),
         NvmlError::NotSupported | NvmlError::FailedToLoadSymbol(_) => {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_names_the_right_that_is_missing() {
+    fn lock_errors_name_the_requirement() {
         let clock = "1".parse().unwrap();
         for (error, expected) in [
             (NvmlError::NoPermission, "requires root"),
@@ -74,15 +74,15 @@ mod tests {
             (NvmlError::InvalidArg, "at 1 MHz; `nvidia-smi"),
             (NvmlError::GpuLost, "NVML cannot lock its clock"),
         ] {
-            let message = refusal(error, clock);
+            let message = lock_error(error, clock);
             assert!(message.contains(expected), "{message}");
         }
     }
 
     #[test]
-    fn a_clock_in_megahertz_is_both_bounds() {
-        assert_eq!(setting("1200".parse().unwrap()).into_min_and_max_clocks(), (1200, 1200));
-        let (min, max) = setting(LockedClock::Base).into_min_and_max_clocks();
+    fn mhz_clock_sets_both_bounds() {
+        assert_eq!(locked_setting("1200".parse().unwrap()).into_min_and_max_clocks(), (1200, 1200));
+        let (min, max) = locked_setting(LockedClock::Base).into_min_and_max_clocks();
         assert!(min == max && min > 1_000_000, "{min} {max}");
     }
 }

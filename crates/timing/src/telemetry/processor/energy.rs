@@ -1,14 +1,14 @@
 //! CPU package energy counters (RAPL).
 
-use crate::telemetry::files::{number, numbered, text};
+use crate::telemetry::files::{numbered_entries, read_number, read_text};
 use std::path::{Path, PathBuf};
 
 /// Energy counters of all packages.
-pub(super) struct Energy {
-    packages: Vec<Package>,
+pub(super) struct RaplEnergy {
+    packages: Vec<RaplPackage>,
 }
 
-struct Package {
+struct RaplPackage {
     counter: PathBuf,
     /// Value at which the counter wraps to zero.
     range: u64,
@@ -16,35 +16,36 @@ struct Package {
     microjoules: u64,
 }
 
-impl Energy {
+impl RaplEnergy {
     /// Opens the counters below `root`. On most systems only root may read them; if one is unreadable, there is no
     /// total.
-    pub(super) fn at(root: &Path) -> Self {
-        let zones = numbered(root.join("sys/class/powercap"), "intel-rapl:");
-        let is_package = |zone: &PathBuf| text(zone.join("name")).is_some_and(|name| name.starts_with("package"));
-        let packages: Option<Vec<_>> = zones.into_iter().filter(is_package).map(|zone| Package::at(&zone)).collect();
+    pub(super) fn new(root: &Path) -> Self {
+        let zones = numbered_entries(root.join("sys/class/powercap"), "intel-rapl:");
+        let is_package = |zone: &PathBuf| read_text(zone.join("name")).is_some_and(|name| name.starts_with("package"));
+        let packages: Option<Vec<_>> =
+            zones.into_iter().filter(is_package).map(|zone| RaplPackage::open(&zone)).collect();
         Self { packages: packages.unwrap_or_default() }
     }
 
     /// Joules since the counters were opened.
     pub(super) fn joules(&mut self) -> Option<f64> {
-        let total: Option<u64> = self.packages.iter_mut().map(Package::microjoules).sum();
-        total.filter(|_| self.is_known()).map(|microjoules| microjoules as f64 / 1e6)
+        let total: Option<u64> = self.packages.iter_mut().map(RaplPackage::microjoules).sum();
+        total.filter(|_| self.is_available()).map(|microjoules| microjoules as f64 / 1e6)
     }
 
-    pub(super) fn is_known(&self) -> bool {
+    pub(super) fn is_available(&self) -> bool {
         !self.packages.is_empty()
     }
 }
 
-impl Package {
-    fn at(zone: &Path) -> Option<Self> {
-        let (counter, range) = (zone.join("energy_uj"), number(zone.join("max_energy_range_uj"))?);
-        Some(Self { last: number(&counter)?, counter, range, microjoules: 0 })
+impl RaplPackage {
+    fn open(zone: &Path) -> Option<Self> {
+        let (counter, range) = (zone.join("energy_uj"), read_number(zone.join("max_energy_range_uj"))?);
+        Some(Self { last: read_number(&counter)?, counter, range, microjoules: 0 })
     }
 
     fn microjoules(&mut self) -> Option<u64> {
-        let now: u64 = number(&self.counter)?;
+        let now: u64 = read_number(&self.counter)?;
         // A counter wraps after minutes at full power; it is read far more often.
         self.microjoules += if now >= self.last { now - self.last } else { self.range.saturating_sub(self.last) + now };
         self.last = now;
@@ -66,12 +67,12 @@ mod tests {
     }
 
     #[test]
-    fn packages_are_added_and_neither_their_parts_nor_the_whole_machine() {
+    fn only_packages_are_summed() {
         let tree = Tree::new();
         for (number, name) in [("0", "package-0"), ("0:0", "core"), ("1", "package-1"), ("2", "psys")] {
             zone(&tree, number, name);
         }
-        let mut energy = Energy::at(tree.root());
+        let mut energy = RaplEnergy::new(tree.root());
         assert_eq!(energy.joules(), Some(0.0));
         for number in ["0", "0:0", "1", "2"] {
             tree.write(&format!("{RAPL}{number}/energy_uj"), "3500000");
@@ -81,10 +82,10 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_wraps_goes_on() {
+    fn wrapping_counter_continues() {
         let tree = Tree::new();
         zone(&tree, "0", "package-0");
-        let mut energy = Energy::at(tree.root());
+        let mut energy = RaplEnergy::new(tree.root());
         for (counter, expected) in [("8000000", 7.0), ("500000", 8.5), ("600000", 8.6), ("8600000", 16.6), ("0", 17.0)]
         {
             tree.write(&format!("{RAPL}0/energy_uj"), counter);
@@ -93,19 +94,19 @@ mod tests {
     }
 
     #[test]
-    fn without_every_package_there_is_no_sum() {
+    fn missing_package_has_no_sum() {
         let tree = Tree::new();
-        assert_eq!(Energy::at(tree.root()).joules(), None);
+        assert_eq!(RaplEnergy::new(tree.root()).joules(), None);
         zone(&tree, "0", "package-0");
         tree.write(&format!("{RAPL}1/name"), "package-1");
-        assert_eq!(Energy::at(tree.root()).joules(), None);
+        assert_eq!(RaplEnergy::new(tree.root()).joules(), None);
     }
 
     #[test]
-    fn a_counter_that_can_no_longer_be_read_is_absent() {
+    fn unreadable_counter_is_absent() {
         let tree = Tree::new();
         zone(&tree, "0", "package-0");
-        let mut energy = Energy::at(tree.root());
+        let mut energy = RaplEnergy::new(tree.root());
         assert!(energy.joules().is_some());
         tree.remove(&format!("{RAPL}0/energy_uj"));
         assert_eq!(energy.joules(), None);

@@ -1,6 +1,6 @@
 //! Facts and clock policy of the CPU.
 
-use crate::telemetry::files::{number, numbered, text};
+use crate::telemetry::files::{numbered_entries, read_number, read_text};
 use crate::telemetry::source;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -9,22 +9,23 @@ use std::path::Path;
 const CPU: &str = "sys/devices/system/cpu";
 
 pub(super) fn facts(root: &Path, available: [(&str, bool); 5], counter_error: Option<&str>) -> Value {
-    let info = text(root.join("proc/cpuinfo")).unwrap_or_default();
+    let info = read_text(root.join("proc/cpuinfo")).unwrap_or_default();
     let first = |field| values(&info, field).next().map(str::to_owned);
     let nominal = first("cpu MHz").filter(|_| !has_flag(&info, "aperfmperf"));
-    let nodes = numbered(root.join("sys/devices/system/node"), "node").len();
+    let nodes = numbered_entries(root.join("sys/devices/system/node"), "node").len();
     let logical = values(&info, "processor").count();
-    let load = text(root.join("proc/loadavg")).and_then(|load| load.split_whitespace().next()?.parse::<f64>().ok());
-    source::known([
+    let load =
+        read_text(root.join("proc/loadavg")).and_then(|load| load.split_whitespace().next()?.parse::<f64>().ok());
+    source::known_fields([
         ("model", first("model name").map(Value::from)),
         ("logical_cores", (logical > 0).then(|| logical.into())),
-        ("smt", number::<u32>(root.join(CPU).join("smt/active")).map(|active| (active == 1).into())),
+        ("smt", read_number::<u32>(root.join(CPU).join("smt/active")).map(|active| (active == 1).into())),
         ("numa_nodes", (nodes > 0).then(|| nodes.into())),
         ("virtual_machine", has_flag(&info, "hypervisor").then(|| true.into())),
         ("nominal_mhz", nominal.and_then(|clock| clock.parse::<f64>().ok()).map(Value::from)),
-        ("frequency_driver", everywhere(root, "scaling_driver").map(Value::from)),
-        ("governor", everywhere(root, "scaling_governor").map(Value::from)),
-        ("energy_preference", everywhere(root, "energy_performance_preference").map(Value::from)),
+        ("frequency_driver", values_of_all_cores(root, "scaling_driver").map(Value::from)),
+        ("governor", values_of_all_cores(root, "scaling_governor").map(Value::from)),
+        ("energy_preference", values_of_all_cores(root, "energy_performance_preference").map(Value::from)),
         ("turbo", turbo(root).map(Value::from)),
         ("lowest_mhz", limit_mhz(root, "scaling_min_freq").map(Value::from)),
         ("highest_mhz", limit_mhz(root, "scaling_max_freq").map(Value::from)),
@@ -36,9 +37,9 @@ pub(super) fn facts(root: &Path, available: [(&str, bool); 5], counter_error: Op
 
 pub(super) fn policy(root: &Path) -> String {
     let limits = limit_mhz(root, "scaling_min_freq").zip(limit_mhz(root, "scaling_max_freq"));
-    source::policy([
-        everywhere(root, "scaling_governor").map(|governor| format!("governor {governor}")),
-        everywhere(root, "energy_performance_preference").map(|preference| format!("preference {preference}")),
+    source::join_policy([
+        values_of_all_cores(root, "scaling_governor").map(|governor| format!("governor {governor}")),
+        values_of_all_cores(root, "energy_performance_preference").map(|preference| format!("preference {preference}")),
         turbo(root).map(|on| format!("turbo {}", if on { "on" } else { "off" })),
         limits.map(|(lowest, highest)| format!("{lowest}-{highest} MHz")),
     ])
@@ -46,7 +47,7 @@ pub(super) fn policy(root: &Path) -> String {
 
 /// Clocks in `/proc/cpuinfo`, if the CPU counts them; otherwise they are nominal values.
 pub(super) fn counted_clocks(root: &Path) -> Vec<f64> {
-    let info = text(root.join("proc/cpuinfo")).filter(|info| has_flag(info, "aperfmperf")).unwrap_or_default();
+    let info = read_text(root.join("proc/cpuinfo")).filter(|info| has_flag(info, "aperfmperf")).unwrap_or_default();
     values(&info, "cpu MHz").filter_map(|clock| clock.parse().ok()).collect()
 }
 
@@ -63,19 +64,20 @@ fn has_flag(info: &str, flag: &str) -> bool {
 }
 
 /// Setting of all cores, separated by `/` if they differ.
-fn everywhere(root: &Path, setting: &str) -> Option<String> {
-    let cores = numbered(root.join(CPU), "cpu");
-    let found: BTreeSet<String> = cores.iter().filter_map(|core| text(core.join("cpufreq").join(setting))).collect();
+fn values_of_all_cores(root: &Path, setting: &str) -> Option<String> {
+    let cores = numbered_entries(root.join(CPU), "cpu");
+    let found: BTreeSet<String> =
+        cores.iter().filter_map(|core| read_text(core.join("cpufreq").join(setting))).collect();
     (!found.is_empty()).then(|| Vec::from_iter(found).join("/"))
 }
 
 fn limit_mhz(root: &Path, limit: &str) -> Option<u64> {
-    number::<u64>(root.join(CPU).join("cpu0/cpufreq").join(limit)).map(|kilohertz| kilohertz / 1000)
+    read_number::<u64>(root.join(CPU).join("cpu0/cpufreq").join(limit)).map(|kilohertz| kilohertz / 1000)
 }
 
 fn turbo(root: &Path) -> Option<bool> {
-    let intel = number::<u32>(root.join(CPU).join("intel_pstate/no_turbo")).map(|off| off == 0);
-    intel.or_else(|| number::<u32>(root.join(CPU).join("cpufreq/boost")).map(|on| on == 1))
+    let intel = read_number::<u32>(root.join(CPU).join("intel_pstate/no_turbo")).map(|off| off == 0);
+    intel.or_else(|| read_number::<u32>(root.join(CPU).join("cpufreq/boost")).map(|on| on == 1))
 }
 
 #[cfg(test)]
@@ -107,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_are_those_the_files_hold() {
+    fn facts_follow_from_files() {
         let expected = json!({
             "model": "Some Processor: fast",
             "logical_cores": 2,
@@ -128,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_policy_changes_with_every_setting() {
+    fn policy_reflects_every_setting() {
         let tree = machine();
         let mut seen = BTreeSet::from([policy(tree.root())]);
         assert_eq!(seen.first().unwrap(), "governor performance/powersave, turbo off, 800-3600 MHz");
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn boost_is_turbo_too() {
+    fn boost_counts_as_turbo() {
         let tree = Tree::new();
         for (file, expected) in [("0", false), ("1", true)] {
             tree.write(&format!("{CPU}/cpufreq/boost"), file);

@@ -2,31 +2,31 @@
 
 mod energy;
 mod facts;
-mod share;
+mod usage;
 
-use super::files::{number, numbered, text};
+use super::files::{numbered_entries, read_number, read_text};
 use super::{Counters, Sample, Source, Throttle, now};
-use energy::Energy;
+use energy::RaplEnergy;
 use serde_json::Value;
-use share::Share;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use usage::ProcessorUsage;
 
 /// Sensors of this host's CPU. A virtual machine shows none of them, and on most systems only root may read the energy
 /// counters.
 pub fn processor() -> Box<dyn Source> {
-    Box::new(Processor { refused: Counters::open().err(), ..Processor::at(Path::new("/")) })
+    Box::new(ProcessorSensors { counter_error: Counters::open().err(), ..ProcessorSensors::new(Path::new("/")) })
 }
 
 /// Maximum number of clocks read per sample: reading more takes time from the measurement.
-const MOST_CLOCKS: usize = 16;
+const MAX_CLOCKS: usize = 16;
 /// Minimum span for power: energy counters are updated about every millisecond.
-const SHORTEST_SPAN: Duration = Duration::from_millis(10);
+const MIN_POWER_SPAN: Duration = Duration::from_millis(10);
 
 /// Maximum sensor index per chip: the package's thermometer is among the first.
-const PER_CHIP: u32 = 4;
+const MAX_SENSORS_PER_CHIP: u32 = 4;
 
-struct Processor {
+struct ProcessorSensors {
     root: PathBuf,
     clocks: Vec<PathBuf>,
     /// True if `/proc/cpuinfo` has clocks and no other file has.
@@ -34,18 +34,18 @@ struct Processor {
     temperatures: Vec<PathBuf>,
     throttles: Vec<PathBuf>,
     /// Throttle counts at the last sample.
-    throttled: Option<u64>,
-    energy: Energy,
+    throttle_count: Option<u64>,
+    energy: RaplEnergy,
     /// Time and value of the last energy reading.
-    spent: Option<(Duration, f64)>,
-    share: Share,
+    last_energy: Option<(Duration, f64)>,
+    share: ProcessorUsage,
     /// Reason why hardware counters are not available.
-    refused: Option<String>,
+    counter_error: Option<String>,
 }
 
-impl Processor {
-    fn at(root: &Path) -> Self {
-        let cores = numbered(root.join("sys/devices/system/cpu"), "cpu");
+impl ProcessorSensors {
+    fn new(root: &Path) -> Self {
+        let cores = numbered_entries(root.join("sys/devices/system/cpu"), "cpu");
         let clocks: Vec<PathBuf> =
             cores.iter().map(|core| core.join("cpufreq/scaling_cur_freq")).filter(|file| file.exists()).collect();
         let counters = ["core_throttle_count", "package_throttle_count"];
@@ -54,17 +54,17 @@ impl Processor {
             .flat_map(|core| counters.map(|counter| core.join("thermal_throttle").join(counter)))
             .filter(|file| file.exists())
             .collect();
-        let mut energy = Energy::at(root);
+        let mut energy = RaplEnergy::new(root);
         Self {
-            clocks: clocks.iter().step_by(clocks.len().div_ceil(MOST_CLOCKS).max(1)).cloned().collect(),
+            clocks: clocks.iter().step_by(clocks.len().div_ceil(MAX_CLOCKS).max(1)).cloned().collect(),
             info_has_clocks: clocks.is_empty() && !facts::counted_clocks(root).is_empty(),
             temperatures: thermometers(root),
-            throttled: total(&throttles),
+            throttle_count: sum_counters(&throttles),
             throttles,
-            spent: energy.joules().map(|joules| (now(), joules)),
+            last_energy: energy.joules().map(|joules| (now(), joules)),
             energy,
-            share: Share::at(root),
-            refused: None,
+            share: ProcessorUsage::new(root),
+            counter_error: None,
             root: root.to_owned(),
         }
     }
@@ -73,7 +73,7 @@ impl Processor {
         let megahertz: Vec<f64> = if self.info_has_clocks {
             facts::counted_clocks(&self.root)
         } else {
-            self.clocks.iter().filter_map(number).map(|kilohertz: f64| kilohertz / 1e3).collect()
+            self.clocks.iter().filter_map(read_number).map(|kilohertz: f64| kilohertz / 1e3).collect()
         };
         let mean = megahertz.iter().sum::<f64>() / megahertz.len() as f64;
         (!megahertz.is_empty()).then(|| mean.round() as u32)
@@ -81,28 +81,28 @@ impl Processor {
 
     /// Temperature of the hottest package.
     fn temperature_c(&self) -> Option<f64> {
-        let millidegrees = self.temperatures.iter().filter_map(number::<i64>).max();
+        let millidegrees = self.temperatures.iter().filter_map(read_number::<i64>).max();
         millidegrees.map(|millidegrees| millidegrees as f64 / 1e3)
     }
 
     fn power_w(&mut self) -> Option<f64> {
         let spent = self.energy.joules().map(|joules| (now(), joules));
-        let ((before, had), (after, has)) = (self.spent?, spent?);
-        if after - before < SHORTEST_SPAN {
+        let ((before, had), (after, has)) = (self.last_energy?, spent?);
+        if after - before < MIN_POWER_SPAN {
             return None;
         }
-        self.spent = spent;
+        self.last_energy = spent;
         Some((has - had) / (after - before).as_secs_f64())
     }
 
     fn throttle(&mut self) -> Vec<Throttle> {
-        let before = std::mem::replace(&mut self.throttled, total(&self.throttles));
-        let rose = before.zip(self.throttled).is_some_and(|(before, now)| now > before);
+        let before = std::mem::replace(&mut self.throttle_count, sum_counters(&self.throttles));
+        let rose = before.zip(self.throttle_count).is_some_and(|(before, now)| now > before);
         if rose { vec![Throttle::Thermal] } else { vec![] }
     }
 }
 
-impl Source for Processor {
+impl Source for ProcessorSensors {
     fn name(&self) -> &'static str {
         "sysfs"
     }
@@ -122,19 +122,19 @@ impl Source for Processor {
         self.energy.joules()
     }
 
-    fn others(&mut self, ours: &[u32]) -> Result<Vec<String>, String> {
-        self.share.others(ours)
+    fn other_users(&mut self, ours: &[u32]) -> Result<Vec<String>, String> {
+        self.share.other_users(ours)
     }
 
     fn facts(&self) -> Value {
         let available = [
             ("clock", self.clock_mhz().is_some()),
             ("temperature", !self.temperatures.is_empty()),
-            ("energy", self.energy.is_known()),
+            ("energy", self.energy.is_available()),
             ("throttling", !self.throttles.is_empty()),
-            ("event counters", self.refused.is_none()),
+            ("event counters", self.counter_error.is_none()),
         ];
-        facts::facts(&self.root, available, self.refused.as_deref())
+        facts::facts(&self.root, available, self.counter_error.as_deref())
     }
 
     fn policy(&self) -> String {
@@ -143,18 +143,18 @@ impl Source for Processor {
 }
 
 /// Sum of the counters; `None` if there are none.
-fn total(counters: &[PathBuf]) -> Option<u64> {
-    (!counters.is_empty()).then(|| counters.iter().filter_map(number::<u64>).sum())
+fn sum_counters(counters: &[PathBuf]) -> Option<u64> {
+    (!counters.is_empty()).then(|| counters.iter().filter_map(read_number::<u64>).sum())
 }
 
 /// Thermometers of whole packages: those of the CPU's driver, otherwise the system's thermal zones.
 fn thermometers(root: &Path) -> Vec<PathBuf> {
-    let chips = numbered(root.join("sys/class/hwmon"), "hwmon");
+    let chips = numbered_entries(root.join("sys/class/hwmon"), "hwmon");
     let labeled = |label: &str| -> Vec<PathBuf> {
-        let inputs = chips.iter().flat_map(|chip| (1..=PER_CHIP).map(move |n| (chip, n)));
+        let inputs = chips.iter().flat_map(|chip| (1..=MAX_SENSORS_PER_CHIP).map(move |n| (chip, n)));
         let says_so = |text: String| text.starts_with(label);
         inputs
-            .filter(|(chip, n)| text(chip.join(format!("temp{n}_label"))).is_some_and(says_so))
+            .filter(|(chip, n)| read_text(chip.join(format!("temp{n}_label"))).is_some_and(says_so))
             .map(|(chip, n)| chip.join(format!("temp{n}_input")))
             .collect()
     };
@@ -162,9 +162,9 @@ fn thermometers(root: &Path) -> Vec<PathBuf> {
     let found = ["Package id", "Tdie", "Tctl"].into_iter().map(labeled).find(|found| !found.is_empty());
     let is_processor = |kind: &String| kind.starts_with("x86_pkg_temp") || kind.starts_with("cpu");
     found.unwrap_or_else(|| {
-        let zones = numbered(root.join("sys/class/thermal"), "thermal_zone").into_iter();
+        let zones = numbered_entries(root.join("sys/class/thermal"), "thermal_zone").into_iter();
         zones
-            .filter(|zone| text(zone.join("type")).filter(is_processor).is_some())
+            .filter(|zone| read_text(zone.join("type")).filter(is_processor).is_some())
             .map(|zone| zone.join("temp"))
             .collect()
     })
@@ -201,37 +201,37 @@ pub(super) mod tests {
     const CPU: &str = "sys/devices/system/cpu/cpu";
 
     #[test]
-    fn the_clock_is_the_mean_of_cores() {
+    fn clock_is_the_mean_of_cores() {
         let tree = Tree::new();
         for (core, kilohertz) in [(0, "3000000"), (1, "2000000"), (2, "1000499")] {
             tree.write(&format!("{CPU}{core}/cpufreq/scaling_cur_freq"), kilohertz);
         }
         tree.write("proc/cpuinfo", "cpu MHz\t: 5.0\nflags\t: aperfmperf");
-        assert_eq!(Processor::at(tree.root()).sample().clock_mhz, Some(2000));
+        assert_eq!(ProcessorSensors::new(tree.root()).sample().clock_mhz, Some(2000));
     }
 
     #[test]
-    fn of_many_cores_some_all_over_the_machine_are_read() {
+    fn many_cores_are_sampled_evenly() {
         let tree = Tree::new();
         for core in 0..100 {
             tree.write(&format!("{CPU}{core}/cpufreq/scaling_cur_freq"), &format!("{core}000"));
         }
-        let processor = Processor::at(tree.root());
+        let processor = ProcessorSensors::new(tree.root());
         assert_eq!(processor.clocks.len(), 15);
         assert_eq!(processor.clock_mhz(), Some(49));
     }
 
     #[test]
-    fn without_frequency_scaling_only_counted_clocks_count() {
+    fn nominal_clocks_are_ignored() {
         let tree = Tree::new();
         tree.write("proc/cpuinfo", "cpu MHz\t: 2600.2\nflags\t: fpu hypervisor");
-        assert_eq!(Processor::at(tree.root()).sample().clock_mhz, None, "that is what it says on the label");
+        assert_eq!(ProcessorSensors::new(tree.root()).sample().clock_mhz, None, "that is what it says on the label");
         tree.write("proc/cpuinfo", "cpu MHz\t: 2600.2\nflags\t: fpu aperfmperf\ncpu MHz\t: 2800.4");
-        assert_eq!(Processor::at(tree.root()).sample().clock_mhz, Some(2700));
+        assert_eq!(ProcessorSensors::new(tree.root()).sample().clock_mhz, Some(2700));
     }
 
     #[test]
-    fn throttling_is_told_once_for_each_rise() {
+    fn throttling_is_reported_once_per_increase() {
         let tree = Tree::new();
         let set = |core: u32, level: &str, count: &str| {
             tree.write(&format!("{CPU}{core}/thermal_throttle/{level}_throttle_count"), count);
@@ -239,7 +239,7 @@ pub(super) mod tests {
         set(0, "core", "7");
         set(0, "package", "2");
         set(1, "core", "0");
-        let mut processor = Processor::at(tree.root());
+        let mut processor = ProcessorSensors::new(tree.root());
         assert_eq!(processor.sample().throttle, []);
         set(1, "core", "1");
         assert_eq!(processor.sample().throttle, [Throttle::Thermal]);
@@ -249,14 +249,14 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_hottest_package_counts() {
+    fn temperature_is_the_hottest_package() {
         let tree = Tree::new();
         tree.write("sys/class/thermal/thermal_zone0/type", "acpitz");
         tree.write("sys/class/thermal/thermal_zone0/temp", "90000");
-        assert_eq!(Processor::at(tree.root()).sample().temperature_c, None);
+        assert_eq!(ProcessorSensors::new(tree.root()).sample().temperature_c, None);
         tree.write("sys/class/thermal/thermal_zone1/type", "x86_pkg_temp");
         tree.write("sys/class/thermal/thermal_zone1/temp", "30000");
-        assert_eq!(Processor::at(tree.root()).sample().temperature_c, Some(30.0));
+        assert_eq!(ProcessorSensors::new(tree.root()).sample().temperature_c, Some(30.0));
         for (chip, input, label, temperature) in [
             (2, 1, "Package id 0", "41000"),
             (2, 2, "Core 0", "99000"),
@@ -266,51 +266,53 @@ pub(super) mod tests {
             tree.write(&format!("sys/class/hwmon/hwmon{chip}/temp{input}_label"), label);
             tree.write(&format!("sys/class/hwmon/hwmon{chip}/temp{input}_input"), temperature);
         }
-        assert_eq!(Processor::at(tree.root()).sample().temperature_c, Some(42.5));
+        assert_eq!(ProcessorSensors::new(tree.root()).sample().temperature_c, Some(42.5));
     }
 
     #[test]
-    fn power_is_the_energy_between_samples() {
+    fn power_is_energy_per_time() {
         let tree = Tree::new();
         let rapl = "sys/class/powercap/intel-rapl:0";
         for (file, content) in [("name", "package-0"), ("energy_uj", "500000"), ("max_energy_range_uj", "1000000")] {
             tree.write(&format!("{rapl}/{file}"), content);
         }
-        let mut processor = Processor::at(tree.root());
-        let (before, _) = processor.spent.unwrap();
-        std::thread::sleep(SHORTEST_SPAN);
+        let mut processor = ProcessorSensors::new(tree.root());
+        let (before, _) = processor.last_energy.unwrap();
+        std::thread::sleep(MIN_POWER_SPAN);
         tree.write(&format!("{rapl}/energy_uj"), "300000");
         let power = processor.sample().power_w.unwrap();
-        let (after, joules) = processor.spent.unwrap();
+        let (after, joules) = processor.last_energy.unwrap();
         assert_eq!(joules, 0.8);
         assert_eq!(power, 0.8 / (after - before).as_secs_f64());
-        processor.spent = Some((now(), joules));
+        processor.last_energy = Some((now(), joules));
         assert_eq!(processor.sample().power_w, None, "too soon");
     }
 
     #[test]
-    fn a_machine_that_shows_nothing_has_nothing_rather_than_zero() {
+    fn missing_sensors_are_absent_not_zero() {
         let tree = Tree::new();
-        let mut processor = Processor::at(tree.root());
+        let mut processor = ProcessorSensors::new(tree.root());
         let sample = processor.sample();
         assert_eq!(sample, Sample { at: sample.at, ..Sample::default() });
-        assert!(processor.joules().is_none() && processor.others(&[]).is_err());
+        assert!(processor.joules().is_none() && processor.other_users(&[]).is_err());
         assert_eq!(processor.policy(), "unknown");
         let missing = ["clock", "temperature", "energy", "throttling"];
         assert_eq!(processor.facts(), serde_json::json!({ "not_reported": missing }));
     }
 
     #[test]
-    fn event_counters_that_are_refused_are_told_with_the_reason() {
+    fn unavailable_counters_are_explained() {
         let tree = Tree::new();
-        let facts = Processor { refused: Some("not allowed".into()), ..Processor::at(tree.root()) }.facts();
+        let facts =
+            ProcessorSensors { counter_error: Some("not allowed".into()), ..ProcessorSensors::new(tree.root()) }
+                .facts();
         assert_eq!(facts["event_counters_refused"], "not allowed");
         assert!(facts["not_reported"].as_array().unwrap().contains(&"event counters".into()), "{facts}");
         assert_eq!(processor().facts().get("event_counters_refused").is_some(), Counters::open().is_err());
     }
 
     #[test]
-    fn this_machine_can_be_read() {
+    fn local_machine_is_readable() {
         let mut processor = processor();
         println!("{:?}\n{:#}\n{}", processor.sample(), processor.facts(), processor.policy());
         let clock = processor.sample().clock_mhz;

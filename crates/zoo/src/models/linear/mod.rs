@@ -7,7 +7,7 @@ mod native;
 
 use crate::gate::Projection;
 use crate::registry::table::Zoo;
-use crate::{Definition, ExactLinear, Layout, Matrix, Sample};
+use crate::{Definition, ExactLinear, Layout, Matrix, OutputSample};
 use calorimeter_shapes::Shape;
 
 /// Linear layer without bias.
@@ -24,7 +24,7 @@ impl Definition for LinearModel {
         "linear"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "one linear layer without bias"
     }
 
@@ -41,12 +41,12 @@ impl Definition for LinearModel {
         0
     }
 
-    fn sample(&self, shape: Shape) -> Sample {
-        Sample::of_product(shape)
+    fn sample(&self, shape: Shape) -> OutputSample {
+        OutputSample::for_matmul(shape)
     }
 
-    fn reference(&self, _: Shape, input: &Matrix, linears: &[ExactLinear], sample: &Sample) -> Vec<f64> {
-        linears[0].products(sample, input.rows, |row| input.exact_row(row))
+    fn reference(&self, _: Shape, input: &Matrix, linears: &[ExactLinear], sample: &OutputSample) -> Vec<f64> {
+        linears[0].sampled_output(sample, input.rows, |row| input.exact_row(row))
     }
 
     fn projection(&self, input: &Matrix, linears: &[ExactLinear]) -> Option<Projection> {

@@ -3,8 +3,8 @@
 use super::LinearModel;
 use crate::native::linear;
 use crate::{NativeModel, Problem, Tensors, Workload, ZooError};
-use calorimeter_kernels::native::Machine;
-use calorimeter_recipes::Treatment;
+use calorimeter_kernels::native::CudaDevice;
+use calorimeter_recipes::QuantConfig;
 use std::sync::Arc;
 
 impl NativeModel for LinearModel {
@@ -12,8 +12,8 @@ impl NativeModel for LinearModel {
         &self,
         problem: &Problem,
         tensors: &Tensors,
-        treatment: &Treatment,
-        machine: Arc<Machine>,
+        treatment: &QuantConfig,
+        machine: Arc<CudaDevice>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
         linear::open(problem, tensors, treatment, None, machine, sets)

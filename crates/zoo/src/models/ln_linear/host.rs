@@ -1,20 +1,20 @@
 //! `ln_linear_<activation>` by CPU kernels.
 
-use super::LnLinear;
+use super::LnLinearModel;
 use crate::host::linear;
 use crate::{HostModel, Problem, Tensors, Workload, ZooError};
-use calorimeter_recipes::Treatment;
+use calorimeter_recipes::QuantConfig;
 
-impl HostModel for LnLinear {
-    fn accepts(&self, problem: &Problem, treatment: &Treatment) -> Result<(), String> {
-        linear::taken(problem, treatment)
+impl HostModel for LnLinearModel {
+    fn accepts(&self, problem: &Problem, treatment: &QuantConfig) -> Result<(), String> {
+        linear::check_support(problem, treatment)
     }
 
     fn open(
         &self,
         problem: &Problem,
         tensors: &Tensors,
-        treatment: &Treatment,
+        treatment: &QuantConfig,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
         linear::open(problem, tensors, treatment, Some(self.0), sets)

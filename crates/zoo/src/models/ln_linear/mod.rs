@@ -8,17 +8,17 @@ mod native;
 
 use crate::normalize::layer_norm_exact;
 use crate::registry::table::Zoo;
-use crate::{Activate, Activation, Definition, ExactLinear, Layout, Matrix, Sample};
+use crate::{Activate, Activation, Definition, ExactLinear, Layout, Matrix, OutputSample};
 use calorimeter_shapes::Shape;
 
 /// Layer normalization, linear layer and activation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LnLinear(
+pub struct LnLinearModel(
     /// Activation behind the linear layer.
     pub Activation,
 );
 
-impl LnLinear {
+impl LnLinearModel {
     /// Models for all activations.
     pub fn all() -> [Self; 7] {
         Activation::ALL.map(Self)
@@ -27,10 +27,10 @@ impl LnLinear {
 
 /// Registers the models with their implementations.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.models(LnLinear::all()).burn().cube().native().host();
+    zoo.models(LnLinearModel::all()).burn().cube().native().host();
 }
 
-impl Definition for LnLinear {
+impl Definition for LnLinearModel {
     fn name(&self) -> &'static str {
         match self.0 {
             Activation::Relu => "ln_linear_relu",
@@ -44,7 +44,7 @@ impl Definition for LnLinear {
     }
 
     // The name of the activation is case-insensitive; without one it is ReLU.
-    fn answers_to(&self, name: &str) -> bool {
+    fn matches_name(&self, name: &str) -> bool {
         match name.strip_prefix("ln_linear") {
             Some("") => self.0 == Activation::Relu,
             Some(rest) => rest.strip_prefix('_').is_some_and(|word| word.eq_ignore_ascii_case(self.0.name())),
@@ -52,7 +52,7 @@ impl Definition for LnLinear {
         }
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "layer norm, linear layer without bias, activation"
     }
 
@@ -71,14 +71,14 @@ impl Definition for LnLinear {
         2
     }
 
-    fn sample(&self, shape: Shape) -> Sample {
+    fn sample(&self, shape: Shape) -> OutputSample {
         // Checksums do not follow from the inputs behind an activation, so whole rows are sampled.
-        Sample::of_whole_rows(shape)
+        OutputSample::for_whole_rows(shape)
     }
 
-    fn reference(&self, _: Shape, input: &Matrix, linears: &[ExactLinear], sample: &Sample) -> Vec<f64> {
+    fn reference(&self, _: Shape, input: &Matrix, linears: &[ExactLinear], sample: &OutputSample) -> Vec<f64> {
         let normalized = |row| layer_norm_exact(&input.exact_row(row));
-        linears[0].products(sample, input.rows, normalized).into_iter().map(|y| self.0.exact(y)).collect()
+        linears[0].sampled_output(sample, input.rows, normalized).into_iter().map(|y| self.0.eval_f64(y)).collect()
     }
 }
 
@@ -88,16 +88,16 @@ mod tests {
     use crate::Model;
 
     #[test]
-    fn names_are_exact_and_relu_is_the_default() {
+    fn names_parse_with_relu_as_default() {
         let read = |name: &str| name.parse::<Model>().ok().map(|model| model.name());
         assert_eq!(read("ln_linear"), Some("ln_linear_relu"));
         assert_eq!(read("ln_linear_HardSwish"), Some("ln_linear_hardswish"));
         for name in ["ln_linear_", "ln_linear_tanh", "my_ln_linear_relu", "ln_linear_relux"] {
             assert_eq!(read(name), None, "{name}");
         }
-        for LnLinear(activation) in LnLinear::all() {
+        for LnLinearModel(activation) in LnLinearModel::all() {
             let name = format!("ln_linear_{}", activation.name());
-            assert_eq!(read(&name), Some(LnLinear(activation).name()), "{name}");
+            assert_eq!(read(&name), Some(LnLinearModel(activation).name()), "{name}");
         }
     }
 }

@@ -1,19 +1,19 @@
 //! `ln_linear_<activation>` on CUDA.
 
-use super::LnLinear;
+use super::LnLinearModel;
 use crate::native::linear;
 use crate::{NativeModel, Problem, Tensors, Workload, ZooError};
-use calorimeter_kernels::native::Machine;
-use calorimeter_recipes::Treatment;
+use calorimeter_kernels::native::CudaDevice;
+use calorimeter_recipes::QuantConfig;
 use std::sync::Arc;
 
-impl NativeModel for LnLinear {
+impl NativeModel for LnLinearModel {
     fn open(
         &self,
         problem: &Problem,
         tensors: &Tensors,
-        treatment: &Treatment,
-        machine: Arc<Machine>,
+        treatment: &QuantConfig,
+        machine: Arc<CudaDevice>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
         linear::open(problem, tensors, treatment, Some(self.0), machine, sets)

@@ -12,34 +12,34 @@ mod sizes;
 pub use sizes::{HEADS, TOKENS};
 
 use crate::registry::table::Zoo;
-use crate::{Definition, ExactLinear, Layout, Matrix, Sample, ZooError};
+use crate::{Definition, ExactLinear, Layout, Matrix, OutputSample, ZooError};
 use calorimeter_shapes::Shape;
 
 /// Maximum operations of the linear layers, so that counts do not overflow.
-const MOST: u128 = 1 << 60;
+const MAX_OPERATIONS: u128 = 1 << 60;
 
 /// Transformer block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TransformerBlock;
+pub struct TransformerBlockModel;
 
 /// Registers `transformer_block` with its implementations.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.models([TransformerBlock]).burn().cube().native();
+    zoo.models([TransformerBlockModel]).burn().cube().native();
 }
 
-impl Definition for TransformerBlock {
+impl Definition for TransformerBlockModel {
     fn name(&self) -> &'static str {
         "transformer_block"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "RMS norm, attention with 8 heads, RMS norm, MLP with GELU; m sequences of 16 tokens, n unused"
     }
 
     fn check(&self, shape: Shape) -> Result<(), ZooError> {
         let [m, tokens, k] = [shape.m(), TOKENS, shape.k()].map(u128::from);
-        if 24 * m * tokens * k * k > MOST {
-            return Err(ZooError::more_than_any_machine("transformer_block", &shape.into()));
+        if 24 * m * tokens * k * k > MAX_OPERATIONS {
+            return Err(ZooError::too_large("transformer_block", &shape.into()));
         }
         if shape.k().is_multiple_of(HEADS) {
             return Ok(());
@@ -65,19 +65,19 @@ impl Definition for TransformerBlock {
     }
 
     // Sequences are independent.
-    fn rows_together(&self) -> usize {
+    fn rows_per_group(&self) -> usize {
         TOKENS as usize
     }
 
-    fn sample(&self, shape: Shape) -> Sample {
+    fn sample(&self, shape: Shape) -> OutputSample {
         // Computing any token requires its whole sequence; the first and the last sequence are sampled.
         let (m, tokens, k) = (shape.m() as usize, TOKENS as usize, shape.k() as usize);
         let last = (m > 1 && k <= 8192).then_some(m - 1);
         let rows = [0].into_iter().chain(last).flat_map(|b| b * tokens..(b + 1) * tokens).collect();
-        Sample { rows, cols: (0..k).collect() }
+        OutputSample { rows, cols: (0..k).collect() }
     }
 
-    fn reference(&self, shape: Shape, input: &Matrix, linears: &[ExactLinear], sample: &Sample) -> Vec<f64> {
-        reference::of(shape.k() as usize, input, linears, sample)
+    fn reference(&self, shape: Shape, input: &Matrix, linears: &[ExactLinear], sample: &OutputSample) -> Vec<f64> {
+        reference::sampled_sequences(shape.k() as usize, input, linears, sample)
     }
 }

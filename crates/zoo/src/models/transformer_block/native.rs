@@ -1,43 +1,43 @@
 //! `transformer_block` on CUDA: four linear layers with fused prologues.
 
-use super::{HEADS, TOKENS, TransformerBlock};
-use crate::native::layer::Layer;
+use super::{HEADS, TOKENS, TransformerBlockModel};
+use crate::native::layer::CudaLayer;
 use crate::native::layer_form::LayerForm;
 use crate::native::weight::DeviceWeight;
 use crate::native::workload::{self, ModelPass};
 use crate::{Activation, Layout, NativeModel, Problem, Tensors, Workload, ZooError};
 use calorimeter_kernels::Prologue;
-use calorimeter_kernels::native::{Buffer, LinearShape, Machine, ShortAttention};
-use calorimeter_recipes::Treatment;
+use calorimeter_kernels::native::{CudaDevice, DeviceBuffer, LinearShape, ShortAttentionPlan};
+use calorimeter_recipes::QuantConfig;
 use std::sync::Arc;
 
 /// The four linear layers and the buffers between them; attention is the prologue of the second.
-struct Block {
-    layers: [Layer; 4],
+struct TransformerBlockPass {
+    layers: [CudaLayer; 4],
     /// Queries, keys and values, concatenated along the columns.
-    qkv: Buffer,
+    qkv: DeviceBuffer,
     /// Attention output plus residual.
-    attended: Buffer,
-    hidden: Buffer,
+    attended: DeviceBuffer,
+    hidden: DeviceBuffer,
 }
 
-impl NativeModel for TransformerBlock {
+impl NativeModel for TransformerBlockModel {
     fn open(
         &self,
         problem: &Problem,
         tensors: &Tensors,
-        treatment: &Treatment,
-        machine: Arc<Machine>,
+        treatment: &QuantConfig,
+        machine: Arc<CudaDevice>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
         let Layout { input: (rows, k), linears, .. } = problem.layout();
         let (rows, k) = (rows as usize, k as usize);
-        let normalized = LayerForm { prologue: Prologue::RmsNorm, ..LayerForm::PRODUCT };
+        let normalized = LayerForm { prologue: Prologue::RmsNorm, ..LayerForm::GEMM_ONLY };
         // Attention and GELU are prologues of the layers behind them: the kernels that quantize inputs apply them on
         // the fly.
         let attended = Prologue::ShortAttention { heads: HEADS as usize };
         let activated = Prologue::Activation(Activation::Gelu);
-        let added = LayerForm { added: true, ..LayerForm::PRODUCT };
+        let added = LayerForm { added: true, ..LayerForm::GEMM_ONLY };
         let forms = [
             normalized,
             LayerForm { prologue: attended, ..added },
@@ -45,23 +45,28 @@ impl NativeModel for TransformerBlock {
             LayerForm { prologue: activated, ..added },
         ];
         let layers = linears.iter().zip(forms).map(|(&(n, k), form)| {
-            Layer::new(&machine, treatment, form, LinearShape { m: rows, k: k as usize, n: n as usize })
+            CudaLayer::new(&machine, treatment, form, LinearShape { m: rows, k: k as usize, n: n as usize })
         });
-        let Ok(layers) = <[Layer; 4]>::try_from(layers.collect::<Result<Vec<_>, _>>()?) else {
+        let Ok(layers) = <[CudaLayer; 4]>::try_from(layers.collect::<Result<Vec<_>, _>>()?) else {
             unreachable!("the layout has four linear layers")
         };
         let buffer = |columns: usize| machine.allocate(rows * columns * problem.dtype.width());
-        let block = Block { layers, qkv: buffer(3 * k)?, attended: buffer(k)?, hidden: buffer(4 * k)? };
+        let block = TransformerBlockPass { layers, qkv: buffer(3 * k)?, attended: buffer(k)?, hidden: buffer(4 * k)? };
         workload::open(problem, tensors, treatment, machine, sets, block)
     }
 }
 
-impl ModelPass for Block {
-    fn layers(&self) -> Vec<&Layer> {
+impl ModelPass for TransformerBlockPass {
+    fn layers(&self) -> Vec<&CudaLayer> {
         self.layers.iter().collect()
     }
 
-    fn enqueue(&mut self, input: &Buffer, weights: &[DeviceWeight], output: &mut Buffer) -> Result<(), ZooError> {
+    fn enqueue(
+        &mut self,
+        input: &DeviceBuffer,
+        weights: &[DeviceWeight],
+        output: &mut DeviceBuffer,
+    ) -> Result<(), ZooError> {
         let Self { layers: [to_qkv, project, up, down], qkv, attended, hidden } = self;
         to_qkv.enqueue(input, &weights[0], None, qkv)?;
         project.enqueue(qkv, &weights[1], Some(input), attended)?;
@@ -70,8 +75,8 @@ impl ModelPass for Block {
     }
 
     fn algorithm(&self) -> String {
-        self.layers.each_ref().map(Layer::algorithm).join("; then ")
+        self.layers.each_ref().map(CudaLayer::algorithm).join("; then ")
     }
 }
 
-const _: () = assert!(TOKENS as usize == ShortAttention::TOKENS);
+const _: () = assert!(TOKENS as usize == ShortAttentionPlan::TOKENS);

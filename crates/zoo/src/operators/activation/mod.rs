@@ -7,11 +7,11 @@ mod cube;
 mod native;
 mod reference;
 
-use crate::host::rows::ByRows;
-use crate::operators::sequences::{AXES, copies, count, input, whole};
+use crate::host::rowwise::HostRowwise;
+use crate::operators::sequences::{AXES, element_count, f32_copies_bytes, row_input, row_output};
 use crate::registry::table::Zoo;
-use crate::{Cost, Fill, Operand, Operation, Signature, Slot, Spec, Suite};
-use calorimeter_kernels::host::Rowwise;
+use crate::{Cost, Fill, Operand, Operation, OutputSlot, Signature, Spec, Suite};
+use calorimeter_kernels::host::RowwiseOperator;
 
 /// Elementwise activation y = f(x).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,9 +26,9 @@ pub enum ElementwiseActivation {
 }
 
 /// √(2/π), the factor inside the tanh.
-const SLOPE: f64 = std::f64::consts::FRAC_2_SQRT_PI * std::f64::consts::FRAC_1_SQRT_2;
+const GELU_TANH_SLOPE: f64 = std::f64::consts::FRAC_2_SQRT_PI * std::f64::consts::FRAC_1_SQRT_2;
 
-const CUBIC: f64 = 0.044715;
+const GELU_TANH_CUBIC: f64 = 0.044715;
 
 impl ElementwiseActivation {
     /// All activations.
@@ -38,11 +38,11 @@ impl ElementwiseActivation {
 /// Registers the activations with their implementations.
 pub(super) fn register(zoo: &Zoo) {
     for (activation, kernel) in [
-        (ElementwiseActivation::Gelu, Rowwise::Gelu),
-        (ElementwiseActivation::GeluTanh, Rowwise::GeluTanh),
-        (ElementwiseActivation::Silu, Rowwise::Silu),
+        (ElementwiseActivation::Gelu, RowwiseOperator::Gelu),
+        (ElementwiseActivation::GeluTanh, RowwiseOperator::GeluTanh),
+        (ElementwiseActivation::Silu, RowwiseOperator::Silu),
     ] {
-        zoo.operators([activation]).burn().cube().native().host(ByRows(kernel));
+        zoo.operators([activation]).burn().cube().native().host(HostRowwise(kernel));
     }
 }
 
@@ -55,7 +55,7 @@ impl Signature for ElementwiseActivation {
         }
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "elementwise activation"
     }
 
@@ -65,11 +65,11 @@ impl Signature for ElementwiseActivation {
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
         // Row means up to 4 cover the tails of the functions.
-        vec![input(spec).filled(Fill::Offset)]
+        vec![row_input(spec).with_fill(Fill::NormalWithMeans)]
     }
 
-    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
-        vec![whole(spec)]
+    fn outputs(&self, spec: &Spec) -> Vec<OutputSlot> {
+        vec![row_output(spec)]
     }
 }
 
@@ -84,13 +84,13 @@ impl Cost for ElementwiseActivation {
             // Negate, exp, add, divide.
             Self::Silu => 4,
         };
-        per_element * count(spec)
+        per_element * element_count(spec)
     }
 
     fn intermediate(&self, spec: &Spec) -> u64 {
         match self {
-            Self::Gelu | Self::Silu => copies(spec, 2),
-            Self::GeluTanh => copies(spec, 3),
+            Self::Gelu | Self::Silu => f32_copies_bytes(spec, 2),
+            Self::GeluTanh => f32_copies_bytes(spec, 3),
         }
     }
 }

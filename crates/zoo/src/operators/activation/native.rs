@@ -2,9 +2,9 @@
 
 use super::ElementwiseActivation;
 use crate::operators::native_plans;
-use crate::operators::sequences::count;
+use crate::operators::sequences::element_count;
 use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
-use calorimeter_kernels::native::{ElementwiseFunction, Machine};
+use calorimeter_kernels::native::{CudaDevice, ElementwiseFunction};
 use std::sync::Arc;
 
 impl NativeOpen for ElementwiseActivation {
@@ -12,7 +12,7 @@ impl NativeOpen for ElementwiseActivation {
         &self,
         spec: &Spec,
         inputs: &[Matrix],
-        machine: Arc<Machine>,
+        machine: Arc<CudaDevice>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
         let function = match self {
@@ -20,6 +20,7 @@ impl NativeOpen for ElementwiseActivation {
             Self::GeluTanh => ElementwiseFunction::GeluTanh,
             Self::Silu => ElementwiseFunction::Silu,
         };
-        native_plans::elementwise(&machine, spec, function, count(spec))?.open(self, spec, inputs, machine, sets)
+        native_plans::elementwise(&machine, spec, function, element_count(spec))?
+            .open(self, spec, inputs, machine, sets)
     }
 }

@@ -1,33 +1,33 @@
 //! Double-precision reference and tolerance of the activations.
 
-use super::{CUBIC, ElementwiseActivation, SLOPE};
+use super::{ElementwiseActivation, GELU_TANH_CUBIC, GELU_TANH_SLOPE};
 use crate::gate::Tolerance;
-use crate::operators::sequences::element_wise;
-use crate::{Activate, Activation, Exact, Matrix, Sample, Spec};
+use crate::operators::sequences::elementwise_tolerance;
+use crate::{Activate, Activation, ExactReference, Matrix, OutputSample, Spec};
 
-impl Exact for ElementwiseActivation {
+impl ExactReference for ElementwiseActivation {
     fn depth(&self, _: &Spec, _: usize) -> u64 {
         4
     }
 
-    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
-        inputs.iter().for_each(|input| input.make_rows_of(sample));
-        sample.by_elements(|row, col| self.exact(f64::from(inputs[0].at(row, col))))
+    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &OutputSample) -> Vec<f64> {
+        inputs.iter().for_each(|input| input.compute_sampled_rows(sample));
+        sample.map_elements(|row, col| self.reference_value(f64::from(inputs[0].element(row, col))))
     }
 
     // The two GELU variants differ by less than one rounding in f16 and bf16, so only f32 distinguishes them.
     fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
-        element_wise(spec)
+        elementwise_tolerance(spec)
     }
 }
 
 impl ElementwiseActivation {
     /// f(x) in double precision.
-    fn exact(self, x: f64) -> f64 {
+    fn reference_value(self, x: f64) -> f64 {
         match self {
-            Self::Gelu => Activation::Gelu.exact(x),
-            Self::GeluTanh => 0.5 * x * (1.0 + (SLOPE * (x + CUBIC * x * x * x)).tanh()),
-            Self::Silu => Activation::Silu.exact(x),
+            Self::Gelu => Activation::Gelu.eval_f64(x),
+            Self::GeluTanh => 0.5 * x * (1.0 + (GELU_TANH_SLOPE * (x + GELU_TANH_CUBIC * x * x * x)).tanh()),
+            Self::Silu => Activation::Silu.eval_f64(x),
         }
     }
 }

@@ -1,15 +1,15 @@
 //! CubeCL layer normalization kernel with a residual input.
 
 use super::AddLn;
-use crate::{CubeOf, CubePass, Pass, Spec, Value, ZooError, cube_pass};
+use crate::{CubeOf, CubePass, Pass, Spec, TensorValue, ZooError, cube_pass};
 use burn_cubecl::CubeRuntime;
 
 impl CubePass for AddLn {
-    fn pass<R: CubeRuntime>(&self, _: &Spec, inputs: Vec<Value<CubeOf<R>>>) -> Result<Pass<CubeOf<R>>, ZooError> {
+    fn pass<R: CubeRuntime>(&self, _: &Spec, inputs: Vec<TensorValue<CubeOf<R>>>) -> Result<Pass<CubeOf<R>>, ZooError> {
         use calorimeter_kernels::cube;
         cube_pass(inputs, |client, size, [x, addend, gain, bias], [sum, out]| {
             let (epsilon, residual) = (crate::normalize::EPSILON as f32, Some(cube::Residual { addend, sum }));
-            let norm = cube::LayerNorm { x, residual, gain, bias, epsilon, activation: None, out };
+            let norm = cube::LayerNormArgs { x, residual, gain, bias, epsilon, activation: None, out };
             cube::layer_norm(client, size, norm)
         })
     }

@@ -10,24 +10,24 @@ mod cube;
 mod native;
 mod reference;
 
-use crate::host::rows::ByRows;
+use crate::host::rowwise::HostRowwise;
 use crate::operators::layer_norm;
 use crate::operators::layer_norm::LayerNorm;
-use crate::operators::sequences::{AXES, count, input, stored, whole};
+use crate::operators::sequences::{AXES, element_count, matrix_bytes, row_input, row_output};
 use crate::registry::table::Zoo;
-use crate::{Cost, Fill, FusionModel, Operand, Operation, Signature, Slot, Spec, Suite};
-use calorimeter_kernels::host::Rowwise;
+use crate::{Cost, Fill, FusionModel, Operand, Operation, OutputSlot, Signature, Spec, Suite};
+use calorimeter_kernels::host::RowwiseOperator;
 
 /// Operator `add_ln`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AddLn;
 
 /// Index of the output s = x + residual; output 1 is the normalized sum.
-const SUM: usize = 0;
+const SUM_OUTPUT: usize = 0;
 
 /// Registers `add_ln` with its implementations.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([AddLn]).burn().cube().native().host(ByRows(Rowwise::AddLayerNorm));
+    zoo.operators([AddLn]).burn().cube().native().host(HostRowwise(RowwiseOperator::AddLayerNorm));
 }
 
 impl Signature for AddLn {
@@ -35,7 +35,7 @@ impl Signature for AddLn {
         "add_ln"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "residual addition, then layer normalization with gain and bias"
     }
 
@@ -45,18 +45,18 @@ impl Signature for AddLn {
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
         let [gain, bias] = layer_norm::gain_and_bias(spec);
-        vec![input(spec).filled(Fill::Offset), input(spec), gain, bias]
+        vec![row_input(spec).with_fill(Fill::NormalWithMeans), row_input(spec), gain, bias]
     }
 
-    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
-        vec![whole(spec); 2]
+    fn outputs(&self, spec: &Spec) -> Vec<OutputSlot> {
+        vec![row_output(spec); 2]
     }
 }
 
 impl Cost for AddLn {
     // One addition per element, then a layer normalization.
     fn flops(&self, spec: &Spec) -> u64 {
-        count(spec) + LayerNorm.flops(spec)
+        element_count(spec) + LayerNorm.flops(spec)
     }
 
     fn intermediate(&self, spec: &Spec) -> u64 {
@@ -66,7 +66,7 @@ impl Cost for AddLn {
     fn fusion(&self, spec: &Spec) -> Option<FusionModel> {
         Some(FusionModel {
             operators: vec!["add".into(), "layer_norm".into()],
-            unfused_bytes: 3 * stored(spec) + LayerNorm.bytes(spec),
+            unfused_bytes: 3 * matrix_bytes(spec) + LayerNorm.bytes(spec),
             fused_bytes: self.bytes(spec),
         })
     }

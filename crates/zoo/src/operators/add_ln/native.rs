@@ -3,7 +3,7 @@
 use super::AddLn;
 use crate::operators::native_plans;
 use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
-use calorimeter_kernels::native::{Machine, NormForm};
+use calorimeter_kernels::native::{AffineNormVariant, CudaDevice};
 use std::sync::Arc;
 
 impl NativeOpen for AddLn {
@@ -11,9 +11,10 @@ impl NativeOpen for AddLn {
         &self,
         spec: &Spec,
         inputs: &[Matrix],
-        machine: Arc<Machine>,
+        machine: Arc<CudaDevice>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
-        native_plans::layer_norm(&machine, spec, NormForm::OfSum)?.open(self, spec, inputs, machine, sets)
+        native_plans::layer_norm(&machine, spec, AffineNormVariant::WithResidual)?
+            .open(self, spec, inputs, machine, sets)
     }
 }

@@ -1,24 +1,28 @@
 //! Double-precision reference and tolerance of `add_ln`.
 
-use super::{AddLn, SUM};
+use super::{AddLn, SUM_OUTPUT};
 use crate::gate::Tolerance;
 use crate::operators::layer_norm;
-use crate::{Exact, Matrix, Sample, Spec};
+use crate::{ExactReference, Matrix, OutputSample, Spec};
 
-impl Exact for AddLn {
+impl ExactReference for AddLn {
     fn depth(&self, _: &Spec, output: usize) -> u64 {
-        if output == SUM { 2 } else { 5 }
+        if output == SUM_OUTPUT { 2 } else { 5 }
     }
 
-    fn reference(&self, _: &Spec, inputs: &[Matrix], output: usize, sample: &Sample) -> Vec<f64> {
-        sample.by_whole_rows(|row| {
+    fn reference(&self, _: &Spec, inputs: &[Matrix], output: usize, sample: &OutputSample) -> Vec<f64> {
+        sample.map_whole_rows(|row| {
             let sum = sum(inputs, row);
-            if output == SUM { sum } else { layer_norm::reference::exact(&sum, &inputs[2], &inputs[3]) }
+            if output == SUM_OUTPUT {
+                sum
+            } else {
+                layer_norm::reference::affine_layer_norm_f64(&sum, &inputs[2], &inputs[3])
+            }
         })
     }
 
     fn tolerance(&self, spec: &Spec, output: usize) -> Tolerance {
-        if output == SUM { Tolerance::new(spec.dtype(), 1, 2) } else { layer_norm::reference::tolerance(spec) }
+        if output == SUM_OUTPUT { Tolerance::new(spec.dtype(), 1, 2) } else { layer_norm::reference::tolerance(spec) }
     }
 }
 

@@ -8,13 +8,13 @@ mod burn;
 mod native;
 mod reference;
 
-use crate::operators::number_types::{FLOATS, allow};
-use crate::operators::presets::{FLAT_ATTENTION, Preset};
+use crate::operators::dtypes::{FLOATS, check_dtypes};
+use crate::operators::presets::{ATTENTION_SHAPES, Preset};
 use crate::operators::{sequences, traffic};
 use crate::registry::table::Zoo;
 use crate::{
-    Along, Cost, Fill, FusionModel, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError,
-    operation::floats_alone,
+    Cost, Fill, FusionModel, Operand, Operation, OutputSlot, RotationAxis, SetRotation, Signature, Spec, Suite,
+    ZooError, operation::require_floats,
 };
 use calorimeter_recipes::{Dtype, Element};
 use calorimeter_shapes::Axes;
@@ -23,54 +23,69 @@ use calorimeter_shapes::Axes;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attention {
     name: &'static str,
-    form: Form,
+    kind: AttentionKind,
     /// True if each position attends to itself and earlier positions only.
     causal: bool,
-    stage: Stage,
+    stage: AttentionStage,
 }
 
 /// Head layout and precision of the softmax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum AttentionKind {
     /// Single head of the model width, as measured by branes-ai/graphs.
-    Flat,
+    SingleHead,
     /// Several heads; all steps in the dtype of the inputs.
-    Heads,
+    MultiHead,
     /// Several heads; softmax in f32, matmuls in the dtype of the inputs.
-    HeadsInF32,
+    MultiHeadF32Softmax,
 }
 
 /// Last computed stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
+enum AttentionStage {
     /// Scaled scores Q Kᵀ / √d.
     Scores,
     /// Softmax of the scores.
     Softmax,
     /// Product of the softmax with V.
-    Mixed,
+    Output,
 }
 
 impl Attention {
     /// Fusion patterns: the stages of single-head attention, and multi-head attention with and without a causal mask.
     pub const PATTERNS: [Self; 5] = [
-        Self { name: "qk_scores", form: Form::Flat, causal: false, stage: Stage::Scores },
-        Self { name: "qk_softmax", form: Form::Flat, causal: false, stage: Stage::Softmax },
-        Self { name: "full_attention", form: Form::Flat, causal: false, stage: Stage::Mixed },
-        Self { name: "attention_4d", form: Form::Heads, causal: false, stage: Stage::Mixed },
-        Self { name: "attention_4d_causal", form: Form::Heads, causal: true, stage: Stage::Mixed },
+        Self { name: "qk_scores", kind: AttentionKind::SingleHead, causal: false, stage: AttentionStage::Scores },
+        Self { name: "qk_softmax", kind: AttentionKind::SingleHead, causal: false, stage: AttentionStage::Softmax },
+        Self { name: "full_attention", kind: AttentionKind::SingleHead, causal: false, stage: AttentionStage::Output },
+        Self { name: "attention_4d", kind: AttentionKind::MultiHead, causal: false, stage: AttentionStage::Output },
+        Self {
+            name: "attention_4d_causal",
+            kind: AttentionKind::MultiHead,
+            causal: true,
+            stage: AttentionStage::Output,
+        },
     ];
 
     /// Attention variants of large language models.
-    pub const OF_MODELS: [Self; 2] = [
-        Self { name: "attention", form: Form::HeadsInF32, causal: false, stage: Stage::Mixed },
-        Self { name: "attention_causal", form: Form::HeadsInF32, causal: true, stage: Stage::Mixed },
+    pub const LLM_VARIANTS: [Self; 2] = [
+        Self {
+            name: "attention",
+            kind: AttentionKind::MultiHeadF32Softmax,
+            causal: false,
+            stage: AttentionStage::Output,
+        },
+        Self {
+            name: "attention_causal",
+            kind: AttentionKind::MultiHeadF32Softmax,
+            causal: true,
+            stage: AttentionStage::Output,
+        },
     ];
 }
 
 /// Sizes of an attention operator.
 #[derive(Debug, Clone, Copy)]
-struct Size {
+struct AttentionSize {
     batch: u64,
     heads: u64,
     sequence: u64,
@@ -78,11 +93,13 @@ struct Size {
     width: u64,
 }
 
-impl Size {
-    fn of(form: Form, spec: &Spec) -> Self {
+impl AttentionSize {
+    fn new(form: AttentionKind, spec: &Spec) -> Self {
         let (heads, width) = match form {
-            Form::Flat => (1, spec.axis("dimension")),
-            Form::Heads | Form::HeadsInF32 => (spec.axis("heads"), spec.axis("head_dim")),
+            AttentionKind::SingleHead => (1, spec.axis("dimension")),
+            AttentionKind::MultiHead | AttentionKind::MultiHeadF32Softmax => {
+                (spec.axis("heads"), spec.axis("head_dim"))
+            }
         };
         Self { batch: spec.axis("batch"), heads, sequence: spec.axis("sequence"), width }
     }
@@ -91,7 +108,7 @@ impl Size {
         self.batch * self.heads * self.sequence
     }
 
-    fn pairs(&self) -> u64 {
+    fn score_count(&self) -> u64 {
         self.rows() * self.sequence
     }
 }
@@ -100,21 +117,21 @@ impl Size {
 pub(super) fn register_patterns(zoo: &Zoo) {
     for attention in Attention::PATTERNS {
         let ways = zoo.operators([attention]).burn();
-        if attention.stage == Stage::Mixed {
-            ways.native_where(Attention::natively);
+        if attention.stage == AttentionStage::Output {
+            ways.native_where(Attention::check_native);
         }
     }
 }
 
 /// Registers the variants of large language models with their implementations.
-pub(super) fn register_of_models(zoo: &Zoo) {
-    zoo.operators(Attention::OF_MODELS).burn().native_where(Attention::natively);
+pub(super) fn register_llm_variants(zoo: &Zoo) {
+    zoo.operators(Attention::LLM_VARIANTS).burn().native_where(Attention::check_native);
 }
 
 impl Attention {
     /// Checks that the CUDA kernel supports the dtype and head size.
-    fn natively(&self, spec: &Spec) -> Result<(), String> {
-        let Size { width, .. } = Size::of(self.form, spec);
+    fn check_native(&self, spec: &Spec) -> Result<(), String> {
+        let AttentionSize { width, .. } = AttentionSize::new(self.kind, spec);
         let halves = matches!(spec.element, Element::Float(Dtype::F16 | Dtype::Bf16));
         if halves && width.is_multiple_of(8) && width <= 128 {
             return Ok(());
@@ -131,43 +148,45 @@ impl Signature for Attention {
         self.name
     }
 
-    fn about(&self) -> &'static str {
-        match self.form {
-            Form::Flat => "single-head attention: scores, softmax or output",
-            Form::Heads => "multi-head attention, optionally with a causal mask",
-            Form::HeadsInF32 => "multi-head attention with an f32 softmax, optionally causal",
+    fn description(&self) -> &'static str {
+        match self.kind {
+            AttentionKind::SingleHead => "single-head attention: scores, softmax or output",
+            AttentionKind::MultiHead => "multi-head attention, optionally with a causal mask",
+            AttentionKind::MultiHeadF32Softmax => "multi-head attention with an f32 softmax, optionally causal",
         }
     }
 
     fn axes(&self) -> &'static [&'static str] {
-        match self.form {
-            Form::Flat => sequences::AXES,
-            Form::Heads | Form::HeadsInF32 => &["batch", "heads", "sequence", "head_dim"],
+        match self.kind {
+            AttentionKind::SingleHead => sequences::AXES,
+            AttentionKind::MultiHead | AttentionKind::MultiHeadF32Softmax => {
+                &["batch", "heads", "sequence", "head_dim"]
+            }
         }
     }
 
     fn check(&self, spec: &Spec) -> Result<(), ZooError> {
-        match self.form {
-            Form::Flat | Form::Heads => floats_alone(self.name, spec),
-            Form::HeadsInF32 => allow(self.name, spec, FLOATS, &[]),
+        match self.kind {
+            AttentionKind::SingleHead | AttentionKind::MultiHead => require_floats(self.name, spec),
+            AttentionKind::MultiHeadF32Softmax => check_dtypes(self.name, spec, FLOATS, &[]),
         }
     }
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
-        let size = Size::of(self.form, spec);
+        let size = AttentionSize::new(self.kind, spec);
         let values = Operand::normal(size.rows(), size.width, spec.element);
-        let query_or_key = values.filled(Fill::Even);
-        if self.stage == Stage::Mixed {
+        let query_or_key = values.with_fill(Fill::NormalUnscaled);
+        if self.stage == AttentionStage::Output {
             vec![query_or_key, query_or_key, values]
         } else {
             vec![query_or_key, query_or_key]
         }
     }
 
-    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
-        let size = Size::of(self.form, spec);
-        let cols = if self.stage == Stage::Mixed { size.width } else { size.sequence };
-        vec![Slot::new(size.rows(), cols, spec.element)]
+    fn outputs(&self, spec: &Spec) -> Vec<OutputSlot> {
+        let size = AttentionSize::new(self.kind, spec);
+        let cols = if self.stage == AttentionStage::Output { size.width } else { size.sequence };
+        vec![OutputSlot::new(size.rows(), cols, spec.element)]
     }
 }
 
@@ -175,70 +194,70 @@ impl Cost for Attention {
     // Multiply-adds and the scale; for the softmax maximum, difference, exponential, sum and quotient. Only visible
     // query-key pairs count.
     fn flops(&self, spec: &Spec) -> u64 {
-        let Size { batch, heads, sequence, width } = Size::of(self.form, spec);
+        let AttentionSize { batch, heads, sequence, width } = AttentionSize::new(self.kind, spec);
         let visible = if self.causal { sequence * (sequence + 1) / 2 } else { sequence.pow(2) };
         let per_score = match self.stage {
-            Stage::Scores => 2 * width + 1,
-            Stage::Softmax => 2 * width + 6,
-            Stage::Mixed => 4 * width + 6,
+            AttentionStage::Scores => 2 * width + 1,
+            AttentionStage::Softmax => 2 * width + 6,
+            AttentionStage::Output => 4 * width + 6,
         };
         batch * heads * visible * per_score
     }
 
     fn intermediate(&self, spec: &Spec) -> u64 {
-        let bytes = traffic::number_bytes(spec);
-        let per_score = match self.form {
+        let bytes = traffic::element_bytes(spec);
+        let per_score = match self.kind {
             // Raw, scaled, masked and normalized scores: at most three of these matrices are live at once.
-            Form::Flat | Form::Heads => 3 * bytes,
+            AttentionKind::SingleHead | AttentionKind::MultiHead => 3 * bytes,
             // Scores and softmax weights in the dtype of the inputs and in f32, with or without a mask.
-            Form::HeadsInF32 => 2 * bytes + 2 * 4,
+            AttentionKind::MultiHeadF32Softmax => 2 * bytes + 2 * 4,
         };
-        per_score * Size::of(self.form, spec).pairs()
+        per_score * AttentionSize::new(self.kind, spec).score_count()
     }
 
     // The mask does not count: all heads share it, and it is small.
     fn fusion(&self, spec: &Spec) -> Option<FusionModel> {
-        if self.form == Form::HeadsInF32 {
+        if self.kind == AttentionKind::MultiHeadF32Softmax {
             return None;
         }
-        let size = Size::of(self.form, spec);
-        let (q, pairs) = (size.rows() * size.width, size.pairs());
+        let size = AttentionSize::new(self.kind, spec);
+        let (q, pairs) = (size.rows() * size.width, size.score_count());
         let mut kernels = vec![("matmul", 2 * q + pairs), ("scale", 2 * pairs)];
         if self.causal {
             kernels.push(("mask", 2 * pairs));
         }
-        if self.stage >= Stage::Softmax {
+        if self.stage >= AttentionStage::Softmax {
             kernels.push(("softmax", 2 * pairs));
         }
-        if self.stage == Stage::Mixed {
+        if self.stage == AttentionStage::Output {
             kernels.push(("matmul", pairs + 2 * q));
         }
-        Some(traffic::model(spec, &kernels, self.bytes(spec)))
+        Some(traffic::fusion_model(spec, &kernels, self.bytes(spec)))
     }
 
-    fn products(&self) -> u32 {
+    fn matmuls(&self) -> u32 {
         2
     }
 }
 
 impl Operation for Attention {
     fn suite(&self) -> Suite {
-        match self.form {
-            Form::Flat | Form::Heads => Suite::Fusion,
-            Form::HeadsInF32 => Suite::Gemm,
+        match self.kind {
+            AttentionKind::SingleHead | AttentionKind::MultiHead => Suite::Fusion,
+            AttentionKind::MultiHeadF32Softmax => Suite::Gemm,
         }
     }
 
     fn sizes(&self, preset: Preset) -> Vec<Axes> {
-        match self.form {
-            Form::Flat => preset.first(self.axes(), FLAT_ATTENTION),
-            Form::Heads | Form::HeadsInF32 => preset.of_axes(self.axes()),
+        match self.kind {
+            AttentionKind::SingleHead => preset.first_shapes(self.axes(), ATTENTION_SHAPES),
+            AttentionKind::MultiHead | AttentionKind::MultiHeadF32Softmax => preset.shapes_for_axes(self.axes()),
         }
     }
 
     // Heads are independent, so that buffer sets rotate by whole heads.
-    fn moves(&self, spec: &Spec) -> Moves {
-        let Size { batch, heads, .. } = Size::of(self.form, spec);
-        Moves::new(batch * heads, &vec![Along::Rows; self.inputs(spec).len()], &[Along::Rows])
+    fn set_rotation(&self, spec: &Spec) -> SetRotation {
+        let AttentionSize { batch, heads, .. } = AttentionSize::new(self.kind, spec);
+        SetRotation::new(batch * heads, &vec![RotationAxis::Rows; self.inputs(spec).len()], &[RotationAxis::Rows])
     }
 }

@@ -1,9 +1,9 @@
 //! CUDA attention kernel; scores stay on chip.
 
-use super::{Attention, Size};
-use crate::native::{NativePass, Set};
+use super::{Attention, AttentionSize};
+use crate::native::{BufferSet, NativePass};
 use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
-use calorimeter_kernels::native::{self, AttentionForm, Machine};
+use calorimeter_kernels::native::{self, AttentionSpec, CudaDevice};
 use std::sync::Arc;
 
 impl NativeOpen for Attention {
@@ -11,18 +11,18 @@ impl NativeOpen for Attention {
         &self,
         spec: &Spec,
         inputs: &[Matrix],
-        machine: Arc<Machine>,
+        machine: Arc<CudaDevice>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
-        let Size { batch, heads, sequence, width } = Size::of(self.form, spec);
-        let form = AttentionForm {
+        let AttentionSize { batch, heads, sequence, width } = AttentionSize::new(self.kind, spec);
+        let form = AttentionSpec {
             heads: (batch * heads) as usize,
             positions: sequence as usize,
             width: width as usize,
             causal: self.causal,
         };
-        let plan = native::Attention::new(&machine, spec.dtype(), form)?;
-        NativePass::single(plan.algorithm().to_owned(), move |Set { inputs, outputs, .. }| {
+        let plan = native::AttentionPlan::new(&machine, spec.dtype(), form)?;
+        NativePass::single(plan.algorithm().to_owned(), move |BufferSet { inputs, outputs, .. }| {
             plan.enqueue(&inputs[0], &inputs[1], &inputs[2], &mut outputs[0])
         })
         .open(self, spec, inputs, machine, sets)

@@ -8,12 +8,12 @@ mod burn;
 mod native;
 mod reference;
 
-use crate::host::rows::ByRows;
-use crate::operators::product::{moves, size, weight};
-use crate::operators::traffic::number_bytes;
+use crate::host::rowwise::HostRowwise;
+use crate::operators::matmul::{set_rotation, size, weight};
+use crate::operators::traffic::element_bytes;
 use crate::registry::table::Zoo;
-use crate::{Along, Cost, Fill, Moves, Operand, Operation, Signature, Slot, Spec, Suite};
-use calorimeter_kernels::host::Rowwise;
+use crate::{Cost, Fill, Operand, Operation, OutputSlot, RotationAxis, SetRotation, Signature, Spec, Suite};
+use calorimeter_kernels::host::RowwiseOperator;
 use calorimeter_recipes::{Dtype, Element};
 
 /// BLAS routine.
@@ -35,8 +35,8 @@ const ALPHA: f32 = 2.5;
 
 /// Registers the BLAS routines with their implementations.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([Blas::Dot]).burn().native().host(ByRows(Rowwise::Dot));
-    zoo.operators([Blas::Axpy]).burn().native().host(ByRows(Rowwise::Axpy { factor: ALPHA }));
+    zoo.operators([Blas::Dot]).burn().native().host(HostRowwise(RowwiseOperator::Dot));
+    zoo.operators([Blas::Axpy]).burn().native().host(HostRowwise(RowwiseOperator::Axpy { factor: ALPHA }));
     zoo.operators([Blas::Gemv, Blas::Matmul]).burn().native();
 }
 
@@ -50,7 +50,7 @@ impl Signature for Blas {
         }
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "BLAS routine on row-major operands"
     }
 
@@ -67,21 +67,21 @@ impl Signature for Blas {
         let vector = |length| Operand::normal(1, length, spec.element);
         match self {
             // Positive values do not cancel, so that the relative error of the single result is well defined.
-            Self::Dot => vec![vector(n).filled(Fill::Uniform(0.0, 1.0)); 2],
+            Self::Dot => vec![vector(n).with_fill(Fill::Uniform(0.0, 1.0)); 2],
             Self::Axpy => vec![vector(n); 2],
             Self::Gemv => vec![weight(m, k, k, spec), vector(k)],
             Self::Matmul => vec![Operand::normal(m, k, spec.element), weight(k, n, k, spec)],
         }
     }
 
-    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
+    fn outputs(&self, spec: &Spec) -> Vec<OutputSlot> {
         let (m, _, n) = size(spec);
         vec![match self {
             // The sum of a long vector exceeds the range of f16.
-            Self::Dot => Slot::new(1, 1, Element::Float(Dtype::F32)),
-            Self::Axpy => Slot::new(1, n, spec.element),
-            Self::Gemv => Slot::new(1, m, spec.element),
-            Self::Matmul => Slot::new(m, n, spec.element),
+            Self::Dot => OutputSlot::new(1, 1, Element::Float(Dtype::F32)),
+            Self::Axpy => OutputSlot::new(1, n, spec.element),
+            Self::Gemv => OutputSlot::new(1, m, spec.element),
+            Self::Matmul => OutputSlot::new(m, n, spec.element),
         }]
     }
 }
@@ -98,7 +98,7 @@ impl Cost for Blas {
     }
 
     fn intermediate(&self, spec: &Spec) -> u64 {
-        let (n, bytes) = (spec.axis("n"), number_bytes(spec));
+        let (n, bytes) = (spec.axis("n"), element_bytes(spec));
         match self {
             // Half-precision inputs are converted to f32 first.
             Self::Dot if bytes < 4 => 3 * 4 * n,
@@ -107,7 +107,7 @@ impl Cost for Blas {
         }
     }
 
-    fn products(&self) -> u32 {
+    fn matmuls(&self) -> u32 {
         1
     }
 }
@@ -117,11 +117,11 @@ impl Operation for Blas {
         Suite::Calibration
     }
 
-    fn moves(&self, spec: &Spec) -> Moves {
+    fn set_rotation(&self, spec: &Spec) -> SetRotation {
         match self {
-            Self::Dot | Self::Axpy => Moves::by_size(&self.inputs(spec), &self.outputs(spec)),
-            Self::Gemv => Moves::new(spec.axis("m"), &[Along::Rows], &[Along::Columns]),
-            Self::Matmul => moves(spec, &[Along::Rows], &[Along::Nothing, Along::Columns]),
+            Self::Dot | Self::Axpy => SetRotation::from_sizes(&self.inputs(spec), &self.outputs(spec)),
+            Self::Gemv => SetRotation::new(spec.axis("m"), &[RotationAxis::Rows], &[RotationAxis::Columns]),
+            Self::Matmul => set_rotation(spec, &[RotationAxis::Rows], &[RotationAxis::Fixed, RotationAxis::Columns]),
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use super::{ALPHA, Blas};
 use crate::gate::{Projection, Tolerance};
-use crate::operators::product::{column, sides};
-use crate::reference::{dot, projected};
-use crate::{Exact, Matrix, Sample, Spec};
+use crate::operators::matmul::{column, dims};
+use crate::reference::{dot, project_matmul};
+use crate::{ExactReference, Matrix, OutputSample, Spec};
 use calorimeter_recipes::Dtype;
 
-impl Exact for Blas {
+impl ExactReference for Blas {
     fn depth(&self, spec: &Spec, _: usize) -> u64 {
         match self {
             Self::Dot => spec.axis("n"),
@@ -16,20 +16,19 @@ impl Exact for Blas {
         }
     }
 
-    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
+    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &OutputSample) -> Vec<f64> {
         let (a, b) = (&inputs[0], &inputs[1]);
         match self {
             Self::Dot => vec![dot(&a.exact_row(0), b.row(0))],
-            Self::Axpy => {
-                sample.by_elements(|_, col| f64::from(ALPHA) * f64::from(a.at(0, col)) + f64::from(b.at(0, col)))
-            }
+            Self::Axpy => sample
+                .map_elements(|_, col| f64::from(ALPHA) * f64::from(a.element(0, col)) + f64::from(b.element(0, col))),
             Self::Gemv => {
                 let x = b.exact_row(0);
-                sample.by_elements(|_, row| dot(&x, a.row(row)))
+                sample.map_elements(|_, row| dot(&x, a.row(row)))
             }
             Self::Matmul => {
                 let columns: Vec<Vec<f32>> = sample.cols.iter().map(|&col| column(b, col)).collect();
-                sample.by_rows(|row| {
+                sample.map_rows(|row| {
                     let x = a.exact_row(row);
                     columns.iter().map(|column| dot(&x, column)).collect()
                 })
@@ -39,7 +38,7 @@ impl Exact for Blas {
 
     fn projection(&self, spec: &Spec, inputs: &[Matrix], _: usize) -> Option<Projection> {
         let exact = |col: usize| column(&inputs[1], col).into_iter().map(f64::from).collect();
-        (*self == Self::Matmul).then(|| projected(sides(spec), |row| inputs[0].exact_row(row), exact))
+        (*self == Self::Matmul).then(|| project_matmul(dims(spec), |row| inputs[0].exact_row(row), exact))
     }
 
     fn tolerance(&self, spec: &Spec, output: usize) -> Tolerance {

@@ -6,10 +6,10 @@
 mod native;
 mod reference;
 
-use crate::operators::number_types::{FLOATS, allow};
+use crate::operators::dtypes::{FLOATS, check_dtypes};
 use crate::operators::presets::{Preset, grid};
 use crate::registry::table::Zoo;
-use crate::{Along, Cost, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
+use crate::{Cost, Operand, Operation, OutputSlot, RotationAxis, SetRotation, Signature, Spec, Suite, ZooError};
 use calorimeter_shapes::Axes;
 
 /// Collective operation.
@@ -49,7 +49,7 @@ impl Collective {
     }
 
     /// Input elements per device.
-    fn elements(self, spec: &Spec) -> u64 {
+    fn input_elements(self, spec: &Spec) -> u64 {
         match self {
             Self::SendRecv => spec.axis("num_elements"),
             Self::PsumScatter => spec.axis("matrix_dim") * 256 * Self::devices(spec),
@@ -58,8 +58,8 @@ impl Collective {
     }
 
     /// Output elements per device.
-    fn received(self, spec: &Spec) -> u64 {
-        let (elements, devices) = (self.elements(spec), Self::devices(spec));
+    fn output_elements(self, spec: &Spec) -> u64 {
+        let (elements, devices) = (self.input_elements(spec), Self::devices(spec));
         match self {
             Self::AllGather => elements * devices,
             Self::ReduceScatter | Self::PsumScatter => elements / devices,
@@ -67,7 +67,7 @@ impl Collective {
         }
     }
 
-    fn adds(self) -> bool {
+    fn is_reduction(self) -> bool {
         matches!(self, Self::AllReduce | Self::Psum | Self::ReduceScatter | Self::PsumScatter)
     }
 }
@@ -90,7 +90,7 @@ impl Signature for Collective {
         }
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "collective among the GPUs of one host, matrix_dim or num_elements per GPU"
     }
 
@@ -102,7 +102,7 @@ impl Signature for Collective {
     }
 
     fn check(&self, spec: &Spec) -> Result<(), ZooError> {
-        let (elements, devices) = (self.elements(spec), Self::devices(spec));
+        let (elements, devices) = (self.input_elements(spec), Self::devices(spec));
         if devices < 2 {
             return Err(ZooError::Shape(format!("{}: devices is {devices}; expected at least 2", self.name())));
         }
@@ -111,27 +111,27 @@ impl Signature for Collective {
             let why = format!("{}: {elements} elements do not divide evenly among {devices} devices", self.name());
             return Err(ZooError::Shape(why));
         }
-        allow(self.name(), spec, FLOATS, &[])
+        check_dtypes(self.name(), spec, FLOATS, &[])
     }
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
-        vec![Operand::normal(Self::devices(spec), self.elements(spec), spec.element)]
+        vec![Operand::normal(Self::devices(spec), self.input_elements(spec), spec.element)]
     }
 
-    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
-        vec![Slot::new(Self::devices(spec), self.received(spec), spec.element)]
+    fn outputs(&self, spec: &Spec) -> Vec<OutputSlot> {
+        vec![OutputSlot::new(Self::devices(spec), self.output_elements(spec), spec.element)]
     }
 }
 
 impl Cost for Collective {
     fn flops(&self, spec: &Spec) -> u64 {
-        if self.adds() { (Self::devices(spec) - 1) * self.elements(spec) } else { 0 }
+        if self.is_reduction() { (Self::devices(spec) - 1) * self.input_elements(spec) } else { 0 }
     }
 
     // Minimum bytes that the link of each device carries in one direction, for any algorithm.
     fn bytes(&self, spec: &Spec) -> u64 {
         let devices = Self::devices(spec);
-        let all = self.elements(spec) * spec.dtype().bytes();
+        let all = self.input_elements(spec) * spec.dtype().bytes();
         match self {
             Self::AllReduce | Self::Psum => 2 * all * (devices - 1) / devices,
             Self::AllGather => all * (devices - 1),
@@ -146,20 +146,20 @@ impl Operation for Collective {
         Suite::Links
     }
 
-    fn is_link(&self) -> bool {
+    fn is_transfer(&self) -> bool {
         true
     }
 
     // Outputs rotate with the devices (rows) or with the elements of each device (columns).
-    fn moves(&self, spec: &Spec) -> Moves {
-        let (devices, elements) = (Self::devices(spec), self.elements(spec));
+    fn set_rotation(&self, spec: &Spec) -> SetRotation {
+        let (devices, elements) = (Self::devices(spec), self.input_elements(spec));
         let (parts, input, output) = match self {
-            Self::AllReduce | Self::Psum => (elements, Along::Columns, Along::Columns),
-            Self::AllGather | Self::AllToAll => (devices, Along::Rows, Along::Columns),
-            Self::ReduceScatter | Self::PsumScatter => (devices, Along::Columns, Along::Rows),
-            Self::SendRecv => (devices, Along::Rows, Along::Rows),
+            Self::AllReduce | Self::Psum => (elements, RotationAxis::Columns, RotationAxis::Columns),
+            Self::AllGather | Self::AllToAll => (devices, RotationAxis::Rows, RotationAxis::Columns),
+            Self::ReduceScatter | Self::PsumScatter => (devices, RotationAxis::Columns, RotationAxis::Rows),
+            Self::SendRecv => (devices, RotationAxis::Rows, RotationAxis::Rows),
         };
-        Moves::new(parts, &[input], &[output])
+        SetRotation::new(parts, &[input], &[output])
     }
 
     // The GEMM suite also lists transfers between memories and devices.

@@ -1,28 +1,30 @@
 //! Collectives by NCCL; one host thread drives all devices.
 
 use super::Collective;
-use crate::numbers::{bytes, numbers};
+use crate::element_bytes::{decode, encode};
 use crate::{Matrix, NativeOpen, Operation, Output, Spec, Workload, ZooError};
 use calorimeter_kernels::Dtype;
-use calorimeter_kernels::native::{Buffer, Collective as Call, Machine, NativeError, Team, probe};
+use calorimeter_kernels::native::{
+    CudaDevice, DeviceBuffer, NativeError, NcclCollective as Call, NcclGroup, list_gpus,
+};
 use calorimeter_recipes::Element;
 use std::sync::Arc;
 
-struct Exchange {
-    team: Team,
+struct CollectiveWorkload {
+    team: NcclGroup,
     collective: Call,
     kind: Dtype,
     element: Element,
     /// Input elements per device.
     count: usize,
-    sets: Vec<Set>,
+    sets: Vec<CollectiveBuffers>,
     next: usize,
 }
 
 /// Buffers of one set: one input and one output per device.
-struct Set {
-    inputs: Vec<Buffer>,
-    outputs: Vec<Buffer>,
+struct CollectiveBuffers {
+    inputs: Vec<DeviceBuffer>,
+    outputs: Vec<DeviceBuffer>,
 }
 
 impl NativeOpen for Collective {
@@ -31,7 +33,7 @@ impl NativeOpen for Collective {
         &self,
         spec: &Spec,
         inputs: &[Matrix],
-        machine: Arc<Machine>,
+        machine: Arc<CudaDevice>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
         let collective = match self {
@@ -42,7 +44,7 @@ impl NativeOpen for Collective {
             Self::SendRecv => Call::SendReceive,
         };
         let input = &inputs[0];
-        let (devices, found) = (input.rows, probe()?.len());
+        let (devices, found) = (input.rows, list_gpus()?.len());
         if found < devices {
             let name = collective.name();
             return Err(ZooError::Unsupported(format!("{name} needs {devices} GPUs; this machine has {found}")));
@@ -50,37 +52,37 @@ impl NativeOpen for Collective {
         let first = machine.info().ordinal;
         let mut machines = vec![machine];
         for next in 1..devices {
-            machines.push(Machine::open((first + next) % found)?);
+            machines.push(CudaDevice::open((first + next) % found)?);
         }
-        let team = Team::new(machines)?;
+        let team = NcclGroup::new(machines)?;
         let (kind, count) = (spec.dtype(), input.cols);
-        let moves = self.moves(spec);
-        let received = collective.received(devices, count) * kind.width();
-        let set = |set: u32| -> Result<Set, NativeError> {
-            let machines = || team.machines().iter();
+        let moves = self.set_rotation(spec);
+        let received = collective.received_elements(devices, count) * kind.width();
+        let set = |set: u32| -> Result<CollectiveBuffers, NativeError> {
+            let machines = || team.devices().iter();
             let set_inputs = moves.inputs_of_set(inputs, set);
-            Ok(Set {
+            Ok(CollectiveBuffers {
                 inputs: machines()
                     .enumerate()
-                    .map(|(row, device)| device.upload(&bytes(set_inputs[0].row(row), spec.element)))
+                    .map(|(row, device)| device.upload(&encode(set_inputs[0].row(row), spec.element)))
                     .collect::<Result<_, _>>()?,
                 outputs: machines().map(|device| device.allocate(received)).collect::<Result<_, _>>()?,
             })
         };
         let sets = (0..sets.max(1)).map(set).collect::<Result<_, _>>()?;
-        Ok(Box::new(Exchange { team, collective, kind, element: spec.element, count, sets, next: 0 }))
+        Ok(Box::new(CollectiveWorkload { team, collective, kind, element: spec.element, count, sets, next: 0 }))
     }
 }
 
-impl Workload for Exchange {
+impl Workload for CollectiveWorkload {
     fn launch(&mut self) -> Result<(), ZooError> {
         let set = self.next;
         self.next = (set + 1) % self.sets.len();
-        let Set { inputs, outputs } = &mut self.sets[set];
+        let CollectiveBuffers { inputs, outputs } = &mut self.sets[set];
         Ok(self.team.enqueue(self.collective, self.kind, self.count, inputs, outputs)?)
     }
 
-    fn settle(&mut self) -> Result<(), ZooError> {
+    fn synchronize(&mut self) -> Result<(), ZooError> {
         Ok(self.team.synchronize()?)
     }
 
@@ -91,9 +93,9 @@ impl Workload for Exchange {
         self.launch()?;
         let mut values = Vec::new();
         for output in &self.sets[set].outputs {
-            values.extend(numbers(&output.download()?, self.element));
+            values.extend(decode(&output.download()?, self.element));
         }
-        let rows = self.team.machines().len();
+        let rows = self.team.devices().len();
         Ok(vec![Output { rows, cols: values.len() / rows, values }])
     }
 

@@ -1,46 +1,46 @@
 //! Convolution by burn's operations. `fused` folds the batch normalization into weights and bias beforehand.
 
 use super::{Conv2d, EPSILON};
-use crate::{BurnPass, Pass, Spec, Value};
+use crate::{BurnPass, Pass, Spec, TensorValue};
 use burn::tensor::activation::relu;
 use burn::tensor::backend::Backend;
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{DType, Tensor, module};
 
 impl BurnPass for Conv2d {
-    fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
-        self.made(spec, inputs, false)
+    fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<TensorValue<B>>) -> Pass<B> {
+        self.build_pass(spec, inputs, false)
     }
 
-    fn fused_pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
-        self.made(spec, inputs, true)
+    fn fused_pass<B: Backend>(&self, spec: &Spec, inputs: Vec<TensorValue<B>>) -> Pass<B> {
+        self.build_pass(spec, inputs, true)
     }
 }
 
 impl Conv2d {
-    fn made<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>, folded: bool) -> Pass<B> {
+    fn build_pass<B: Backend>(&self, spec: &Spec, inputs: Vec<TensorValue<B>>, folded: bool) -> Pass<B> {
         let [batch, channels, features, size, kernel] =
             ["batch", "in_channels", "out_channels", "size", "kernel"].map(|axis| spec.axis(axis) as usize);
         let padding = (kernel - 1) / 2;
-        let mut inputs = inputs.into_iter().map(Value::float);
+        let mut inputs = inputs.into_iter().map(TensorValue::float);
         let mut next_input = || inputs.next().expect("as many inputs as the operator declares");
         let x = next_input().reshape([batch, channels, size, size]);
         let weight = next_input().reshape([features, channels, kernel, kernel]);
         let convolution = move |x: Tensor<B, 4>, weight: Tensor<B, 4>, bias: Option<Tensor<B, 1>>| {
             module::conv2d(x, weight, bias, ConvOptions::new([1, 1], [padding, padding], [1, 1], 1))
         };
-        let has_relu = self.relu();
+        let has_relu = self.has_relu();
         let finish = move |y: Tensor<B, 4>| {
             let y = if has_relu { relu(y) } else { y };
-            vec![Value::Float(y.reshape([batch * features, size * size]))]
+            vec![TensorValue::Float(y.reshape([batch * features, size * size]))]
         };
-        if !self.normalizes() {
+        if !self.has_batch_norm() {
             let bias = next_input().reshape([features]);
             return Box::new(move || finish(convolution(x.clone(), weight.clone(), Some(bias.clone()))));
         }
         let [mean, variance, gain, bias] = [next_input(), next_input(), next_input(), next_input()];
         if folded {
-            let (weight, bias) = fold(weight, [mean, variance, gain, bias]);
+            let (weight, bias) = fold_batch_norm(weight, [mean, variance, gain, bias]);
             return Box::new(move || finish(convolution(x.clone(), weight.clone(), Some(bias.clone()))));
         }
         let [mean, variance, gain, bias] =
@@ -56,7 +56,7 @@ impl Conv2d {
 
 /// Folds a batch normalization (mean, variance, gain, bias) into convolution weights and a bias. Computed in f32,
 /// rounded once.
-fn fold<B: Backend>(weight: Tensor<B, 4>, normalization: [Tensor<B, 2>; 4]) -> (Tensor<B, 4>, Tensor<B, 1>) {
+fn fold_batch_norm<B: Backend>(weight: Tensor<B, 4>, normalization: [Tensor<B, 2>; 4]) -> (Tensor<B, 4>, Tensor<B, 1>) {
     let (dtype, features) = (weight.dtype(), weight.dims()[0]);
     let [mean, variance, gain, bias] = normalization.map(|parameter| parameter.cast(DType::F32));
     let scale = gain / (variance + EPSILON).sqrt();

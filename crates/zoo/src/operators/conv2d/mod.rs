@@ -9,12 +9,15 @@ mod burn;
 mod native;
 mod reference;
 
-use crate::operation::floats_alone;
-use crate::operators::presets::{CONVOLUTION, Preset};
-use crate::operators::product::weight;
+use crate::operation::require_floats;
+use crate::operators::matmul::weight;
+use crate::operators::presets::{CONVOLUTION_SHAPES, Preset};
 use crate::operators::traffic;
 use crate::registry::table::Zoo;
-use crate::{Along, Cost, Fill, FusionModel, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
+use crate::{
+    Cost, Fill, FusionModel, Operand, Operation, OutputSlot, RotationAxis, SetRotation, Signature, Spec, Suite,
+    ZooError,
+};
 use calorimeter_recipes::{Dtype, Element};
 use calorimeter_shapes::Axes;
 
@@ -33,7 +36,7 @@ pub enum Conv2d {
 const EPSILON: f64 = 1e-5;
 
 /// Tensor sizes in elements.
-struct Numbers {
+struct ConvTensorSizes {
     x: u64,
     weights: u64,
     features: u64,
@@ -42,26 +45,26 @@ struct Numbers {
     taps: u64,
 }
 
-fn numbers(spec: &Spec) -> Numbers {
+fn tensor_sizes(spec: &Spec) -> ConvTensorSizes {
     let (batch, features, pixels) = (spec.axis("batch"), spec.axis("out_channels"), spec.axis("size").pow(2));
     let taps = spec.axis("in_channels") * spec.axis("kernel").pow(2);
     let x = batch * spec.axis("in_channels") * pixels;
-    Numbers { x, weights: features * taps, features, y: batch * features * pixels, taps }
+    ConvTensorSizes { x, weights: features * taps, features, y: batch * features * pixels, taps }
 }
 
 impl Conv2d {
-    fn normalizes(self) -> bool {
+    fn has_batch_norm(self) -> bool {
         self != Self::Relu
     }
 
-    fn relu(self) -> bool {
+    fn has_relu(self) -> bool {
         matches!(self, Self::Relu | Self::BnRelu)
     }
 }
 
 impl Conv2d {
     /// Checks the dtype: the CUDA implementation needs operands that tensor cores take without rounding.
-    fn natively(&self, spec: &Spec) -> Result<(), String> {
+    fn check_native(&self, spec: &Spec) -> Result<(), String> {
         match spec.element {
             Element::Float(Dtype::F16 | Dtype::Bf16) => Ok(()),
             other => Err(format!("`native` runs {} in f16 and bf16, not in {other}", self.name())),
@@ -71,8 +74,8 @@ impl Conv2d {
 
 /// Registers the convolutions with their implementations.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([Conv2d::Relu]).burn().native_where(Conv2d::natively);
-    zoo.operators([Conv2d::Bn, Conv2d::BnRelu]).burn().folds().native_where(Conv2d::natively);
+    zoo.operators([Conv2d::Relu]).burn().native_where(Conv2d::check_native);
+    zoo.operators([Conv2d::Bn, Conv2d::BnRelu]).burn().fused_on_cpu().native_where(Conv2d::check_native);
 }
 
 impl Signature for Conv2d {
@@ -84,7 +87,7 @@ impl Signature for Conv2d {
         }
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "2-D convolution (NCHW, stride 1, same size) with ReLU, batch normalization or both"
     }
 
@@ -93,7 +96,7 @@ impl Signature for Conv2d {
     }
 
     fn check(&self, spec: &Spec) -> Result<(), ZooError> {
-        floats_alone(self.name(), spec)?;
+        require_floats(self.name(), spec)?;
         match spec.axis("kernel") {
             kernel if kernel.is_multiple_of(2) => {
                 let name = self.name();
@@ -107,19 +110,19 @@ impl Signature for Conv2d {
 
     // Image and weights; then the bias, or mean, variance, gain and bias of the normalization.
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
-        let Numbers { features, taps, .. } = numbers(spec);
+        let ConvTensorSizes { features, taps, .. } = tensor_sizes(spec);
         let image =
             Operand::normal(spec.axis("batch") * spec.axis("in_channels"), spec.axis("size").pow(2), spec.element);
-        let one = Operand::normal(1, features, spec.element).filled(Fill::Even);
-        let positive = one.filled(Fill::Uniform(0.5, 1.5));
+        let one = Operand::normal(1, features, spec.element).with_fill(Fill::NormalUnscaled);
+        let positive = one.with_fill(Fill::Uniform(0.5, 1.5));
         let mut inputs = vec![image, weight(features, taps, taps, spec)];
-        inputs.extend(if self.normalizes() { vec![one, positive, positive, one] } else { vec![one] });
+        inputs.extend(if self.has_batch_norm() { vec![one, positive, positive, one] } else { vec![one] });
         inputs
     }
 
-    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
+    fn outputs(&self, spec: &Spec) -> Vec<OutputSlot> {
         let rows = spec.axis("batch") * spec.axis("out_channels");
-        vec![Slot::new(rows, spec.axis("size").pow(2), spec.element)]
+        vec![OutputSlot::new(rows, spec.axis("size").pow(2), spec.element)]
     }
 }
 
@@ -127,34 +130,34 @@ impl Cost for Conv2d {
     // Multiply-adds, including those on padding, as is customary; the bias, or difference, quotient, gain and bias of
     // the normalization; the ReLU.
     fn flops(&self, spec: &Spec) -> u64 {
-        let Numbers { y, taps, .. } = numbers(spec);
-        let tail = if self.normalizes() { 4 } else { 1 };
-        y * (2 * taps + tail + u64::from(self.relu()))
+        let ConvTensorSizes { y, taps, .. } = tensor_sizes(spec);
+        let tail = if self.has_batch_norm() { 4 } else { 1 };
+        y * (2 * taps + tail + u64::from(self.has_relu()))
     }
 
     // Tensors between steps, two live at a time. Folded weights exist in addition to the given ones.
     fn intermediate(&self, spec: &Spec) -> u64 {
-        let Numbers { weights, features, y, .. } = numbers(spec);
-        let elements = if self.normalizes() { 2 * y + weights + features } else { y };
-        elements * traffic::number_bytes(spec)
+        let ConvTensorSizes { weights, features, y, .. } = tensor_sizes(spec);
+        let elements = if self.has_batch_norm() { 2 * y + weights + features } else { y };
+        elements * traffic::element_bytes(spec)
     }
 
     // The fused kernel is the convolution with folded weights.
     fn fusion(&self, spec: &Spec) -> Option<FusionModel> {
-        let Numbers { x, weights, features, y, .. } = numbers(spec);
-        let bias = if self.normalizes() { 0 } else { features };
+        let ConvTensorSizes { x, weights, features, y, .. } = tensor_sizes(spec);
+        let bias = if self.has_batch_norm() { 0 } else { features };
         let mut kernels = vec![("conv2d", x + weights + bias + y)];
-        if self.normalizes() {
+        if self.has_batch_norm() {
             kernels.push(("batch_norm", 2 * y + 4 * features));
         }
-        if self.relu() {
+        if self.has_relu() {
             kernels.push(("relu", 2 * y));
         }
-        let fused = (x + weights + features + y) * traffic::number_bytes(spec);
-        Some(traffic::model(spec, &kernels, fused))
+        let fused = (x + weights + features + y) * traffic::element_bytes(spec);
+        Some(traffic::fusion_model(spec, &kernels, fused))
     }
 
-    fn products(&self) -> u32 {
+    fn matmuls(&self) -> u32 {
         1
     }
 }
@@ -165,11 +168,11 @@ impl Operation for Conv2d {
     }
 
     // Buffer sets rotate by images; with a single image all sets are equal.
-    fn moves(&self, spec: &Spec) -> Moves {
-        Moves::new(spec.axis("batch"), &[Along::Rows], &[Along::Rows])
+    fn set_rotation(&self, spec: &Spec) -> SetRotation {
+        SetRotation::new(spec.axis("batch"), &[RotationAxis::Rows], &[RotationAxis::Rows])
     }
 
     fn sizes(&self, preset: Preset) -> Vec<Axes> {
-        preset.first(self.axes(), CONVOLUTION)
+        preset.first_shapes(self.axes(), CONVOLUTION_SHAPES)
     }
 }

@@ -1,20 +1,20 @@
 //! Double-precision reference and tolerance of the convolutions.
 
-use super::{Conv2d, EPSILON, numbers};
+use super::{Conv2d, EPSILON, tensor_sizes};
 use crate::gate::Tolerance;
-use crate::{Exact, Matrix, Sample, Spec};
+use crate::{ExactReference, Matrix, OutputSample, Spec};
 
-impl Exact for Conv2d {
+impl ExactReference for Conv2d {
     fn depth(&self, spec: &Spec, _: usize) -> u64 {
-        numbers(spec).taps
+        tensor_sizes(spec).taps
     }
 
-    fn reference(&self, spec: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
+    fn reference(&self, spec: &Spec, inputs: &[Matrix], _: usize, sample: &OutputSample) -> Vec<f64> {
         let [channels, features, size, kernel] =
             ["in_channels", "out_channels", "size", "kernel"].map(|axis| spec.axis(axis) as usize);
         let padding = (kernel - 1) / 2;
         let parameter = |input: usize, feature: usize| f64::from(inputs[input].row(0)[feature]);
-        sample.by_elements(|row, col| {
+        sample.map_elements(|row, col| {
             let (image, feature) = (row / features, row % features);
             let (top, left) = (col / size, col % size);
             let weights = inputs[1].row(feature);
@@ -30,19 +30,19 @@ impl Exact for Conv2d {
                     }
                 }
             }
-            let y = if self.normalizes() {
+            let y = if self.has_batch_norm() {
                 let normal = (sum - parameter(2, feature)) / (parameter(3, feature) + EPSILON).sqrt();
                 normal * parameter(4, feature) + parameter(5, feature)
             } else {
                 sum + parameter(2, feature)
             };
-            if self.relu() { y.max(0.0) } else { y }
+            if self.has_relu() { y.max(0.0) } else { y }
         })
     }
 
     // Accumulator and bias; or accumulator, standard deviation (two), difference, quotient, gain and bias.
     fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
-        let roundings = if self.normalizes() { 7 } else { 2 };
-        Tolerance::new(spec.dtype(), roundings, numbers(spec).taps)
+        let roundings = if self.has_batch_norm() { 7 } else { 2 };
+        Tolerance::new(spec.dtype(), roundings, tensor_sizes(spec).taps)
     }
 }

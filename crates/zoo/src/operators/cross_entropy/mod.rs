@@ -8,13 +8,13 @@ mod burn;
 mod native;
 mod reference;
 
-use crate::host::rows::ByRows;
-use crate::operation::floats_alone;
+use crate::host::rowwise::HostRowwise;
+use crate::operation::require_floats;
 use crate::operators::loss;
-use crate::operators::sequences::{AXES, copies, count, input, size};
+use crate::operators::sequences::{AXES, element_count, f32_copies_bytes, row_input, size};
 use crate::registry::table::Zoo;
-use crate::{Along, Cost, Fill, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
-use calorimeter_kernels::host::Rowwise;
+use crate::{Cost, Fill, Operand, Operation, OutputSlot, RotationAxis, SetRotation, Signature, Spec, Suite, ZooError};
+use calorimeter_kernels::host::RowwiseOperator;
 use calorimeter_recipes::Element;
 
 /// Operator `cross_entropy`.
@@ -22,11 +22,11 @@ use calorimeter_recipes::Element;
 pub struct CrossEntropy;
 
 /// Maximum number of classes: targets are generated as f32, which holds integers up to 2^24 exactly.
-const CLASSES: u64 = 1 << 24;
+const MAX_CLASSES: u64 = 1 << 24;
 
 /// Registers `cross_entropy` with its implementations.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([CrossEntropy]).burn().native().host(ByRows(Rowwise::CrossEntropy));
+    zoo.operators([CrossEntropy]).burn().native().host(HostRowwise(RowwiseOperator::CrossEntropy));
 }
 
 impl Signature for CrossEntropy {
@@ -34,7 +34,7 @@ impl Signature for CrossEntropy {
         "cross_entropy"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "mean cross-entropy of rows of logits with class indices, in f32"
     }
 
@@ -45,22 +45,22 @@ impl Signature for CrossEntropy {
     fn check(&self, spec: &Spec) -> Result<(), ZooError> {
         let classes = spec.axis("dimension");
         // With a single class the loss is zero for any logits, so that no error would be detected.
-        if !(2..=CLASSES).contains(&classes) {
+        if !(2..=MAX_CLASSES).contains(&classes) {
             return Err(ZooError::Shape(format!(
-                "cross_entropy: dimension is {classes}; expected 2 to {CLASSES} classes"
+                "cross_entropy: dimension is {classes}; expected 2 to {MAX_CLASSES} classes"
             )));
         }
-        floats_alone(self.name(), spec)
+        require_floats(self.name(), spec)
     }
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
         let (rows, classes) = size(spec);
-        let targets = Operand::normal(rows, 1, Element::Signed(32)).filled(Fill::Below(classes as u32));
-        vec![input(spec).filled(Fill::Far), targets]
+        let targets = Operand::normal(rows, 1, Element::Signed(32)).with_fill(Fill::IntegersBelow(classes as u32));
+        vec![row_input(spec).with_fill(Fill::NormalWithLargeMeans), targets]
     }
 
-    fn outputs(&self, _: &Spec) -> Vec<Slot> {
-        vec![loss::output()]
+    fn outputs(&self, _: &Spec) -> Vec<OutputSlot> {
+        vec![loss::scalar_output()]
     }
 }
 
@@ -68,11 +68,11 @@ impl Cost for CrossEntropy {
     // Maximum, difference, exp and sum per element; logarithm, difference and sum per row; one division for the mean.
     fn flops(&self, spec: &Spec) -> u64 {
         let (rows, _) = size(spec);
-        4 * count(spec) + 3 * rows + 1
+        4 * element_count(spec) + 3 * rows + 1
     }
 
     fn intermediate(&self, spec: &Spec) -> u64 {
-        copies(spec, 2)
+        f32_copies_bytes(spec, 2)
     }
 }
 
@@ -82,7 +82,7 @@ impl Operation for CrossEntropy {
     }
 
     // Only rows rotate: targets are column indices.
-    fn moves(&self, spec: &Spec) -> Moves {
-        Moves::new(size(spec).0, &[Along::Rows, Along::Rows], &[])
+    fn set_rotation(&self, spec: &Spec) -> SetRotation {
+        SetRotation::new(size(spec).0, &[RotationAxis::Rows, RotationAxis::Rows], &[])
     }
 }

@@ -1,10 +1,10 @@
 //! CUDA cross-entropy kernel.
 
 use super::CrossEntropy;
-use crate::native::{NativePass, Set};
+use crate::native::{BufferSet, NativePass};
 use crate::operators::sequences::size;
 use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
-use calorimeter_kernels::native::{self, Machine};
+use calorimeter_kernels::native::{self, CudaDevice};
 use std::sync::Arc;
 
 impl NativeOpen for CrossEntropy {
@@ -12,12 +12,12 @@ impl NativeOpen for CrossEntropy {
         &self,
         spec: &Spec,
         inputs: &[Matrix],
-        machine: Arc<Machine>,
+        machine: Arc<CudaDevice>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
         let (rows, classes) = size(spec);
-        let mut plan = native::CrossEntropy::new(&machine, spec.dtype(), rows as usize, classes as usize)?;
-        NativePass::single(plan.algorithm().to_owned(), move |Set { inputs, outputs, .. }| {
+        let mut plan = native::CrossEntropyPlan::new(&machine, spec.dtype(), rows as usize, classes as usize)?;
+        NativePass::single(plan.algorithm().to_owned(), move |BufferSet { inputs, outputs, .. }| {
             plan.enqueue(&inputs[0], &inputs[1], &mut outputs[0])
         })
         .open(self, spec, inputs, machine, sets)

@@ -1,11 +1,11 @@
 //! CubeCL kernels for the addition and silu(x) y.
 
 use super::Elementwise;
-use crate::{CubeOf, CubePass, Pass, Spec, Value, ZooError, cube_pass};
+use crate::{CubeOf, CubePass, Pass, Spec, TensorValue, ZooError, cube_pass};
 use burn_cubecl::CubeRuntime;
 
 impl CubePass for Elementwise {
-    fn pass<R: CubeRuntime>(&self, _: &Spec, inputs: Vec<Value<CubeOf<R>>>) -> Result<Pass<CubeOf<R>>, ZooError> {
+    fn pass<R: CubeRuntime>(&self, _: &Spec, inputs: Vec<TensorValue<CubeOf<R>>>) -> Result<Pass<CubeOf<R>>, ZooError> {
         use calorimeter_kernels::cube;
         match self {
             Self::TrainingAdd | Self::Add => {

@@ -10,11 +10,11 @@ mod cube;
 mod native;
 pub(super) mod reference;
 
-use crate::host::rows::ByRows;
-use crate::operators::number_types::{FLOATS, allow};
+use crate::host::rowwise::HostRowwise;
+use crate::operators::dtypes::{FLOATS, check_dtypes};
 use crate::registry::table::Zoo;
-use crate::{Cost, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
-use calorimeter_kernels::host::Rowwise;
+use crate::{Cost, Operand, Operation, OutputSlot, Signature, Spec, Suite, ZooError};
+use calorimeter_kernels::host::RowwiseOperator;
 
 /// Elementwise operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -32,18 +32,18 @@ pub enum Elementwise {
 
 impl Elementwise {
     /// The two additions.
-    pub const SUMS: [Self; 2] = [Self::TrainingAdd, Self::Add];
+    pub const ADDITIONS: [Self; 2] = [Self::TrainingAdd, Self::Add];
 
-    fn operands(self) -> u64 {
+    fn operand_count(self) -> u64 {
         if self == Self::Sigmoid { 1 } else { 2 }
     }
 }
 
 /// Registers the elementwise operations with their implementations.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators(Elementwise::SUMS).burn().cube().native().host(ByRows(Rowwise::Add));
-    zoo.operators([Elementwise::SiluMul]).burn().cube().native().host(ByRows(Rowwise::SiluMul));
-    zoo.operators([Elementwise::Sigmoid]).burn().native().host(ByRows(Rowwise::Sigmoid));
+    zoo.operators(Elementwise::ADDITIONS).burn().cube().native().host(HostRowwise(RowwiseOperator::Add));
+    zoo.operators([Elementwise::SiluMul]).burn().cube().native().host(HostRowwise(RowwiseOperator::SiluMul));
+    zoo.operators([Elementwise::Sigmoid]).burn().native().host(HostRowwise(RowwiseOperator::Sigmoid));
 }
 
 impl Signature for Elementwise {
@@ -56,7 +56,7 @@ impl Signature for Elementwise {
         }
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "elementwise operation on one or two matrices"
     }
 
@@ -65,16 +65,16 @@ impl Signature for Elementwise {
     }
 
     fn check(&self, spec: &Spec) -> Result<(), ZooError> {
-        allow(self.name(), spec, FLOATS, &[])
+        check_dtypes(self.name(), spec, FLOATS, &[])
     }
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
         let matrix = Operand::normal(spec.axis("m"), spec.axis("n"), spec.element);
-        (0..self.operands()).map(|_| matrix).collect()
+        (0..self.operand_count()).map(|_| matrix).collect()
     }
 
-    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
-        vec![Slot::new(spec.axis("m"), spec.axis("n"), spec.element)]
+    fn outputs(&self, spec: &Spec) -> Vec<OutputSlot> {
+        vec![OutputSlot::new(spec.axis("m"), spec.axis("n"), spec.element)]
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Elementwise;
 use crate::operators::native_plans;
 use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
-use calorimeter_kernels::native::{ElementwiseFunction, Machine};
+use calorimeter_kernels::native::{CudaDevice, ElementwiseFunction};
 use std::sync::Arc;
 
 impl NativeOpen for Elementwise {
@@ -11,7 +11,7 @@ impl NativeOpen for Elementwise {
         &self,
         spec: &Spec,
         inputs: &[Matrix],
-        machine: Arc<Machine>,
+        machine: Arc<CudaDevice>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
         let function = match self {

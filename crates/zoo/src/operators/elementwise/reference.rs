@@ -2,17 +2,17 @@
 
 use super::Elementwise;
 use crate::gate::Tolerance;
-use crate::{Exact, Matrix, Sample, Spec};
+use crate::{ExactReference, Matrix, OutputSample, Spec};
 
-impl Exact for Elementwise {
+impl ExactReference for Elementwise {
     fn depth(&self, _: &Spec, _: usize) -> u64 {
         4
     }
 
-    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
-        inputs.iter().for_each(|input| input.make_rows_of(sample));
-        let at = |input: usize, row: usize, col: usize| f64::from(inputs[input].at(row, col));
-        sample.by_elements(|row, col| match self {
+    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &OutputSample) -> Vec<f64> {
+        inputs.iter().for_each(|input| input.compute_sampled_rows(sample));
+        let at = |input: usize, row: usize, col: usize| f64::from(inputs[input].element(row, col));
+        sample.map_elements(|row, col| match self {
             Self::TrainingAdd | Self::Add => at(0, row, col) + at(1, row, col),
             Self::SiluMul => at(0, row, col) * sigmoid(at(0, row, col)) * at(1, row, col),
             Self::Sigmoid => sigmoid(at(0, row, col)),

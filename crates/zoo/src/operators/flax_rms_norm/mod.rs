@@ -12,11 +12,11 @@ mod cube;
 mod native;
 mod reference;
 
-use crate::host::rows::ByRows;
-use crate::operators::number_types::{F32, FLOATS, allow};
+use crate::host::rowwise::HostRowwise;
+use crate::operators::dtypes::{F32, FLOATS, check_dtypes};
 use crate::registry::table::Zoo;
-use crate::{Cost, Fill, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
-use calorimeter_kernels::host::Rowwise;
+use crate::{Cost, Fill, Operand, Operation, OutputSlot, Signature, Spec, Suite, ZooError};
+use calorimeter_kernels::host::RowwiseOperator;
 
 /// RMS normalization operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -35,7 +35,7 @@ const EPSILON: f64 = 1e-6;
 
 /// Registers the RMS normalizations with their implementations.
 pub(super) fn register(zoo: &Zoo) {
-    let host = ByRows(Rowwise::RmsNorm { epsilon: EPSILON as f32 });
+    let host = HostRowwise(RowwiseOperator::RmsNorm { epsilon: EPSILON as f32 });
     zoo.operators([FlaxRmsNorm::Forward]).burn().cube().native().host(host);
     zoo.operators([FlaxRmsNorm::Backward]).burn().native();
     zoo.operators([FlaxRmsNorm::Inference]).burn().cube().native().host(host);
@@ -50,7 +50,7 @@ impl Signature for FlaxRmsNorm {
         }
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "RMS normalization of rows with an f32 weight, or its gradients"
     }
 
@@ -59,25 +59,25 @@ impl Signature for FlaxRmsNorm {
     }
 
     fn check(&self, spec: &Spec) -> Result<(), ZooError> {
-        allow(self.name(), spec, FLOATS, &[])
+        check_dtypes(self.name(), spec, FLOATS, &[])
     }
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
         let (m, n) = (spec.axis("m"), spec.axis("n"));
         let x = Operand::normal(m, n, spec.element);
-        let weight = Operand::normal(1, n, F32).filled(Fill::Uniform(0.5, 1.5));
+        let weight = Operand::normal(1, n, F32).with_fill(Fill::Uniform(0.5, 1.5));
         match self {
             Self::Forward | Self::Inference => vec![x, weight],
             Self::Backward => vec![x, weight, x],
         }
     }
 
-    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
+    fn outputs(&self, spec: &Spec) -> Vec<OutputSlot> {
         let (m, n) = (spec.axis("m"), spec.axis("n"));
-        let y = Slot::new(m, n, spec.element);
+        let y = OutputSlot::new(m, n, spec.element);
         match self {
             Self::Forward | Self::Inference => vec![y],
-            Self::Backward => vec![y, Slot::new(1, n, F32)],
+            Self::Backward => vec![y, OutputSlot::new(1, n, F32)],
         }
     }
 }

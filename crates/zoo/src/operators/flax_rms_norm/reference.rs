@@ -2,16 +2,16 @@
 
 use super::{EPSILON, FlaxRmsNorm};
 use crate::gate::Tolerance;
-use crate::{Exact, Matrix, Sample, Spec};
+use crate::{ExactReference, Matrix, OutputSample, Spec};
 use calorimeter_recipes::Dtype;
 use rayon::prelude::*;
 
-impl Exact for FlaxRmsNorm {
+impl ExactReference for FlaxRmsNorm {
     fn depth(&self, spec: &Spec, output: usize) -> u64 {
         if output == 1 { spec.axis("m") } else { 8 }
     }
 
-    fn reference(&self, _: &Spec, inputs: &[Matrix], output: usize, sample: &Sample) -> Vec<f64> {
+    fn reference(&self, _: &Spec, inputs: &[Matrix], output: usize, sample: &OutputSample) -> Vec<f64> {
         let (x, weight) = (&inputs[0], inputs[1].row(0));
         if output == 1 {
             let scales: Vec<f64> = (0..x.rows).into_par_iter().map(|row| inverse_rms(x.row(row))).collect();
@@ -19,7 +19,7 @@ impl Exact for FlaxRmsNorm {
             let of_col = |col: usize| (0..x.rows).map(|row| scales[row] * term(row, col)).sum();
             return sample.cols.par_iter().map(|&col| of_col(col)).collect();
         }
-        sample.by_rows(|row| {
+        sample.map_rows(|row| {
             let scale = inverse_rms(x.row(row));
             let at = |col: usize| (f64::from(x.row(row)[col]), f64::from(weight[col]));
             let Some(dy) = inputs.get(2).map(|dy| dy.row(row)) else {

@@ -1,23 +1,23 @@
 //! GEMM by burn's operations: operands are decoded to a float dtype, scales are applied afterwards.
 
 use super::Gemm;
-use crate::operators::minifloat;
-use crate::operators::minifloat::Decoded;
-use crate::{BurnPass, Pass, Spec, Value};
+use crate::operators::e4m3;
+use crate::operators::e4m3::DecodedOperand;
+use crate::{BurnPass, Pass, Spec, TensorValue};
 use burn::tensor::DType;
 use burn::tensor::backend::Backend;
 use calorimeter_recipes::{Element, FloatType};
 
 impl BurnPass for Gemm {
-    fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
-        let (element, multiplied) = (spec.element, self.multiplied(spec).burn());
-        let output = self.output(spec);
+    fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<TensorValue<B>>) -> Pass<B> {
+        let (element, multiplied) = (spec.element, self.burn_dtype(spec).burn());
+        let output = self.output_element(spec);
         let mut inputs = inputs.into_iter();
-        let mut operand = || Decoded::new(inputs.next().expect("two operands"), element, multiplied);
+        let mut operand = || DecodedOperand::new(inputs.next().expect("two operands"), element, multiplied);
         let (a, b) = (operand(), operand());
-        let others: Vec<_> = inputs.map(Value::float).collect();
+        let others: Vec<_> = inputs.map(TensorValue::float).collect();
         Box::new(move || {
-            let mut y = a.read().matmul(b.read());
+            let mut y = a.decode().matmul(b.decode());
             if let [rows, cols, ..] = &others[..] {
                 y = y * (rows.clone() * cols.clone());
             }
@@ -25,8 +25,8 @@ impl BurnPass for Gemm {
                 y = c.clone() + y;
             }
             vec![match output {
-                Element::Float(output) => Value::Float(y.cast(output.burn())),
-                _ => Value::Codes(minifloat::encode(y.cast(DType::F32))),
+                Element::Float(output) => TensorValue::Float(y.cast(output.burn())),
+                _ => TensorValue::Int(e4m3::encode(y.cast(DType::F32))),
             }]
         })
     }

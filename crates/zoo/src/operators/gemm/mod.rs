@@ -7,10 +7,13 @@ mod burn;
 mod native;
 mod reference;
 
-use crate::operators::number_types::{BF16, F16, F32, allow};
-use crate::operators::product::{AXES, in_sixteens, moves, size};
+use crate::operators::dtypes::{BF16, F16, F32, check_dtypes};
+use crate::operators::matmul::{AXES, check_float8_alignment, set_rotation, size};
 use crate::registry::table::Zoo;
-use crate::{Along, Cost, Fill, Implementation, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
+use crate::{
+    Cost, Fill, Implementation, Operand, Operation, OutputSlot, RotationAxis, SetRotation, Signature, Spec, Suite,
+    ZooError,
+};
 use calorimeter_recipes::{Dtype, Element};
 
 /// GEMM operator: dtypes and epilogue.
@@ -37,9 +40,9 @@ impl Gemm {
         [Self::MultipleRun, Self::Simple, Self::SimpleWithDtype, Self::Throttling, Self::Scaled, Self::Accumulated];
 
     /// Checks that cuBLASLt supports the dtypes and sizes.
-    fn natively(&self, spec: &Spec) -> Result<(), String> {
-        match (spec.element, self.output(spec)) {
-            (Element::E4m3, Element::Float(_)) => in_sixteens(spec),
+    fn check_native(&self, spec: &Spec) -> Result<(), String> {
+        match (spec.element, self.output_element(spec)) {
+            (Element::E4m3, Element::Float(_)) => check_float8_alignment(spec),
             (Element::Float(_), Element::Float(_)) => Ok(()),
             (from, to) => Err(format!(
                 "`native` multiplies float and e4m3 inputs to float outputs in this version, not {from} to {to}"
@@ -47,22 +50,22 @@ impl Gemm {
         }
     }
 
-    fn output(self, spec: &Spec) -> Element {
+    fn output_element(self, spec: &Spec) -> Element {
         match self {
             Self::Accumulated => F32,
             _ => spec.output.unwrap_or(BF16),
         }
     }
 
-    fn scaled(self) -> bool {
+    fn has_scales(self) -> bool {
         matches!(self, Self::Scaled | Self::Accumulated)
     }
 
     /// Dtype that burn multiplies in. burn rounds the product to it, so it is at least as precise as the output, and
     /// f32 if scales follow.
-    fn multiplied(self, spec: &Spec) -> Dtype {
-        match (spec.element, self.output(spec)) {
-            _ if self.scaled() => Dtype::F32,
+    fn burn_dtype(self, spec: &Spec) -> Dtype {
+        match (spec.element, self.output_element(spec)) {
+            _ if self.has_scales() => Dtype::F32,
             // Every e4m3 value is exact in f16 and in bf16.
             (Element::E4m3, Element::Float(output)) => output,
             (Element::Float(input), Element::Float(output)) if input.unit_roundoff() <= output.unit_roundoff() => input,
@@ -73,7 +76,7 @@ impl Gemm {
 
 /// Registers the GEMM operators with their implementations.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators(Gemm::ALL).burn().native_where(Gemm::natively);
+    zoo.operators(Gemm::ALL).burn().native_where(Gemm::check_native);
 }
 
 impl Signature for Gemm {
@@ -88,7 +91,7 @@ impl Signature for Gemm {
         }
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "GEMM with selectable input and output dtypes"
     }
 
@@ -104,17 +107,17 @@ impl Signature for Gemm {
             Self::Scaled => (&[Element::E4m3], &[BF16]),
             Self::Accumulated => (&[Element::E4m3], &[F32]),
         };
-        allow(self.name(), spec, inputs, outputs)
+        check_dtypes(self.name(), spec, inputs, outputs)
     }
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
         let (m, k, n) = size(spec);
         let mut inputs = vec![Operand::normal(m, k, spec.element), Operand::normal(k, n, spec.element)];
-        if self.scaled() {
+        if self.has_scales() {
             // Scales of similar size, because errors are compared with the RMS of the whole output.
             let scales = Fill::Uniform(0.5, 1.5);
-            inputs.push(Operand::normal(m, 1, F32).filled(scales));
-            inputs.push(Operand::normal(1, n, F32).filled(scales));
+            inputs.push(Operand::normal(m, 1, F32).with_fill(scales));
+            inputs.push(Operand::normal(1, n, F32).with_fill(scales));
         }
         if *self == Self::Accumulated {
             inputs.push(Operand::normal(m, n, F32));
@@ -122,9 +125,9 @@ impl Signature for Gemm {
         inputs
     }
 
-    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
+    fn outputs(&self, spec: &Spec) -> Vec<OutputSlot> {
         let (m, _, n) = size(spec);
-        vec![Slot::new(m, n, self.output(spec))]
+        vec![OutputSlot::new(m, n, self.output_element(spec))]
     }
 }
 
@@ -142,22 +145,22 @@ impl Cost for Gemm {
 
     fn intermediate(&self, spec: &Spec) -> u64 {
         let (m, k, n) = size(spec);
-        let (multiplied, output) = (self.multiplied(spec), self.output(spec));
+        let (multiplied, output) = (self.burn_dtype(spec), self.output_element(spec));
         let operands =
             if spec.element == Element::Float(multiplied) { 0 } else { (m * k + k * n) * multiplied.bytes() };
         let product = if output == Element::Float(multiplied) { 0 } else { m * n * multiplied.bytes() };
-        let scaling = if self.scaled() { 2 * m * n * 4 } else { 0 };
+        let scaling = if self.has_scales() { 2 * m * n * 4 } else { 0 };
         operands + product + scaling
     }
 
-    fn factors(&self, spec: &Spec, implementation: Implementation) -> Element {
+    fn matmul_element(&self, spec: &Spec, implementation: Implementation) -> Element {
         match implementation {
             Implementation::Native => spec.element,
-            _ => Element::Float(self.multiplied(spec)),
+            _ => Element::Float(self.burn_dtype(spec)),
         }
     }
 
-    fn products(&self) -> u32 {
+    fn matmuls(&self) -> u32 {
         1
     }
 }
@@ -168,9 +171,16 @@ impl Operation for Gemm {
     }
 
     // A, B, the scales of both, and C.
-    fn moves(&self, spec: &Spec) -> Moves {
-        let by_rows = [Along::Rows, Along::Nothing, Along::Rows, Along::Nothing, Along::Rows];
-        let by_columns = [Along::Nothing, Along::Columns, Along::Nothing, Along::Columns, Along::Columns];
-        moves(spec, &by_rows, &by_columns)
+    fn set_rotation(&self, spec: &Spec) -> SetRotation {
+        let by_rows =
+            [RotationAxis::Rows, RotationAxis::Fixed, RotationAxis::Rows, RotationAxis::Fixed, RotationAxis::Rows];
+        let by_columns = [
+            RotationAxis::Fixed,
+            RotationAxis::Columns,
+            RotationAxis::Fixed,
+            RotationAxis::Columns,
+            RotationAxis::Columns,
+        ];
+        set_rotation(spec, &by_rows, &by_columns)
     }
 }

@@ -14,30 +14,32 @@ mod burn;
 mod native;
 mod reference;
 
-use crate::operators::number_types::{BF16, allow};
-use crate::operators::product::{AXES, in_sixteens, moves, size};
+use crate::operators::dtypes::{BF16, check_dtypes};
+use crate::operators::matmul::{AXES, check_float8_alignment, set_rotation, size};
 use crate::registry::table::Zoo;
-use crate::{Along, Cost, Implementation, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
+use crate::{
+    Cost, Implementation, Operand, Operation, OutputSlot, RotationAxis, SetRotation, Signature, Spec, Suite, ZooError,
+};
 use calorimeter_recipes::{Dtype, Element};
 
 /// Elements that share a scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Shared {
+pub enum Fp8Granularity {
     /// A row of A, a column of B; the output stays in units of the scales.
-    Line,
+    RowColumn,
     /// A row of A, a column of B; the output is multiplied by both scales.
-    LineDequantized,
+    RowColumnDequantized,
     /// 128 elements of A along k, 128 x 128 elements of B.
-    Block,
+    Block128,
     /// 32 elements along k in both operands.
-    Micro,
+    Mx32,
 }
 
 /// Origin of the scales.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Scaling {
+pub enum ScaleMode {
     /// Amax of the elements that share the scale.
     Dynamic,
     /// Constant 0.5, which maps 224 to 448, the largest e4m3 value.
@@ -46,81 +48,81 @@ pub enum Scaling {
 
 /// GEMM with quantized operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct GemmQuantized(Shared, Scaling);
+pub struct GemmQuantized(Fp8Granularity, ScaleMode);
 
 impl GemmQuantized {
     /// Operators with one scale per row of A and column of B.
-    pub const OF_LINES: [Self; 3] = [
-        Self(Shared::Line, Scaling::Dynamic),
-        Self(Shared::LineDequantized, Scaling::Dynamic),
-        Self(Shared::Line, Scaling::Static),
+    pub const ROWWISE: [Self; 3] = [
+        Self(Fp8Granularity::RowColumn, ScaleMode::Dynamic),
+        Self(Fp8Granularity::RowColumnDequantized, ScaleMode::Dynamic),
+        Self(Fp8Granularity::RowColumn, ScaleMode::Static),
     ];
 
     /// Operators with scales per block.
-    pub const OF_BLOCKS: [Self; 4] = [
-        Self(Shared::Block, Scaling::Dynamic),
-        Self(Shared::Block, Scaling::Static),
-        Self(Shared::Micro, Scaling::Dynamic),
-        Self(Shared::Micro, Scaling::Static),
+    pub const BLOCKWISE: [Self; 4] = [
+        Self(Fp8Granularity::Block128, ScaleMode::Dynamic),
+        Self(Fp8Granularity::Block128, ScaleMode::Static),
+        Self(Fp8Granularity::Mx32, ScaleMode::Dynamic),
+        Self(Fp8Granularity::Mx32, ScaleMode::Static),
     ];
 
     /// Checks the alignment that cuBLASLt requires; block scales come in groups of four rows.
-    fn natively(&self, spec: &Spec) -> Result<(), String> {
+    fn check_native(&self, spec: &Spec) -> Result<(), String> {
         match (self.0, size(spec)) {
-            (Shared::Line | Shared::LineDequantized, _) => in_sixteens(spec),
-            (Shared::Block, (m, ..)) if !m.is_multiple_of(4) => Err(format!(
+            (Fp8Granularity::RowColumn | Fp8Granularity::RowColumnDequantized, _) => check_float8_alignment(spec),
+            (Fp8Granularity::Block128, (m, ..)) if !m.is_multiple_of(4) => Err(format!(
                 "`native` multiplies block-scaled e4m3 by cuBLASLt, which requires m in multiples of 4; m is {m}"
             )),
-            (Shared::Block | Shared::Micro, _) => Ok(()),
+            (Fp8Granularity::Block128 | Fp8Granularity::Mx32, _) => Ok(()),
         }
     }
 
     /// Elements along k that share a scale.
-    fn along_k(self, k: u64) -> u64 {
+    fn block_k(self, k: u64) -> u64 {
         match self.0 {
-            Shared::Line | Shared::LineDequantized => k,
-            Shared::Block => 128,
-            Shared::Micro => 32,
+            Fp8Granularity::RowColumn | Fp8Granularity::RowColumnDequantized => k,
+            Fp8Granularity::Block128 => 128,
+            Fp8Granularity::Mx32 => 32,
         }
     }
 
     /// Dtype that burn multiplies in and rounds the product to.
-    fn multiplied(self) -> Dtype {
+    fn burn_dtype(self) -> Dtype {
         match self {
             // e4m3 values, also times a power of two, are exact in bf16.
-            Self(Shared::Line | Shared::Micro, _) | Self(_, Scaling::Static) => Dtype::Bf16,
+            Self(Fp8Granularity::RowColumn | Fp8Granularity::Mx32, _) | Self(_, ScaleMode::Static) => Dtype::Bf16,
             _ => Dtype::F32,
         }
     }
 
-    fn steps(self) -> Dtype {
+    fn precision(self) -> Dtype {
         match self.0 {
-            Shared::Line | Shared::LineDequantized => Dtype::Bf16,
-            Shared::Block | Shared::Micro => Dtype::F32,
+            Fp8Granularity::RowColumn | Fp8Granularity::RowColumnDequantized => Dtype::Bf16,
+            Fp8Granularity::Block128 | Fp8Granularity::Mx32 => Dtype::F32,
         }
     }
 }
 
 /// Registers the quantized GEMM operators with their implementations.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators(GemmQuantized::OF_LINES).burn().native_where(GemmQuantized::natively);
-    zoo.operators(GemmQuantized::OF_BLOCKS).burn().native_where(GemmQuantized::natively);
+    zoo.operators(GemmQuantized::ROWWISE).burn().native_where(GemmQuantized::check_native);
+    zoo.operators(GemmQuantized::BLOCKWISE).burn().native_where(GemmQuantized::check_native);
 }
 
 impl Signature for GemmQuantized {
     fn name(&self) -> &'static str {
         match self {
-            Self(Shared::Line, Scaling::Dynamic) => "gemm_fp8_rowwise",
-            Self(Shared::Line, Scaling::Static) => "gemm_fp8_rowwise_static_scaling",
-            Self(Shared::LineDequantized, _) => "gemm_fp8_rowwise_w_dequantize",
-            Self(Shared::Block, Scaling::Dynamic) => "gemm_fp8_b128_fp32",
-            Self(Shared::Block, Scaling::Static) => "gemm_fp8_b128_fp32_static_scaling",
-            Self(Shared::Micro, Scaling::Dynamic) => "gemm_mxfp8_b32",
-            Self(Shared::Micro, Scaling::Static) => "gemm_mxfp8_b32_static_scaling",
+            Self(Fp8Granularity::RowColumn, ScaleMode::Dynamic) => "gemm_fp8_rowwise",
+            Self(Fp8Granularity::RowColumn, ScaleMode::Static) => "gemm_fp8_rowwise_static_scaling",
+            Self(Fp8Granularity::RowColumnDequantized, _) => "gemm_fp8_rowwise_w_dequantize",
+            Self(Fp8Granularity::Block128, ScaleMode::Dynamic) => "gemm_fp8_b128_fp32",
+            Self(Fp8Granularity::Block128, ScaleMode::Static) => "gemm_fp8_b128_fp32_static_scaling",
+            Self(Fp8Granularity::Mx32, ScaleMode::Dynamic) => "gemm_mxfp8_b32",
+            Self(Fp8Granularity::Mx32, ScaleMode::Static) => "gemm_mxfp8_b32_static_scaling",
         }
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "GEMM of two bf16 matrices that are quantized to e4m3 first"
     }
 
@@ -129,13 +131,13 @@ impl Signature for GemmQuantized {
     }
 
     fn check(&self, spec: &Spec) -> Result<(), ZooError> {
-        allow(self.name(), spec, &[BF16], &[BF16])?;
+        check_dtypes(self.name(), spec, &[BF16], &[BF16])?;
         let (_, k, n) = size(spec);
-        let (block, name) = (self.along_k(k), self.name());
+        let (block, name) = (self.block_k(k), self.name());
         if !k.is_multiple_of(block) {
             return Err(ZooError::Shape(format!("{name}: k is {k}; expected a multiple of {block}")));
         }
-        if self.0 == Shared::Block && !n.is_multiple_of(block) {
+        if self.0 == Fp8Granularity::Block128 && !n.is_multiple_of(block) {
             return Err(ZooError::Shape(format!("{name}: n is {n}; expected a multiple of {block}")));
         }
         Ok(())
@@ -146,9 +148,9 @@ impl Signature for GemmQuantized {
         vec![Operand::normal(m, k, BF16), Operand::normal(k, n, BF16)]
     }
 
-    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
+    fn outputs(&self, spec: &Spec) -> Vec<OutputSlot> {
         let (m, _, n) = size(spec);
-        vec![Slot::new(m, n, BF16)]
+        vec![OutputSlot::new(m, n, BF16)]
     }
 }
 
@@ -156,37 +158,37 @@ impl Cost for GemmQuantized {
     // Quantization: comparison, division, clip and rounding per element, one division per scale.
     fn flops(&self, spec: &Spec) -> u64 {
         let (m, k, n) = size(spec);
-        let (elements, blocks) = (m * k + k * n, k / self.along_k(k));
-        let scales_of_b = if self.0 == Shared::Block { n / 128 } else { n };
+        let (elements, blocks) = (m * k + k * n, k / self.block_k(k));
+        let scales_of_b = if self.0 == Fp8Granularity::Block128 { n / 128 } else { n };
         let quantizing = match self.1 {
-            Scaling::Dynamic => 4 * elements + blocks * (m + scales_of_b),
-            Scaling::Static => 3 * elements,
+            ScaleMode::Dynamic => 4 * elements + blocks * (m + scales_of_b),
+            ScaleMode::Static => 3 * elements,
         };
         let dequantizing = match self.0 {
-            Shared::Line => 0,
-            Shared::LineDequantized => 2 * m * n,
-            Shared::Block | Shared::Micro => elements,
+            Fp8Granularity::RowColumn => 0,
+            Fp8Granularity::RowColumnDequantized => 2 * m * n,
+            Fp8Granularity::Block128 | Fp8Granularity::Mx32 => elements,
         };
         2 * m * k * n + quantizing + dequantizing
     }
 
     fn intermediate(&self, spec: &Spec) -> u64 {
         let (m, k, n) = size(spec);
-        let multiplied = self.multiplied().bytes();
+        let multiplied = self.burn_dtype().bytes();
         let product = if multiplied == 2 { 0 } else { 3 * m * n * 4 };
         (m * k + k * n) * (4 + multiplied) + product
     }
 
-    fn factors(&self, _: &Spec, implementation: Implementation) -> Element {
+    fn matmul_element(&self, _: &Spec, implementation: Implementation) -> Element {
         match implementation {
             // `native` multiplies MX operands dequantized in bf16: tensor cores before Blackwell have no block-scaled
             // instructions.
-            Implementation::Native if self.0 != Shared::Micro => Element::E4m3,
-            _ => Element::Float(self.multiplied()),
+            Implementation::Native if self.0 != Fp8Granularity::Mx32 => Element::E4m3,
+            _ => Element::Float(self.burn_dtype()),
         }
     }
 
-    fn products(&self) -> u32 {
+    fn matmuls(&self) -> u32 {
         1
     }
 }
@@ -196,11 +198,13 @@ impl Operation for GemmQuantized {
         Suite::Gemm
     }
 
-    fn moves(&self, spec: &Spec) -> Moves {
+    fn set_rotation(&self, spec: &Spec) -> SetRotation {
         match (self.0, size(spec)) {
             // A single row rotates by whole blocks of columns.
-            (Shared::Block, (1, _, n)) => Moves::new(n / 128, &[Along::Nothing, Along::Columns], &[Along::Columns]),
-            _ => moves(spec, &[Along::Rows], &[Along::Nothing, Along::Columns]),
+            (Fp8Granularity::Block128, (1, _, n)) => {
+                SetRotation::new(n / 128, &[RotationAxis::Fixed, RotationAxis::Columns], &[RotationAxis::Columns])
+            }
+            _ => set_rotation(spec, &[RotationAxis::Rows], &[RotationAxis::Fixed, RotationAxis::Columns]),
         }
     }
 }

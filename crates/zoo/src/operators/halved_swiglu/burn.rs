@@ -1,16 +1,16 @@
 //! SwiGLU of two halves and its gradient by burn's operations, in f32.
 
 use super::HalvedSwiglu;
-use crate::{BurnPass, Pass, Spec, Value};
+use crate::{BurnPass, Pass, Spec, TensorValue};
 use burn::tensor::backend::Backend;
 use burn::tensor::{DType, Tensor, activation};
 use calorimeter_recipes::FloatType;
 
 impl BurnPass for HalvedSwiglu {
-    fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
+    fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<TensorValue<B>>) -> Pass<B> {
         let dtype = spec.dtype().burn();
         let half = spec.axis("n") as usize / 2;
-        let inputs: Vec<_> = inputs.into_iter().map(Value::float).collect();
+        let inputs: Vec<_> = inputs.into_iter().map(TensorValue::float).collect();
         let direction = *self;
         Box::new(move || {
             let x = inputs[0].clone();
@@ -18,7 +18,7 @@ impl BurnPass for HalvedSwiglu {
             let b = x.narrow(1, half, half).cast(DType::F32);
             let gate = activation::sigmoid(a.clone());
             let silu = a * gate.clone();
-            vec![Value::Float(match direction {
+            vec![TensorValue::Float(match direction {
                 Self::Forward => (silu * b).cast(dtype),
                 Self::Backward => {
                     let dy = inputs[1].clone().cast(DType::F32);

@@ -8,9 +8,9 @@ mod burn;
 mod native;
 mod reference;
 
-use crate::operators::number_types::{FLOATS, allow};
+use crate::operators::dtypes::{FLOATS, check_dtypes};
 use crate::registry::table::Zoo;
-use crate::{Cost, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
+use crate::{Cost, Operand, Operation, OutputSlot, Signature, Spec, Suite, ZooError};
 
 /// SwiGLU operator. `n` is the width of x, both halves together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,7 +40,7 @@ impl Signature for HalvedSwiglu {
         }
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "SwiGLU of the two halves of each row, or its gradient"
     }
 
@@ -49,7 +49,7 @@ impl Signature for HalvedSwiglu {
     }
 
     fn check(&self, spec: &Spec) -> Result<(), ZooError> {
-        allow(self.name(), spec, FLOATS, &[])?;
+        check_dtypes(self.name(), spec, FLOATS, &[])?;
         match spec.axis("n") {
             n if n.is_multiple_of(2) => Ok(()),
             n => Err(ZooError::Shape(format!("{}: n is {n}; expected an even number", self.name()))),
@@ -65,11 +65,11 @@ impl Signature for HalvedSwiglu {
         }
     }
 
-    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
+    fn outputs(&self, spec: &Spec) -> Vec<OutputSlot> {
         let (m, n) = (spec.axis("m"), spec.axis("n"));
         vec![match self {
-            Self::Forward => Slot::new(m, n / 2, spec.element),
-            Self::Backward => Slot::new(m, n, spec.element),
+            Self::Forward => OutputSlot::new(m, n / 2, spec.element),
+            Self::Backward => OutputSlot::new(m, n, spec.element),
         }]
     }
 }

@@ -1,9 +1,9 @@
 //! CUDA kernel for SwiGLU of two halves and its gradient.
 
 use super::HalvedSwiglu;
-use crate::native::{NativePass, Set};
+use crate::native::{BufferSet, NativePass};
 use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
-use calorimeter_kernels::native::{self, Machine};
+use calorimeter_kernels::native::{self, CudaDevice};
 use std::sync::Arc;
 
 impl NativeOpen for HalvedSwiglu {
@@ -11,15 +11,15 @@ impl NativeOpen for HalvedSwiglu {
         &self,
         spec: &Spec,
         inputs: &[Matrix],
-        machine: Arc<Machine>,
+        machine: Arc<CudaDevice>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
         let (m, n) = (spec.axis("m") as usize, spec.axis("n") as usize);
         let plan = match self {
-            Self::Forward => native::HalvedSwiglu::forward(&machine, spec.dtype(), m, n)?,
-            Self::Backward => native::HalvedSwiglu::backward(&machine, spec.dtype(), m, n)?,
+            Self::Forward => native::HalvedSwigluPlan::forward(&machine, spec.dtype(), m, n)?,
+            Self::Backward => native::HalvedSwigluPlan::backward(&machine, spec.dtype(), m, n)?,
         };
-        NativePass::single(plan.algorithm().to_owned(), move |Set { inputs, outputs, .. }| {
+        NativePass::single(plan.algorithm().to_owned(), move |BufferSet { inputs, outputs, .. }| {
             plan.enqueue(&inputs.iter().collect::<Vec<_>>(), &mut outputs[0])
         })
         .open(self, spec, inputs, machine, sets)

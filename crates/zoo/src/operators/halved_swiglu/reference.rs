@@ -3,16 +3,16 @@
 use super::HalvedSwiglu;
 use crate::gate::Tolerance;
 use crate::operators::elementwise::reference::sigmoid;
-use crate::{Exact, Matrix, Sample, Spec};
+use crate::{ExactReference, Matrix, OutputSample, Spec};
 
-impl Exact for HalvedSwiglu {
+impl ExactReference for HalvedSwiglu {
     fn depth(&self, _: &Spec, _: usize) -> u64 {
         4
     }
 
-    fn reference(&self, spec: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
+    fn reference(&self, spec: &Spec, inputs: &[Matrix], _: usize, sample: &OutputSample) -> Vec<f64> {
         let half = spec.axis("n") as usize / 2;
-        sample.by_elements(|row, col| {
+        sample.map_elements(|row, col| {
             let x = inputs[0].row(row);
             let (a, b) = (f64::from(x[col % half]), f64::from(x[col % half + half]));
             let sigmoid_a = sigmoid(a);

@@ -6,9 +6,9 @@ mod burn;
 mod native;
 mod reference;
 
-use crate::operators::number_types::{FLOATS, allow};
+use crate::operators::dtypes::{FLOATS, check_dtypes};
 use crate::registry::table::Zoo;
-use crate::{Cost, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
+use crate::{Cost, Operand, Operation, OutputSlot, Signature, Spec, Suite, ZooError};
 
 /// Operator `single_device_hbm_copy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -24,7 +24,7 @@ impl Signature for HbmCopy {
         "single_device_hbm_copy"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "copy of num_elements elements within device memory"
     }
 
@@ -33,15 +33,15 @@ impl Signature for HbmCopy {
     }
 
     fn check(&self, spec: &Spec) -> Result<(), ZooError> {
-        allow(self.name(), spec, FLOATS, &[])
+        check_dtypes(self.name(), spec, FLOATS, &[])
     }
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
         vec![Operand::normal(1, spec.axis("num_elements"), spec.element)]
     }
 
-    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
-        vec![Slot::new(1, spec.axis("num_elements"), spec.element)]
+    fn outputs(&self, spec: &Spec) -> Vec<OutputSlot> {
+        vec![OutputSlot::new(1, spec.axis("num_elements"), spec.element)]
     }
 }
 

@@ -2,15 +2,15 @@
 
 use super::HbmCopy;
 use crate::gate::Tolerance;
-use crate::{Exact, Matrix, Sample, Spec};
+use crate::{ExactReference, Matrix, OutputSample, Spec};
 
-impl Exact for HbmCopy {
+impl ExactReference for HbmCopy {
     fn depth(&self, _: &Spec, _: usize) -> u64 {
         2
     }
 
-    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
-        sample.by_elements(|row, col| f64::from(inputs[0].at(row, col)))
+    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &OutputSample) -> Vec<f64> {
+        sample.map_elements(|row, col| f64::from(inputs[0].element(row, col)))
     }
 
     // A copy is exact; one rounding is the smallest tolerance that can be expressed.

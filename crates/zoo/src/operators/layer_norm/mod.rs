@@ -10,11 +10,11 @@ mod cube;
 mod native;
 pub(super) mod reference;
 
-use crate::host::rows::ByRows;
-use crate::operators::sequences::{AXES, copies, count, input, whole};
+use crate::host::rowwise::HostRowwise;
+use crate::operators::sequences::{AXES, element_count, f32_copies_bytes, row_input, row_output};
 use crate::registry::table::Zoo;
-use crate::{Cost, Fill, Operand, Operation, Signature, Slot, Spec, Suite};
-use calorimeter_kernels::host::Rowwise;
+use crate::{Cost, Fill, Operand, Operation, OutputSlot, Signature, Spec, Suite};
+use calorimeter_kernels::host::RowwiseOperator;
 
 /// Operator `layer_norm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,12 +23,12 @@ pub struct LayerNorm;
 /// Gain and bias, one element per column each.
 pub(super) fn gain_and_bias(spec: &Spec) -> [Operand; 2] {
     let row = Operand::normal(1, spec.axis("dimension"), spec.element);
-    [row.filled(Fill::Uniform(0.5, 1.5)), row]
+    [row.with_fill(Fill::Uniform(0.5, 1.5)), row]
 }
 
 /// Registers `layer_norm` with its implementations.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([LayerNorm]).burn().cube().native().host(ByRows(Rowwise::LayerNorm));
+    zoo.operators([LayerNorm]).burn().cube().native().host(HostRowwise(RowwiseOperator::LayerNorm));
 }
 
 impl Signature for LayerNorm {
@@ -36,7 +36,7 @@ impl Signature for LayerNorm {
         "layer_norm"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "layer normalization of rows with gain and bias"
     }
 
@@ -46,22 +46,22 @@ impl Signature for LayerNorm {
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
         let [gain, bias] = gain_and_bias(spec);
-        vec![input(spec).filled(Fill::Offset), gain, bias]
+        vec![row_input(spec).with_fill(Fill::NormalWithMeans), gain, bias]
     }
 
-    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
-        vec![whole(spec)]
+    fn outputs(&self, spec: &Spec) -> Vec<OutputSlot> {
+        vec![row_output(spec)]
     }
 }
 
 impl Cost for LayerNorm {
     // Sum; difference; square and sum; scale, gain and bias: seven per element.
     fn flops(&self, spec: &Spec) -> u64 {
-        7 * count(spec)
+        7 * element_count(spec)
     }
 
     fn intermediate(&self, spec: &Spec) -> u64 {
-        copies(spec, 3)
+        f32_copies_bytes(spec, 3)
     }
 }
 

@@ -2,15 +2,15 @@
 
 use super::LayerNorm;
 use crate::gate::Tolerance;
-use crate::{Exact, Matrix, Sample, Spec, normalize};
+use crate::{ExactReference, Matrix, OutputSample, Spec, normalize};
 
-impl Exact for LayerNorm {
+impl ExactReference for LayerNorm {
     fn depth(&self, _: &Spec, _: usize) -> u64 {
         4
     }
 
-    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
-        sample.by_whole_rows(|row| exact(&inputs[0].exact_row(row), &inputs[1], &inputs[2]))
+    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &OutputSample) -> Vec<f64> {
+        sample.map_whole_rows(|row| affine_layer_norm_f64(&inputs[0].exact_row(row), &inputs[1], &inputs[2]))
     }
 
     fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
@@ -19,7 +19,7 @@ impl Exact for LayerNorm {
 }
 
 /// layer_norm(x) * gain + bias of one row in double precision.
-pub fn exact(x: &[f64], gain: &Matrix, bias: &Matrix) -> Vec<f64> {
+pub fn affine_layer_norm_f64(x: &[f64], gain: &Matrix, bias: &Matrix) -> Vec<f64> {
     let affine = gain.row(0).iter().zip(bias.row(0)).map(|(&gain, &bias)| (f64::from(gain), f64::from(bias)));
     normalize::layer_norm_exact(x).into_iter().zip(affine).map(|(x, (gain, bias))| x * gain + bias).collect()
 }

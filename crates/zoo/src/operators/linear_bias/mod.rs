@@ -7,11 +7,14 @@ mod burn;
 mod native;
 mod reference;
 
-use crate::operators::presets::{LINEAR, Preset};
-use crate::operators::product::{moves, size, weight};
+use crate::operators::matmul::{set_rotation, size, weight};
+use crate::operators::presets::{LINEAR_SHAPES, Preset};
 use crate::operators::traffic;
 use crate::registry::table::Zoo;
-use crate::{Activation, Along, Cost, Fill, FusionModel, Moves, Operand, Operation, Signature, Slot, Spec, Suite};
+use crate::{
+    Activation, Cost, Fill, FusionModel, Operand, Operation, OutputSlot, RotationAxis, SetRotation, Signature, Spec,
+    Suite,
+};
 use calorimeter_shapes::Axes;
 
 /// Activation behind the bias.
@@ -60,7 +63,7 @@ impl Signature for LinearBias {
         }
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "linear layer with bias and optional activation, weights [n, k]"
     }
 
@@ -70,13 +73,13 @@ impl Signature for LinearBias {
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
         let (m, k, n) = size(spec);
-        let bias = Operand::normal(1, n, spec.element).filled(Fill::Even);
+        let bias = Operand::normal(1, n, spec.element).with_fill(Fill::NormalUnscaled);
         vec![Operand::normal(m, k, spec.element), weight(n, k, k, spec), bias]
     }
 
-    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
+    fn outputs(&self, spec: &Spec) -> Vec<OutputSlot> {
         let (m, _, n) = size(spec);
-        vec![Slot::new(m, n, spec.element)]
+        vec![OutputSlot::new(m, n, spec.element)]
     }
 }
 
@@ -97,17 +100,17 @@ impl Cost for LinearBias {
     fn intermediate(&self, spec: &Spec) -> u64 {
         let (m, _, n) = size(spec);
         let tensors = if *self == Self::Plain { 1 } else { 3 };
-        tensors * m * n * traffic::number_bytes(spec)
+        tensors * m * n * traffic::element_bytes(spec)
     }
 
     fn fusion(&self, spec: &Spec) -> Option<FusionModel> {
         let (m, k, n) = size(spec);
         let mut kernels = vec![("matmul", m * k + n * k + m * n), ("add", 2 * m * n + n)];
         kernels.extend(self.activation().map(|activation| (activation.name(), 2 * m * n)));
-        Some(traffic::model(spec, &kernels, self.bytes(spec)))
+        Some(traffic::fusion_model(spec, &kernels, self.bytes(spec)))
     }
 
-    fn products(&self) -> u32 {
+    fn matmuls(&self) -> u32 {
         1
     }
 }
@@ -117,11 +120,11 @@ impl Operation for LinearBias {
         Suite::Fusion
     }
 
-    fn moves(&self, spec: &Spec) -> Moves {
-        moves(spec, &[Along::Rows], &[Along::Nothing, Along::Rows, Along::Columns])
+    fn set_rotation(&self, spec: &Spec) -> SetRotation {
+        set_rotation(spec, &[RotationAxis::Rows], &[RotationAxis::Fixed, RotationAxis::Rows, RotationAxis::Columns])
     }
 
     fn sizes(&self, preset: Preset) -> Vec<Axes> {
-        preset.first(self.axes(), LINEAR)
+        preset.first_shapes(self.axes(), LINEAR_SHAPES)
     }
 }

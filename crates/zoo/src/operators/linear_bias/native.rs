@@ -1,10 +1,10 @@
 //! Linear layer on CUDA: cuBLASLt with a bias epilogue, then an activation kernel if the epilogue has none.
 
 use super::LinearBias;
-use crate::native::{NativePass, Set};
+use crate::native::{BufferSet, NativePass};
 use crate::operators::native_plans;
 use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
-use calorimeter_kernels::native::Machine;
+use calorimeter_kernels::native::CudaDevice;
 use std::sync::Arc;
 
 impl NativeOpen for LinearBias {
@@ -12,10 +12,10 @@ impl NativeOpen for LinearBias {
         &self,
         spec: &Spec,
         inputs: &[Matrix],
-        machine: Arc<Machine>,
+        machine: Arc<CudaDevice>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
-        use calorimeter_kernels::native::{Activation, Epilogue, Linear, LinearForm, LinearShape};
+        use calorimeter_kernels::native::{ActivationPlan, Epilogue, LinearPlan, LinearShape, LinearSpec};
         let (kind, shape) = (spec.dtype(), native_plans::shape(spec));
         // cuBLASLt has a GELU epilogue, but only the tanh approximation.
         let (epilogue, activation) = match self {
@@ -23,14 +23,15 @@ impl NativeOpen for LinearBias {
             Self::Relu => (Epilogue::BiasRelu, None),
             Self::Gelu | Self::Silu => (Epilogue::Bias, self.activation()),
         };
-        let linear = Linear::of(&machine, LinearForm { epilogue, ..LinearForm::plain(kind) }, shape)?;
+        let linear = LinearPlan::with_spec(&machine, LinearSpec { epilogue, ..LinearSpec::plain(kind) }, shape)?;
         let LinearShape { m, n, .. } = shape;
-        let activation = activation.map(|activation| Activation::new(&machine, kind, activation, m * n)).transpose()?;
+        let activation =
+            activation.map(|activation| ActivationPlan::new(&machine, kind, activation, m * n)).transpose()?;
         let algorithms = activation.iter().map(|activation| activation.algorithm().to_owned());
-        let pass = NativePass::steps(
+        let pass = NativePass::new(
             [linear.algorithm()].into_iter().chain(algorithms).collect(),
             Vec::new(),
-            move |Set { inputs, outputs, .. }| {
+            move |BufferSet { inputs, outputs, .. }| {
                 linear.enqueue_with_bias(&inputs[0], &inputs[1], &inputs[2], &mut outputs[0])?;
                 activation.iter().try_for_each(|activation| activation.enqueue_in_place(&mut outputs[0]))
             },

@@ -9,12 +9,12 @@ mod cube;
 mod native;
 mod reference;
 
-use crate::host::rows::ByRows;
+use crate::host::rowwise::HostRowwise;
 use crate::operators::layer_norm::LayerNorm;
-use crate::operators::sequences::{AXES, count, stored};
+use crate::operators::sequences::{AXES, element_count, matrix_bytes};
 use crate::registry::table::Zoo;
-use crate::{Cost, FusionModel, Operand, Operation, Signature, Slot, Spec, Suite};
-use calorimeter_kernels::host::Rowwise;
+use crate::{Cost, FusionModel, Operand, Operation, OutputSlot, Signature, Spec, Suite};
+use calorimeter_kernels::host::RowwiseOperator;
 
 /// Operator `ln_gelu`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,7 +22,7 @@ pub struct LnGelu;
 
 /// Registers `ln_gelu` with its implementations.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([LnGelu]).burn().cube().native().host(ByRows(Rowwise::LayerNormGelu));
+    zoo.operators([LnGelu]).burn().cube().native().host(HostRowwise(RowwiseOperator::LayerNormGelu));
 }
 
 impl Signature for LnGelu {
@@ -30,7 +30,7 @@ impl Signature for LnGelu {
         "ln_gelu"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "layer normalization with gain and bias, then GELU"
     }
 
@@ -42,7 +42,7 @@ impl Signature for LnGelu {
         LayerNorm.inputs(spec)
     }
 
-    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
+    fn outputs(&self, spec: &Spec) -> Vec<OutputSlot> {
         LayerNorm.outputs(spec)
     }
 }
@@ -50,7 +50,7 @@ impl Signature for LnGelu {
 impl Cost for LnGelu {
     // A layer normalization, then scale, erf, add, multiply and halve per element.
     fn flops(&self, spec: &Spec) -> u64 {
-        LayerNorm.flops(spec) + 5 * count(spec)
+        LayerNorm.flops(spec) + 5 * element_count(spec)
     }
 
     fn intermediate(&self, spec: &Spec) -> u64 {
@@ -60,7 +60,7 @@ impl Cost for LnGelu {
     fn fusion(&self, spec: &Spec) -> Option<FusionModel> {
         Some(FusionModel {
             operators: vec!["layer_norm".into(), "gelu".into()],
-            unfused_bytes: LayerNorm.bytes(spec) + 2 * stored(spec),
+            unfused_bytes: LayerNorm.bytes(spec) + 2 * matrix_bytes(spec),
             fused_bytes: self.bytes(spec),
         })
     }

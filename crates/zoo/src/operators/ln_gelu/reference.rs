@@ -3,17 +3,18 @@
 use super::LnGelu;
 use crate::gate::Tolerance;
 use crate::operators::layer_norm;
-use crate::{Activate, Activation, Exact, Matrix, Sample, Spec};
+use crate::{Activate, Activation, ExactReference, Matrix, OutputSample, Spec};
 
-impl Exact for LnGelu {
+impl ExactReference for LnGelu {
     fn depth(&self, _: &Spec, _: usize) -> u64 {
         8
     }
 
-    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
-        sample.by_rows(|row| {
-            let normal = layer_norm::reference::exact(&inputs[0].exact_row(row), &inputs[1], &inputs[2]);
-            sample.cols.iter().map(|&col| Activation::Gelu.exact(normal[col])).collect()
+    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &OutputSample) -> Vec<f64> {
+        sample.map_rows(|row| {
+            let normal =
+                layer_norm::reference::affine_layer_norm_f64(&inputs[0].exact_row(row), &inputs[1], &inputs[2]);
+            sample.cols.iter().map(|&col| Activation::Gelu.eval_f64(normal[col])).collect()
         })
     }
 

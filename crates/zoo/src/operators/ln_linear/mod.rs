@@ -8,11 +8,11 @@ mod native;
 mod reference;
 
 use crate::operators::layer_norm::LayerNorm;
-use crate::operators::presets::{LINEAR, Preset};
-use crate::operators::product::{moves, size, weight};
+use crate::operators::matmul::{set_rotation, size, weight};
+use crate::operators::presets::{LINEAR_SHAPES, Preset};
 use crate::operators::traffic;
 use crate::registry::table::Zoo;
-use crate::{Along, Cost, FusionModel, Moves, Operand, Operation, Signature, Slot, Spec, Suite};
+use crate::{Cost, FusionModel, Operand, Operation, OutputSlot, RotationAxis, SetRotation, Signature, Spec, Suite};
 use calorimeter_shapes::Axes;
 
 /// Operator `ln_linear`.
@@ -20,7 +20,7 @@ use calorimeter_shapes::Axes;
 pub struct LnLinear;
 
 /// Spec of the layer normalization: m rows of k elements.
-fn first(spec: &Spec) -> Spec {
+fn norm_spec(spec: &Spec) -> Spec {
     let (m, k, _) = size(spec);
     let axes = Axes::new([("batch", 1), ("sequence", m), ("dimension", k)]).expect("axis names are distinct");
     Spec { axes, ..spec.clone() }
@@ -36,7 +36,7 @@ impl Signature for LnLinear {
         "ln_linear"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "layer normalization with gain and bias, then a linear layer without bias, weights [n, k]"
     }
 
@@ -46,35 +46,35 @@ impl Signature for LnLinear {
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
         let (_, k, n) = size(spec);
-        let mut inputs = LayerNorm.inputs(&first(spec));
+        let mut inputs = LayerNorm.inputs(&norm_spec(spec));
         inputs.push(weight(n, k, k, spec));
         inputs
     }
 
-    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
+    fn outputs(&self, spec: &Spec) -> Vec<OutputSlot> {
         let (m, _, n) = size(spec);
-        vec![Slot::new(m, n, spec.element)]
+        vec![OutputSlot::new(m, n, spec.element)]
     }
 }
 
 impl Cost for LnLinear {
     fn flops(&self, spec: &Spec) -> u64 {
         let (m, k, n) = size(spec);
-        LayerNorm.flops(&first(spec)) + 2 * m * k * n
+        LayerNorm.flops(&norm_spec(spec)) + 2 * m * k * n
     }
 
     fn intermediate(&self, spec: &Spec) -> u64 {
         let (m, k, _) = size(spec);
-        LayerNorm.intermediate(&first(spec)) + m * k * traffic::number_bytes(spec)
+        LayerNorm.intermediate(&norm_spec(spec)) + m * k * traffic::element_bytes(spec)
     }
 
     fn fusion(&self, spec: &Spec) -> Option<FusionModel> {
         let (m, k, n) = size(spec);
         let kernels = [("layer_norm", 2 * m * k + 2 * k), ("matmul", m * k + n * k + m * n)];
-        Some(traffic::model(spec, &kernels, self.bytes(spec)))
+        Some(traffic::fusion_model(spec, &kernels, self.bytes(spec)))
     }
 
-    fn products(&self) -> u32 {
+    fn matmuls(&self) -> u32 {
         1
     }
 }
@@ -84,11 +84,15 @@ impl Operation for LnLinear {
         Suite::Fusion
     }
 
-    fn moves(&self, spec: &Spec) -> Moves {
-        moves(spec, &[Along::Rows], &[Along::Nothing, Along::Nothing, Along::Nothing, Along::Rows])
+    fn set_rotation(&self, spec: &Spec) -> SetRotation {
+        set_rotation(
+            spec,
+            &[RotationAxis::Rows],
+            &[RotationAxis::Fixed, RotationAxis::Fixed, RotationAxis::Fixed, RotationAxis::Rows],
+        )
     }
 
     fn sizes(&self, preset: Preset) -> Vec<Axes> {
-        preset.first(self.axes(), LINEAR)
+        preset.first_shapes(self.axes(), LINEAR_SHAPES)
     }
 }

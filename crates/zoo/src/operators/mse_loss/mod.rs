@@ -7,12 +7,12 @@ mod burn;
 mod native;
 mod reference;
 
-use crate::host::rows::ByRows;
+use crate::host::rowwise::HostRowwise;
 use crate::operators::loss;
-use crate::operators::sequences::{AXES, copies, count, input};
+use crate::operators::sequences::{AXES, element_count, f32_copies_bytes, row_input};
 use crate::registry::table::Zoo;
-use crate::{Cost, Fill, Operand, Operation, Signature, Slot, Spec, Suite};
-use calorimeter_kernels::host::Rowwise;
+use crate::{Cost, Fill, Operand, Operation, OutputSlot, Signature, Spec, Suite};
+use calorimeter_kernels::host::RowwiseOperator;
 
 /// Operator `mse_loss`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -20,7 +20,7 @@ pub struct MseLoss;
 
 /// Registers `mse_loss` with its implementations.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([MseLoss]).burn().native().host(ByRows(Rowwise::SquaredError));
+    zoo.operators([MseLoss]).burn().native().host(HostRowwise(RowwiseOperator::SquaredError));
 }
 
 impl Signature for MseLoss {
@@ -28,7 +28,7 @@ impl Signature for MseLoss {
         "mse_loss"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "mean squared error of two inputs, in f32"
     }
 
@@ -38,22 +38,22 @@ impl Signature for MseLoss {
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
         // Nonzero row means: with zero means, mean(x² + y²) would equal mean((x - y)²), and that bug would pass.
-        vec![input(spec).filled(Fill::Offset); 2]
+        vec![row_input(spec).with_fill(Fill::NormalWithMeans); 2]
     }
 
-    fn outputs(&self, _: &Spec) -> Vec<Slot> {
-        vec![loss::output()]
+    fn outputs(&self, _: &Spec) -> Vec<OutputSlot> {
+        vec![loss::scalar_output()]
     }
 }
 
 impl Cost for MseLoss {
     // Difference, square and sum per element; one division for the mean.
     fn flops(&self, spec: &Spec) -> u64 {
-        3 * count(spec) + 1
+        3 * element_count(spec) + 1
     }
 
     fn intermediate(&self, spec: &Spec) -> u64 {
-        copies(spec, 3)
+        f32_copies_bytes(spec, 3)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::MseLoss;
 use crate::operators::native_plans;
-use crate::operators::sequences::count;
+use crate::operators::sequences::element_count;
 use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
-use calorimeter_kernels::native::{Machine, PairFunction};
+use calorimeter_kernels::native::{CudaDevice, PairReduction};
 use std::sync::Arc;
 
 impl NativeOpen for MseLoss {
@@ -12,10 +12,10 @@ impl NativeOpen for MseLoss {
         &self,
         spec: &Spec,
         inputs: &[Matrix],
-        machine: Arc<Machine>,
+        machine: Arc<CudaDevice>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
-        native_plans::pair_sum(&machine, spec, PairFunction::MeanSquaredDifference, count(spec))?
+        native_plans::pair_reduction(&machine, spec, PairReduction::MeanSquaredDifference, element_count(spec))?
             .open(self, spec, inputs, machine, sets)
     }
 }

@@ -8,10 +8,12 @@ mod burn;
 mod native;
 mod reference;
 
-use crate::operators::number_types::{BF16, F32, allow};
-use crate::operators::product::column;
+use crate::operators::dtypes::{BF16, F32, check_dtypes};
+use crate::operators::matmul::column;
 use crate::registry::table::Zoo;
-use crate::{Along, Cost, Fill, Matrix, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
+use crate::{
+    Cost, Fill, Matrix, Operand, Operation, OutputSlot, RotationAxis, SetRotation, Signature, Spec, Suite, ZooError,
+};
 use calorimeter_recipes::Element;
 
 /// Quantization operator: origin of the scales, with or without a transpose first.
@@ -30,15 +32,15 @@ pub enum Quantization {
 
 /// Largest share of quantized values that may be one step off in a correct kernel. A kernel that does not round the
 /// quotient to bf16 has 3 %.
-const CROSSED: f64 = 1.0 / 32.0;
+const MAX_CROSSED_SHARE: f64 = 1.0 / 32.0;
 
 impl Quantization {
     /// All quantization operators.
     pub const ALL: [Self; 4] = [Self::Rows, Self::Static, Self::Transposed, Self::TransposedStatic];
 
     /// Checks that the CUDA kernels write the output dtype.
-    fn natively(&self, spec: &Spec) -> Result<(), String> {
-        match self.output(spec) {
+    fn check_native(&self, spec: &Spec) -> Result<(), String> {
+        match self.output_element(spec) {
             Element::E4m3 => Ok(()),
             other => Err(format!("`native` writes e4m3 in this version, not {other}")),
         }
@@ -52,25 +54,25 @@ impl Quantization {
         matches!(self, Self::Static | Self::TransposedStatic)
     }
 
-    fn output(self, spec: &Spec) -> Element {
+    fn output_element(self, spec: &Spec) -> Element {
         spec.output.unwrap_or(Element::E4m3)
     }
 
     /// Rows and columns of the quantized matrix.
-    fn size(self, spec: &Spec) -> (u64, u64) {
+    fn output_shape(self, spec: &Spec) -> (u64, u64) {
         let (m, n) = (spec.axis("m"), spec.axis("n"));
         if self.is_transposed() { (n, m) } else { (m, n) }
     }
 
     /// Elements of x that one row of the quantized matrix is computed from.
-    fn row(self, matrix: &Matrix, row: usize) -> Vec<f32> {
+    fn source_row(self, matrix: &Matrix, row: usize) -> Vec<f32> {
         if self.is_transposed() { column(matrix, row) } else { matrix.row(row).to_vec() }
     }
 }
 
 /// Registers the quantization operators with their implementations.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators(Quantization::ALL).burn().native_where(Quantization::natively);
+    zoo.operators(Quantization::ALL).burn().native_where(Quantization::check_native);
 }
 
 impl Signature for Quantization {
@@ -83,7 +85,7 @@ impl Signature for Quantization {
         }
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "quantized values and scales of a bf16 matrix"
     }
 
@@ -92,31 +94,31 @@ impl Signature for Quantization {
     }
 
     fn check(&self, spec: &Spec) -> Result<(), ZooError> {
-        allow(self.name(), spec, &[BF16], &[Element::E4m3, Element::E2m1])
+        check_dtypes(self.name(), spec, &[BF16], &[Element::E4m3, Element::E2m1])
     }
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
         let input = Operand::normal(spec.axis("m"), spec.axis("n"), BF16);
         // With a static scale some elements exceed its range, to test saturation.
-        vec![if self.is_static() { input.filled(Fill::Uniform(-256.0, 256.0)) } else { input }]
+        vec![if self.is_static() { input.with_fill(Fill::Uniform(-256.0, 256.0)) } else { input }]
     }
 
-    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
-        let (rows, cols) = self.size(spec);
+    fn outputs(&self, spec: &Spec) -> Vec<OutputSlot> {
+        let (rows, cols) = self.output_shape(spec);
         let scales = if self.is_static() { 1 } else { rows };
-        vec![Slot::new(rows, cols, self.output(spec)), Slot::new(scales, 1, F32)]
+        vec![OutputSlot::new(rows, cols, self.output_element(spec)), OutputSlot::new(scales, 1, F32)]
     }
 }
 
 impl Cost for Quantization {
     // Comparison, division, clip and rounding per element; one division per scale.
     fn flops(&self, spec: &Spec) -> u64 {
-        let (rows, cols) = self.size(spec);
+        let (rows, cols) = self.output_shape(spec);
         if self.is_static() { 3 * rows * cols } else { 4 * rows * cols + rows }
     }
 
     fn intermediate(&self, spec: &Spec) -> u64 {
-        let (rows, cols) = self.size(spec);
+        let (rows, cols) = self.output_shape(spec);
         (2 + 4) * rows * cols
     }
 }
@@ -127,9 +129,9 @@ impl Operation for Quantization {
     }
 
     // Quantized values, and scales if there is one per row.
-    fn moves(&self, spec: &Spec) -> Moves {
-        let input = if self.is_transposed() { Along::Columns } else { Along::Rows };
-        let scales = if self.is_static() { Along::Nothing } else { Along::Rows };
-        Moves::new(self.size(spec).0, &[input], &[Along::Rows, scales])
+    fn set_rotation(&self, spec: &Spec) -> SetRotation {
+        let input = if self.is_transposed() { RotationAxis::Columns } else { RotationAxis::Rows };
+        let scales = if self.is_static() { RotationAxis::Fixed } else { RotationAxis::Rows };
+        SetRotation::new(self.output_shape(spec).0, &[input], &[RotationAxis::Rows, scales])
     }
 }

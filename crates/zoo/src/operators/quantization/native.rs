@@ -1,9 +1,9 @@
 //! CUDA quantization kernels by rows and by columns.
 
 use super::Quantization;
-use crate::native::{NativePass, Set};
+use crate::native::{BufferSet, NativePass};
 use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
-use calorimeter_kernels::native::Machine;
+use calorimeter_kernels::native::CudaDevice;
 use std::sync::Arc;
 
 impl NativeOpen for Quantization {
@@ -11,21 +11,21 @@ impl NativeOpen for Quantization {
         &self,
         spec: &Spec,
         inputs: &[Matrix],
-        machine: Arc<Machine>,
+        machine: Arc<CudaDevice>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
-        use calorimeter_kernels::native::{Quantize, ScaleSource};
+        use calorimeter_kernels::native::{QuantizePlan, ScaleSource};
         let (m, n) = (spec.axis("m") as usize, spec.axis("n") as usize);
-        let scales = if self.is_static() { ScaleSource::Static } else { ScaleSource::Largest };
+        let scales = if self.is_static() { ScaleSource::Static } else { ScaleSource::Amax };
         let pass = if self.is_transposed() {
-            let plan = Quantize::columns(&machine, scales, m, n)?;
-            NativePass::single(plan.algorithm().to_owned(), move |Set { inputs, outputs, .. }| {
+            let plan = QuantizePlan::columns(&machine, scales, m, n)?;
+            NativePass::single(plan.algorithm().to_owned(), move |BufferSet { inputs, outputs, .. }| {
                 let [codes, scales] = outputs.as_mut_slice() else { unreachable!("two outputs") };
                 plan.enqueue(&inputs[0], codes, scales)
             })
         } else {
-            let plan = Quantize::rows(&machine, scales, m, n)?;
-            NativePass::single(plan.algorithm().to_owned(), move |Set { inputs, outputs, .. }| {
+            let plan = QuantizePlan::rows(&machine, scales, m, n)?;
+            NativePass::single(plan.algorithm().to_owned(), move |BufferSet { inputs, outputs, .. }| {
                 let [codes, scales] = outputs.as_mut_slice() else { unreachable!("two outputs") };
                 plan.enqueue(&inputs[0], codes, scales)
             })

@@ -10,12 +10,12 @@ mod cube;
 mod native;
 mod reference;
 
-use crate::host::rows::ByRows;
+use crate::host::rowwise::HostRowwise;
 use crate::normalize;
-use crate::operators::sequences::{AXES, copies, count, input, whole};
+use crate::operators::sequences::{AXES, element_count, f32_copies_bytes, row_input, row_output};
 use crate::registry::table::Zoo;
-use crate::{Cost, Fill, Operand, Operation, Signature, Slot, Spec, Suite};
-use calorimeter_kernels::host::Rowwise;
+use crate::{Cost, Fill, Operand, Operation, OutputSlot, Signature, Spec, Suite};
+use calorimeter_kernels::host::RowwiseOperator;
 
 /// Operator `rms_norm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,7 +23,7 @@ pub struct RmsNorm;
 
 /// Registers `rms_norm` with its implementations.
 pub(super) fn register(zoo: &Zoo) {
-    let host = ByRows(Rowwise::RmsNorm { epsilon: normalize::EPSILON as f32 });
+    let host = HostRowwise(RowwiseOperator::RmsNorm { epsilon: normalize::EPSILON as f32 });
     zoo.operators([RmsNorm]).burn().cube().native().host(host);
 }
 
@@ -32,7 +32,7 @@ impl Signature for RmsNorm {
         "rms_norm"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "RMS normalization of rows with gain"
     }
 
@@ -41,23 +41,23 @@ impl Signature for RmsNorm {
     }
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
-        let gain = Operand::normal(1, spec.axis("dimension"), spec.element).filled(Fill::Uniform(0.5, 1.5));
-        vec![input(spec).filled(Fill::Offset), gain]
+        let gain = Operand::normal(1, spec.axis("dimension"), spec.element).with_fill(Fill::Uniform(0.5, 1.5));
+        vec![row_input(spec).with_fill(Fill::NormalWithMeans), gain]
     }
 
-    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
-        vec![whole(spec)]
+    fn outputs(&self, spec: &Spec) -> Vec<OutputSlot> {
+        vec![row_output(spec)]
     }
 }
 
 impl Cost for RmsNorm {
     // Square and sum; scale and gain: four per element.
     fn flops(&self, spec: &Spec) -> u64 {
-        4 * count(spec)
+        4 * element_count(spec)
     }
 
     fn intermediate(&self, spec: &Spec) -> u64 {
-        copies(spec, 2)
+        f32_copies_bytes(spec, 2)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::normalize;
 use crate::operators::native_plans;
 use crate::operators::sequences::size;
 use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
-use calorimeter_kernels::native::{Machine, RmsForm};
+use calorimeter_kernels::native::{CudaDevice, RmsNormSpec};
 use std::sync::Arc;
 
 impl NativeOpen for RmsNorm {
@@ -13,10 +13,10 @@ impl NativeOpen for RmsNorm {
         &self,
         spec: &Spec,
         inputs: &[Matrix],
-        machine: Arc<Machine>,
+        machine: Arc<CudaDevice>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
-        let form = RmsForm { gain_is_f32: false, epsilon: normalize::EPSILON as f32 };
+        let form = RmsNormSpec { gain_is_f32: false, epsilon: normalize::EPSILON as f32 };
         native_plans::rms_norm(&machine, spec, form, size(spec))?.open(self, spec, inputs, machine, sets)
     }
 }

@@ -2,16 +2,16 @@
 
 use super::RmsNorm;
 use crate::gate::Tolerance;
-use crate::{Exact, Matrix, Sample, Spec, normalize};
+use crate::{ExactReference, Matrix, OutputSample, Spec, normalize};
 
-impl Exact for RmsNorm {
+impl ExactReference for RmsNorm {
     fn depth(&self, _: &Spec, _: usize) -> u64 {
         4
     }
 
-    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
+    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &OutputSample) -> Vec<f64> {
         let gain = inputs[1].exact_row(0);
-        sample.by_whole_rows(|row| {
+        sample.map_whole_rows(|row| {
             let normal = normalize::rms_norm_exact(&inputs[0].exact_row(row));
             normal.iter().zip(&gain).map(|(x, gain)| x * gain).collect()
         })

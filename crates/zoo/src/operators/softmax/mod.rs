@@ -9,11 +9,11 @@ mod cube;
 mod native;
 pub(super) mod reference;
 
-use crate::host::rows::ByRows;
-use crate::operators::sequences::{AXES, copies, count, input, whole};
+use crate::host::rowwise::HostRowwise;
+use crate::operators::sequences::{AXES, element_count, f32_copies_bytes, row_input, row_output};
 use crate::registry::table::Zoo;
-use crate::{Cost, Fill, Operand, Operation, Signature, Slot, Spec, Suite};
-use calorimeter_kernels::host::Rowwise;
+use crate::{Cost, Fill, Operand, Operation, OutputSlot, Signature, Spec, Suite};
+use calorimeter_kernels::host::RowwiseOperator;
 
 /// Operator `softmax`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,7 +21,7 @@ pub struct Softmax;
 
 /// Registers `softmax` with its implementations.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([Softmax]).burn().cube().native().host(ByRows(Rowwise::Softmax));
+    zoo.operators([Softmax]).burn().cube().native().host(HostRowwise(RowwiseOperator::Softmax));
 }
 
 impl Signature for Softmax {
@@ -29,7 +29,7 @@ impl Signature for Softmax {
         "softmax"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "row-wise softmax"
     }
 
@@ -38,22 +38,22 @@ impl Signature for Softmax {
     }
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
-        vec![input(spec).filled(Fill::Far)]
+        vec![row_input(spec).with_fill(Fill::NormalWithLargeMeans)]
     }
 
-    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
-        vec![whole(spec)]
+    fn outputs(&self, spec: &Spec) -> Vec<OutputSlot> {
+        vec![row_output(spec)]
     }
 }
 
 impl Cost for Softmax {
     // Maximum, difference, exp, sum and quotient: five per element.
     fn flops(&self, spec: &Spec) -> u64 {
-        5 * count(spec)
+        5 * element_count(spec)
     }
 
     fn intermediate(&self, spec: &Spec) -> u64 {
-        copies(spec, 2)
+        f32_copies_bytes(spec, 2)
     }
 }
 

@@ -2,17 +2,17 @@
 
 use super::Softmax;
 use crate::gate::Tolerance;
-use crate::{Exact, Matrix, Sample, Spec};
+use crate::{ExactReference, Matrix, OutputSample, Spec};
 use calorimeter_recipes::Dtype;
 
-impl Exact for Softmax {
+impl ExactReference for Softmax {
     fn depth(&self, _: &Spec, _: usize) -> u64 {
         4
     }
 
-    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
-        sample.by_whole_rows(|row| {
-            let (exponentials, sum) = exponentials(inputs[0].row(row));
+    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &OutputSample) -> Vec<f64> {
+        sample.map_whole_rows(|row| {
+            let (exponentials, sum) = shifted_exponentials(inputs[0].row(row));
             exponentials.into_iter().map(|x| x / sum).collect()
         })
     }
@@ -32,7 +32,7 @@ impl Exact for Softmax {
 }
 
 /// exp(x - max(x)) of a row of logits in double precision, and their sum.
-pub fn exponentials(logits: &[f32]) -> (Vec<f64>, f64) {
+pub fn shifted_exponentials(logits: &[f32]) -> (Vec<f64>, f64) {
     let largest = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
     let exponentials: Vec<f64> = logits.iter().map(|&x| (f64::from(x) - largest).exp()).collect();
     let sum = exponentials.iter().sum();

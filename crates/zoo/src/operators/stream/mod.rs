@@ -10,7 +10,7 @@ mod native;
 mod reference;
 
 use crate::registry::table::Zoo;
-use crate::{Cost, Operand, Operation, Signature, Slot, Spec, Suite};
+use crate::{Cost, Operand, Operation, OutputSlot, Signature, Spec, Suite};
 
 /// STREAM kernel, in the notation of the benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -36,7 +36,7 @@ impl Stream {
 /// Registers the STREAM kernels with their implementations.
 pub(super) fn register(zoo: &Zoo) {
     for stream in Stream::ALL {
-        zoo.operators([stream]).burn().native().host(stream.on_the_host());
+        zoo.operators([stream]).burn().native().host(stream.host_opener());
     }
 }
 
@@ -50,7 +50,7 @@ impl Signature for Stream {
         }
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "STREAM kernel over a vector"
     }
 
@@ -66,8 +66,8 @@ impl Signature for Stream {
         }
     }
 
-    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
-        vec![Slot::new(1, spec.axis("elements"), spec.element)]
+    fn outputs(&self, spec: &Spec) -> Vec<OutputSlot> {
+        vec![OutputSlot::new(1, spec.axis("elements"), spec.element)]
     }
 }
 

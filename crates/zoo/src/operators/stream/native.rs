@@ -3,7 +3,7 @@
 use super::{FACTOR, Stream};
 use crate::operators::native_plans;
 use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
-use calorimeter_kernels::native::Machine;
+use calorimeter_kernels::native::CudaDevice;
 use calorimeter_recipes::FloatType;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ impl NativeOpen for Stream {
         &self,
         spec: &Spec,
         inputs: &[Matrix],
-        machine: Arc<Machine>,
+        machine: Arc<CudaDevice>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
         use calorimeter_kernels::native::ElementwiseFunction as Function;

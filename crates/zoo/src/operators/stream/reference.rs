@@ -2,18 +2,18 @@
 
 use super::{FACTOR, Stream};
 use crate::gate::Tolerance;
-use crate::{Exact, Matrix, Sample, Spec};
+use crate::{ExactReference, Matrix, OutputSample, Spec};
 use calorimeter_recipes::FloatType;
 
-impl Exact for Stream {
+impl ExactReference for Stream {
     fn depth(&self, _: &Spec, _: usize) -> u64 {
         2
     }
 
-    fn reference(&self, spec: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
+    fn reference(&self, spec: &Spec, inputs: &[Matrix], _: usize, sample: &OutputSample) -> Vec<f64> {
         let factor = f64::from(spec.dtype().round(FACTOR));
-        let at = |input: usize, row: usize, col: usize| f64::from(inputs[input].at(row, col));
-        sample.by_elements(|row, col| match self {
+        let at = |input: usize, row: usize, col: usize| f64::from(inputs[input].element(row, col));
+        sample.map_elements(|row, col| match self {
             Self::Copy => at(0, row, col),
             Self::Scale => factor * at(0, row, col),
             Self::Add => at(0, row, col) + at(1, row, col),

@@ -10,11 +10,11 @@ mod cube;
 mod native;
 mod reference;
 
-use crate::host::rows::ByRows;
-use crate::operators::sequences::{AXES, copies, count, input, stored, whole};
+use crate::host::rowwise::HostRowwise;
+use crate::operators::sequences::{AXES, element_count, f32_copies_bytes, matrix_bytes, row_input, row_output};
 use crate::registry::table::Zoo;
-use crate::{Cost, Fill, FusionModel, Operand, Operation, Signature, Slot, Spec, Suite};
-use calorimeter_kernels::host::Rowwise;
+use crate::{Cost, Fill, FusionModel, Operand, Operation, OutputSlot, Signature, Spec, Suite};
+use calorimeter_kernels::host::RowwiseOperator;
 
 /// Operator `swiglu`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,7 +22,7 @@ pub struct Swiglu;
 
 /// Registers `swiglu` with its implementations.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([Swiglu]).burn().cube().native().host(ByRows(Rowwise::SiluMul));
+    zoo.operators([Swiglu]).burn().cube().native().host(HostRowwise(RowwiseOperator::SiluMul));
 }
 
 impl Signature for Swiglu {
@@ -30,7 +30,7 @@ impl Signature for Swiglu {
         "swiglu"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "gated activation silu(gate) * up"
     }
 
@@ -39,28 +39,28 @@ impl Signature for Swiglu {
     }
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
-        vec![input(spec).filled(Fill::Offset), input(spec)]
+        vec![row_input(spec).with_fill(Fill::NormalWithMeans), row_input(spec)]
     }
 
-    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
-        vec![whole(spec)]
+    fn outputs(&self, spec: &Spec) -> Vec<OutputSlot> {
+        vec![row_output(spec)]
     }
 }
 
 impl Cost for Swiglu {
     // Negate, exp, add, divide and multiply: five per element.
     fn flops(&self, spec: &Spec) -> u64 {
-        5 * count(spec)
+        5 * element_count(spec)
     }
 
     fn intermediate(&self, spec: &Spec) -> u64 {
-        copies(spec, 3)
+        f32_copies_bytes(spec, 3)
     }
 
     fn fusion(&self, spec: &Spec) -> Option<FusionModel> {
         Some(FusionModel {
             operators: vec!["silu".into(), "multiply".into()],
-            unfused_bytes: 5 * stored(spec),
+            unfused_bytes: 5 * matrix_bytes(spec),
             fused_bytes: self.bytes(spec),
         })
     }

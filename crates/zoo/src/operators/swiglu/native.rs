@@ -2,9 +2,9 @@
 
 use super::Swiglu;
 use crate::operators::native_plans;
-use crate::operators::sequences::count;
+use crate::operators::sequences::element_count;
 use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
-use calorimeter_kernels::native::{ElementwiseFunction, Machine};
+use calorimeter_kernels::native::{CudaDevice, ElementwiseFunction};
 use std::sync::Arc;
 
 impl NativeOpen for Swiglu {
@@ -12,10 +12,10 @@ impl NativeOpen for Swiglu {
         &self,
         spec: &Spec,
         inputs: &[Matrix],
-        machine: Arc<Machine>,
+        machine: Arc<CudaDevice>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
-        native_plans::elementwise(&machine, spec, ElementwiseFunction::SiluMul, count(spec))?
+        native_plans::elementwise(&machine, spec, ElementwiseFunction::SiluMul, element_count(spec))?
             .open(self, spec, inputs, machine, sets)
     }
 }

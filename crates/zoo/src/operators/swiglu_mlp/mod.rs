@@ -9,11 +9,11 @@ mod native;
 mod reference;
 
 use crate::operators::linear_bias::SILU_FLOPS;
-use crate::operators::presets::{LINEAR, Preset};
-use crate::operators::product::{size, weight};
+use crate::operators::matmul::{size, weight};
+use crate::operators::presets::{LINEAR_SHAPES, Preset};
 use crate::operators::traffic;
 use crate::registry::table::Zoo;
-use crate::{Along, Cost, FusionModel, Moves, Operand, Operation, Signature, Slot, Spec, Suite};
+use crate::{Cost, FusionModel, Operand, Operation, OutputSlot, RotationAxis, SetRotation, Signature, Spec, Suite};
 use calorimeter_shapes::Axes;
 
 /// Operator `swiglu_mlp` for m rows of width k with a hidden layer of width n.
@@ -30,7 +30,7 @@ impl Signature for SwigluMlp {
         "swiglu_mlp"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "gated MLP: width k, hidden size n, gate and up weights [n, k], down weights [k, n]"
     }
 
@@ -44,14 +44,14 @@ impl Signature for SwigluMlp {
         vec![Operand::normal(m, k, spec.element), wide, wide, weight(k, n, n, spec)]
     }
 
-    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
+    fn outputs(&self, spec: &Spec) -> Vec<OutputSlot> {
         let (m, k, _) = size(spec);
-        vec![Slot::new(m, k, spec.element)]
+        vec![OutputSlot::new(m, k, spec.element)]
     }
 }
 
 impl Cost for SwigluMlp {
-    fn products(&self) -> u32 {
+    fn matmuls(&self) -> u32 {
         2
     }
 
@@ -64,7 +64,7 @@ impl Cost for SwigluMlp {
     // Gate, up, and one intermediate of the SiLU.
     fn intermediate(&self, spec: &Spec) -> u64 {
         let (m, _, n) = size(spec);
-        3 * m * n * traffic::number_bytes(spec)
+        3 * m * n * traffic::element_bytes(spec)
     }
 
     fn fusion(&self, spec: &Spec) -> Option<FusionModel> {
@@ -72,7 +72,7 @@ impl Cost for SwigluMlp {
         let product = m * k + n * k + m * n;
         let kernels =
             [("matmul", product), ("matmul", product), ("silu", 2 * m * n), ("mul", 3 * m * n), ("matmul", product)];
-        Some(traffic::model(spec, &kernels, self.bytes(spec)))
+        Some(traffic::fusion_model(spec, &kernels, self.bytes(spec)))
     }
 }
 
@@ -82,16 +82,18 @@ impl Operation for SwigluMlp {
     }
 
     // A single row rotates along its k columns, with the rows of the down weights.
-    fn moves(&self, spec: &Spec) -> Moves {
+    fn set_rotation(&self, spec: &Spec) -> SetRotation {
         match size(spec) {
-            (1, k, _) => {
-                Moves::new(k, &[Along::Nothing, Along::Nothing, Along::Nothing, Along::Rows], &[Along::Columns])
-            }
-            (m, ..) => Moves::new(m, &[Along::Rows], &[Along::Rows]),
+            (1, k, _) => SetRotation::new(
+                k,
+                &[RotationAxis::Fixed, RotationAxis::Fixed, RotationAxis::Fixed, RotationAxis::Rows],
+                &[RotationAxis::Columns],
+            ),
+            (m, ..) => SetRotation::new(m, &[RotationAxis::Rows], &[RotationAxis::Rows]),
         }
     }
 
     fn sizes(&self, preset: Preset) -> Vec<Axes> {
-        preset.first(self.axes(), LINEAR)
+        preset.first_shapes(self.axes(), LINEAR_SHAPES)
     }
 }

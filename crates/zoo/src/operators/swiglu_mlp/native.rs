@@ -1,10 +1,10 @@
 //! Gated MLP on CUDA: cuBLASLt and an elementwise kernel.
 
 use super::SwigluMlp;
-use crate::native::{NativePass, Set};
+use crate::native::{BufferSet, NativePass};
 use crate::operators::native_plans;
 use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
-use calorimeter_kernels::native::{Elementwise, ElementwiseFunction, Linear, LinearShape, Machine};
+use calorimeter_kernels::native::{CudaDevice, ElementwiseFunction, ElementwisePlan, LinearPlan, LinearShape};
 use std::sync::Arc;
 
 impl NativeOpen for SwigluMlp {
@@ -12,19 +12,19 @@ impl NativeOpen for SwigluMlp {
         &self,
         spec: &Spec,
         inputs: &[Matrix],
-        machine: Arc<Machine>,
+        machine: Arc<CudaDevice>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
         let (kind, up_shape) = (spec.dtype(), native_plans::shape(spec));
         let LinearShape { m, k, n } = up_shape;
         // Gate and up have equal shapes and share a plan.
-        let gate_or_up = Linear::new(&machine, kind, up_shape)?;
-        let silu_mul = Elementwise::new(&machine, kind, ElementwiseFunction::SiluMul, m * n)?;
-        let down = Linear::new(&machine, kind, LinearShape { m, k: n, n: k })?;
-        let pass = NativePass::steps(
+        let gate_or_up = LinearPlan::new(&machine, kind, up_shape)?;
+        let silu_mul = ElementwisePlan::new(&machine, kind, ElementwiseFunction::SiluMul, m * n)?;
+        let down = LinearPlan::new(&machine, kind, LinearShape { m, k: n, n: k })?;
+        let pass = NativePass::new(
             vec![format!("twice {}", gate_or_up.algorithm()), silu_mul.algorithm().to_owned(), down.algorithm()],
             vec![m * n * kind.width(); 3],
-            move |Set { inputs, between, outputs }| {
+            move |BufferSet { inputs, scratch: between, outputs }| {
                 let [x, of_gate, of_up, of_down] = &inputs[..] else { unreachable!("four inputs are declared") };
                 let [gate, up, hidden] = &mut between[..] else { unreachable!("three buffers are declared") };
                 gate_or_up.enqueue(x, of_gate, gate)?;

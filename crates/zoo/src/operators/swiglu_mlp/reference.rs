@@ -2,23 +2,23 @@
 
 use super::SwigluMlp;
 use crate::gate::Tolerance;
-use crate::operators::product::size;
+use crate::operators::matmul::size;
 use crate::reference::dot;
-use crate::{Activate, Activation, Exact, Matrix, Sample, Spec};
+use crate::{Activate, Activation, ExactReference, Matrix, OutputSample, Spec};
 
-impl Exact for SwigluMlp {
+impl ExactReference for SwigluMlp {
     // The complete hidden layer of a row is computed, even if few of its outputs are sampled.
     fn depth(&self, spec: &Spec, _: usize) -> u64 {
         let (_, k, n) = size(spec);
-        Sample::depth_of_rows(k, 3 * k * n)
+        OutputSample::depth_for_row_cost(k, 3 * k * n)
     }
 
-    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
+    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &OutputSample) -> Vec<f64> {
         let [x, gate, up, down] = inputs else { unreachable!("four inputs are declared") };
-        sample.by_rows(|row| {
+        sample.map_rows(|row| {
             let x = x.exact_row(row);
             let hidden: Vec<f64> =
-                (0..gate.rows).map(|i| Activation::Silu.exact(dot(&x, gate.row(i))) * dot(&x, up.row(i))).collect();
+                (0..gate.rows).map(|i| Activation::Silu.eval_f64(dot(&x, gate.row(i))) * dot(&x, up.row(i))).collect();
             sample.cols.iter().map(|&col| dot(&hidden, down.row(col))).collect()
         })
     }
@@ -26,6 +26,6 @@ impl Exact for SwigluMlp {
     // Gate, SiLU (two), up, their product, the output.
     fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
         let (_, k, n) = size(spec);
-        Tolerance::new(spec.dtype(), 6, 2 * k + n).of_computed(n)
+        Tolerance::new(spec.dtype(), 6, 2 * k + n).with_computed_factors(n)
     }
 }

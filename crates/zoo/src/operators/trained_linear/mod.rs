@@ -17,11 +17,14 @@ mod operands;
 pub(super) mod optimizers;
 mod reference;
 
-use crate::operators::number_types::{BF16, F32, allow};
-use crate::operators::product::{AXES, size, weight};
+use crate::operators::dtypes::{BF16, F32, check_dtypes};
+use crate::operators::matmul::{AXES, size, weight};
 use crate::parts::{BACKWARD, FORWARD, OPTIMIZER};
 use crate::registry::table::Zoo;
-use crate::{Along, Cost, Fill, Implementation, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
+use crate::{
+    Cost, Fill, Implementation, Operand, Operation, OutputSlot, RotationAxis, SetRotation, Signature, Spec, Suite,
+    ZooError,
+};
 use calorimeter_recipes::Element;
 
 /// Training pass.
@@ -46,7 +49,7 @@ pub enum TrainedLinear {
 
 /// Output of a training pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Made {
+pub(super) enum PassOutput {
     Output,
     GradInput,
     GradWeight,
@@ -57,7 +60,7 @@ pub(super) enum Made {
 
 /// Input of a training pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Given {
+pub(super) enum PassInput {
     Input,
     Weight,
     GradOutput,
@@ -70,8 +73,8 @@ impl TrainedLinear {
     pub const ALL: [Self; 7] =
         [Self::Forward, Self::Backward, Self::ForwardBackward, Self::Adamw, Self::Sgd, Self::AdamwStep, Self::SgdStep];
 
-    pub(super) fn given(self) -> &'static [Given] {
-        use Given::{GradOutput, GradWeight, Input, Moment, Weight};
+    pub(super) fn pass_inputs(self) -> &'static [PassInput] {
+        use PassInput::{GradOutput, GradWeight, Input, Moment, Weight};
         match self {
             Self::Forward => &[Input, Weight],
             Self::Backward | Self::ForwardBackward => &[Input, Weight, GradOutput],
@@ -82,8 +85,8 @@ impl TrainedLinear {
         }
     }
 
-    pub(super) fn results(self) -> &'static [Made] {
-        use Made::{GradInput, GradWeight, Moment, Output, Weight};
+    pub(super) fn pass_outputs(self) -> &'static [PassOutput] {
+        use PassOutput::{GradInput, GradWeight, Moment, Output, Weight};
         match self {
             Self::Forward => &[Output],
             Self::Backward => &[GradInput, GradWeight],
@@ -96,7 +99,7 @@ impl TrainedLinear {
     }
 
     /// Number of matmuls.
-    pub(super) fn multiplied(self) -> u64 {
+    pub(super) fn matmul_count(self) -> u64 {
         match self {
             Self::Forward => 1,
             Self::Backward => 2,
@@ -106,7 +109,7 @@ impl TrainedLinear {
     }
 
     /// Optimizer operations per weight; `None` for passes without an optimizer.
-    pub(super) fn updated(self) -> Option<u64> {
+    pub(super) fn optimizer_flops(self) -> Option<u64> {
         match self {
             Self::Adamw | Self::AdamwStep => Some(optimizers::ADAMW_FLOPS),
             Self::Sgd | Self::SgdStep => Some(optimizers::SGD_FLOPS),
@@ -115,13 +118,13 @@ impl TrainedLinear {
     }
 
     /// Name of this pass for a model.
-    pub fn of_model(self, model: &str) -> String {
+    pub fn model_pass_name(self, model: &str) -> String {
         format!("{model}{}", self.name().trim_start_matches("linear"))
     }
 
     /// Checks that a CubeCL kernel takes part in the pass: a float8 cast or an optimizer step.
-    pub(super) fn has_cube(self, name: &str, spec: &Spec) -> Result<(), String> {
-        if spec.training.is_some() || self.updated().is_some() {
+    pub(super) fn check_cube(self, name: &str, spec: &Spec) -> Result<(), String> {
+        if spec.training.is_some() || self.optimizer_flops().is_some() {
             return Ok(());
         }
         Err(format!(
@@ -132,13 +135,13 @@ impl TrainedLinear {
 
     /// True for optimizer steps without a matmul, on which the training recipe has no effect.
     pub fn is_optimizer(self) -> bool {
-        self.multiplied() == 0
+        self.matmul_count() == 0
     }
 }
 
 /// Registers the training passes with their implementations.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators(TrainedLinear::ALL).burn().cube_where(|pass, spec| pass.has_cube(pass.name(), spec)).native();
+    zoo.operators(TrainedLinear::ALL).burn().cube_where(|pass, spec| pass.check_cube(pass.name(), spec)).native();
 }
 
 impl Signature for TrainedLinear {
@@ -154,7 +157,7 @@ impl Signature for TrainedLinear {
         }
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         match self {
             Self::Forward => "forward pass of a linear layer",
             Self::Backward => "input and weight gradients of a linear layer",
@@ -172,39 +175,39 @@ impl Signature for TrainedLinear {
 
     // f16 is not supported, because its gradients need loss scaling.
     fn check(&self, spec: &Spec) -> Result<(), ZooError> {
-        allow(self.name(), spec, &[F32, BF16], &[])
+        check_dtypes(self.name(), spec, &[F32, BF16], &[])
     }
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
         let (m, k, n) = size(spec);
-        let operand = |input: &Given| match input {
-            Given::Input => Operand::normal(m, k, spec.element),
-            Given::Weight => weight(n, k, k, spec),
-            Given::GradOutput => weight(m, n, m.max(n), spec),
-            Given::GradWeight => Operand::normal(n, k, spec.element),
-            Given::Moment(0) => Operand::normal(n, k, F32),
+        let operand = |input: &PassInput| match input {
+            PassInput::Input => Operand::normal(m, k, spec.element),
+            PassInput::Weight => weight(n, k, k, spec),
+            PassInput::GradOutput => weight(m, n, m.max(n), spec),
+            PassInput::GradWeight => Operand::normal(n, k, spec.element),
+            PassInput::Moment(0) => Operand::normal(n, k, F32),
             // The second moment is a mean of squares, hence positive.
-            Given::Moment(_) => Operand::normal(n, k, F32).filled(Fill::Uniform(0.5, 1.5)),
+            PassInput::Moment(_) => Operand::normal(n, k, F32).with_fill(Fill::Uniform(0.5, 1.5)),
         };
-        self.given().iter().map(operand).collect()
+        self.pass_inputs().iter().map(operand).collect()
     }
 
-    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
+    fn outputs(&self, spec: &Spec) -> Vec<OutputSlot> {
         let (m, k, n) = size(spec);
-        let slot = |output: &Made| match output {
-            Made::Output => Slot::new(m, n, spec.element),
-            Made::GradInput => Slot::new(m, k, spec.element),
-            Made::GradWeight | Made::Weight => Slot::new(n, k, spec.element),
-            Made::Moment(_) => Slot::new(n, k, F32),
+        let slot = |output: &PassOutput| match output {
+            PassOutput::Output => OutputSlot::new(m, n, spec.element),
+            PassOutput::GradInput => OutputSlot::new(m, k, spec.element),
+            PassOutput::GradWeight | PassOutput::Weight => OutputSlot::new(n, k, spec.element),
+            PassOutput::Moment(_) => OutputSlot::new(n, k, F32),
         };
-        self.results().iter().map(slot).collect()
+        self.pass_outputs().iter().map(slot).collect()
     }
 }
 
 impl Cost for TrainedLinear {
     fn flops(&self, spec: &Spec) -> u64 {
         let (m, k, n) = size(spec);
-        2 * self.multiplied() * m * k * n + self.updated().unwrap_or(0) * n * k
+        2 * self.matmul_count() * m * k * n + self.optimizer_flops().unwrap_or(0) * n * k
     }
 
     // In float8: quantized and f32 copies of the operands and f32 results, at most 9 bytes per element of x, w and y.
@@ -217,16 +220,16 @@ impl Cost for TrainedLinear {
             _ => 0,
         };
         let gradient = if self.is_optimizer() { 0 } else { n * k * u64::from(spec.element.bits()) / 8 };
-        let update = if self.updated().is_some() { gradient + 3 * 4 * n * k } else { 0 };
+        let update = if self.optimizer_flops().is_some() { gradient + 3 * 4 * n * k } else { 0 };
         product + update
     }
 
-    fn products(&self) -> u32 {
+    fn matmuls(&self) -> u32 {
         u32::from(!self.is_optimizer())
     }
 
     // burn multiplies floats only; e4m3 values are exact in f32.
-    fn factors(&self, spec: &Spec, implementation: Implementation) -> Element {
+    fn matmul_element(&self, spec: &Spec, implementation: Implementation) -> Element {
         match (spec.training, implementation) {
             (None, _) => spec.element,
             (Some(_), Implementation::Native) => Element::E4m3,
@@ -255,43 +258,49 @@ impl Operation for TrainedLinear {
     }
 
     // A scale may cover 32 elements along any dimension, so buffer sets rotate by groups of 32.
-    fn moves(&self, spec: &Spec) -> Moves {
-        use Along::{Columns, Nothing, Rows};
+    fn set_rotation(&self, spec: &Spec) -> SetRotation {
+        use RotationAxis::{Columns, Fixed, Rows};
         const GROUP: u64 = 32;
         let (m, k, n) = size(spec);
         if self.is_optimizer() {
-            return Moves::by_size(&self.inputs(spec), &self.outputs(spec));
+            return SetRotation::from_sizes(&self.inputs(spec), &self.outputs(spec));
         }
         let groups = |side: u64| Some(side / GROUP).filter(|groups| side.is_multiple_of(GROUP) && *groups > 1);
-        let input_axes = |along: fn(&Given) -> Along| self.given().iter().map(along).collect::<Vec<_>>();
-        let output_axes = |along: fn(&Made) -> Along| self.results().iter().map(along).collect::<Vec<_>>();
+        let input_axes =
+            |along: fn(&PassInput) -> RotationAxis| self.pass_inputs().iter().map(along).collect::<Vec<_>>();
+        let output_axes =
+            |along: fn(&PassOutput) -> RotationAxis| self.pass_outputs().iter().map(along).collect::<Vec<_>>();
         if let Some(parts) = groups(m) {
             let inputs =
-                input_axes(|input| if matches!(input, Given::Input | Given::GradOutput) { Rows } else { Nothing });
+                input_axes(
+                    |input| if matches!(input, PassInput::Input | PassInput::GradOutput) { Rows } else { Fixed },
+                );
             let outputs =
-                output_axes(|output| if matches!(output, Made::Output | Made::GradInput) { Rows } else { Nothing });
-            return Moves::new(parts, &inputs, &outputs);
+                output_axes(
+                    |output| if matches!(output, PassOutput::Output | PassOutput::GradInput) { Rows } else { Fixed },
+                );
+            return SetRotation::new(parts, &inputs, &outputs);
         }
         if let Some(parts) = groups(n) {
             let inputs = input_axes(|input| match input {
-                Given::Input => Nothing,
-                Given::GradOutput => Columns,
+                PassInput::Input => Fixed,
+                PassInput::GradOutput => Columns,
                 _ => Rows,
             });
             let outputs = output_axes(|output| match output {
-                Made::Output => Columns,
-                Made::GradInput => Nothing,
+                PassOutput::Output => Columns,
+                PassOutput::GradInput => Fixed,
                 _ => Rows,
             });
-            return Moves::new(parts, &inputs, &outputs);
+            return SetRotation::new(parts, &inputs, &outputs);
         }
         match groups(k) {
             Some(parts) => {
-                let inputs = input_axes(|input| if *input == Given::GradOutput { Nothing } else { Columns });
-                let outputs = output_axes(|output| if *output == Made::Output { Nothing } else { Columns });
-                Moves::new(parts, &inputs, &outputs)
+                let inputs = input_axes(|input| if *input == PassInput::GradOutput { Fixed } else { Columns });
+                let outputs = output_axes(|output| if *output == PassOutput::Output { Fixed } else { Columns });
+                SetRotation::new(parts, &inputs, &outputs)
             }
-            None => Moves::none(),
+            None => SetRotation::fixed(),
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Training passes on CUDA: float8 kernels for bf16 under a training recipe, otherwise cuBLASLt; and the optimizer
 //! kernel.
 
-use super::native_layer::{Back, NativeLayer};
-use super::{Given, Made, TrainedLinear, optimizers};
-use crate::native::{NativePass, Set};
+use super::native_layer::{LayerGradients, NativeLayer};
+use super::{PassInput, PassOutput, TrainedLinear, optimizers};
+use crate::native::{BufferSet, NativePass};
 use crate::operators::native_plans;
 use crate::{Matrix, NativeOpen, Spec, Workload, ZooError, parts};
 use calorimeter_kernels::native::{
-    Buffer, LinearShape, Machine, NativeError, OptimizerRule, OptimizerStep, TrainedProduct,
+    CudaDevice, DeviceBuffer, LinearShape, NativeError, OptimizerRule, OptimizerStepPlan, TrainingGemm,
 };
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ impl NativeOpen for TrainedLinear {
         &self,
         spec: &Spec,
         inputs: &[Matrix],
-        machine: Arc<Machine>,
+        machine: Arc<CudaDevice>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
         let (pass, shape) = (*self, native_plans::shape(spec));
         let LinearShape { k, n, .. } = shape;
-        let matmuls = pass.products();
+        let matmuls = pass.matmuls();
         let mut layer = if matmuls.is_empty() { None } else { Some(NativeLayer::new(&machine, spec, shape, matmuls)?) };
-        let update = pass.update(spec, &machine, n * k)?;
+        let update = pass.optimizer_step(spec, &machine, n * k)?;
         let kernels = [layer.as_ref().map(NativeLayer::algorithm), update.as_ref().map(|it| it.algorithm().to_owned())];
         // Weight gradient of a whole step: an intermediate, not an output.
         let has_intermediate = layer.is_some() && update.is_some();
@@ -31,56 +31,63 @@ impl NativeOpen for TrainedLinear {
         let kernels = kernels.into_iter().flatten().collect();
         let device = machine.clone();
         let begin = move |part| parts::begin(part, || Ok(device.synchronize()?));
-        let enqueue = move |Set { inputs, between, outputs }: &mut Set| {
-            let find = |input: Given| pass.given().iter().position(|other| *other == input).map(|index| &inputs[index]);
+        let enqueue = move |BufferSet { inputs, scratch: between, outputs }: &mut BufferSet| {
+            let find = |input: PassInput| {
+                pass.pass_inputs().iter().position(|other| *other == input).map(|index| &inputs[index])
+            };
             let get = |input| find(input).expect("the pass has this input");
             let mut outputs = outputs.iter_mut();
             if let Some(layer) = &mut layer {
-                let (input, weight) = (get(Given::Input), get(Given::Weight));
-                if pass.results().contains(&Made::Output) {
+                let (input, weight) = (get(PassInput::Input), get(PassInput::Weight));
+                if pass.pass_outputs().contains(&PassOutput::Output) {
                     begin(parts::FORWARD);
-                    layer.output(input, weight, None, outputs.next().expect(DECLARED))?;
+                    layer.forward(input, weight, None, outputs.next().expect(OUTPUT_IS_DECLARED))?;
                 }
-                if let Some(gradient) = find(Given::GradOutput) {
-                    let grad_input = outputs.next().expect(DECLARED);
-                    let grad_weight = between.first_mut().or_else(|| outputs.next()).expect(DECLARED);
+                if let Some(gradient) = find(PassInput::GradOutput) {
+                    let grad_input = outputs.next().expect(OUTPUT_IS_DECLARED);
+                    let grad_weight = between.first_mut().or_else(|| outputs.next()).expect(OUTPUT_IS_DECLARED);
                     begin(parts::BACKWARD);
-                    layer.back(gradient, input, weight, Back { input: (grad_input, None), weight: grad_weight })?;
+                    layer.backward(
+                        gradient,
+                        input,
+                        weight,
+                        LayerGradients { input: (grad_input, None), weight: grad_weight },
+                    )?;
                 }
             }
             let Some(update) = &update else { return Ok(()) };
             begin(parts::OPTIMIZER);
-            let gradient = find(Given::GradWeight).or(between.first());
-            let read = [find(Given::Weight), gradient, find(Given::Moment(0)), find(Given::Moment(1))];
-            let read: Vec<&Buffer> = read.into_iter().flatten().collect();
+            let gradient = find(PassInput::GradWeight).or(between.first());
+            let read = [find(PassInput::Weight), gradient, find(PassInput::Moment(0)), find(PassInput::Moment(1))];
+            let read: Vec<&DeviceBuffer> = read.into_iter().flatten().collect();
             update.enqueue(&read, &mut outputs.collect::<Vec<_>>())
         };
-        NativePass::steps(kernels, between, enqueue).open(self, spec, inputs, machine, sets)
+        NativePass::new(kernels, between, enqueue).open(self, spec, inputs, machine, sets)
     }
 }
 
-const DECLARED: &str = "every output of the pass is declared";
+const OUTPUT_IS_DECLARED: &str = "every output of the pass is declared";
 
 impl TrainedLinear {
     /// Plans the optimizer step for `weights` weights; `None` for passes without an optimizer.
-    pub fn update(
+    pub fn optimizer_step(
         self,
         spec: &Spec,
-        machine: &Arc<Machine>,
+        machine: &Arc<CudaDevice>,
         weights: usize,
-    ) -> Result<Option<OptimizerStep>, NativeError> {
+    ) -> Result<Option<OptimizerStepPlan>, NativeError> {
         let learning_rate = optimizers::LEARNING_RATE;
         let rule = match self {
-            Self::Adamw | Self::AdamwStep => OptimizerRule::Adamw(optimizers::settings()),
-            Self::Sgd | Self::SgdStep => OptimizerRule::Descent { learning_rate },
+            Self::Adamw | Self::AdamwStep => OptimizerRule::Adamw(optimizers::adamw_settings()),
+            Self::Sgd | Self::SgdStep => OptimizerRule::Sgd { learning_rate },
             Self::Forward | Self::Backward | Self::ForwardBackward => return Ok(None),
         };
-        OptimizerStep::new(machine, spec.dtype(), rule, weights).map(Some)
+        OptimizerStepPlan::new(machine, spec.dtype(), rule, weights).map(Some)
     }
 
     /// Matmuls of the pass.
-    pub fn products(self) -> &'static [TrainedProduct] {
-        use TrainedProduct::{GradInput, GradWeight, Output};
+    pub fn matmuls(self) -> &'static [TrainingGemm] {
+        use TrainingGemm::{GradInput, GradWeight, Output};
         match self {
             Self::Forward => &[Output],
             Self::Backward => &[GradInput, GradWeight],

@@ -8,8 +8,8 @@ use burn::tensor::{DType, Tensor, backend::Backend};
 pub const LEARNING_RATE: f64 = 0.01;
 pub const BETAS: [f64; 2] = [0.9, 0.999];
 pub const EPSILON: f64 = 1e-8;
-pub const DECAY: f64 = 0.01;
-const STEP: i32 = 10;
+pub const WEIGHT_DECAY: f64 = 0.01;
+const ADAMW_STEP: i32 = 10;
 
 /// Operations of AdamW per weight: three for the first moment, four for the second, two bias corrections, and the
 /// update of the weight.
@@ -18,41 +18,41 @@ pub const ADAMW_FLOPS: u64 = 15;
 pub const SGD_FLOPS: u64 = 2;
 
 /// Bias correction of a moment that started at zero: 1 / (1 - beta^step).
-pub fn correction(beta: f64) -> f64 {
-    1.0 / (1.0 - beta.powi(STEP))
+pub fn bias_correction(beta: f64) -> f64 {
+    1.0 / (1.0 - beta.powi(ADAMW_STEP))
 }
 
 /// AdamW settings for the kernels.
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
-pub fn settings() -> calorimeter_kernels::Adamw {
+pub fn adamw_settings() -> calorimeter_kernels::Adamw {
     calorimeter_kernels::Adamw {
         learning_rate: LEARNING_RATE,
         betas: BETAS,
-        corrections: BETAS.map(correction),
+        corrections: BETAS.map(bias_correction),
         epsilon: EPSILON,
-        decay: DECAY,
+        decay: WEIGHT_DECAY,
     }
 }
 
 /// Weight and its moments after an AdamW step, in double precision.
-pub fn exact_adamw(weight: f64, gradient: f64, [mean, square]: [f64; 2]) -> (f64, [f64; 2]) {
+pub fn adamw_f64(weight: f64, gradient: f64, [mean, square]: [f64; 2]) -> (f64, [f64; 2]) {
     let [first, second] = BETAS;
     let mean = first * mean + (1.0 - first) * gradient;
     let square = second * square + (1.0 - second) * gradient * gradient;
-    let direction = mean * correction(first) / ((square * correction(second)).sqrt() + EPSILON);
-    (weight - LEARNING_RATE * (direction + DECAY * weight), [mean, square])
+    let direction = mean * bias_correction(first) / ((square * bias_correction(second)).sqrt() + EPSILON);
+    (weight - LEARNING_RATE * (direction + WEIGHT_DECAY * weight), [mean, square])
 }
 
 /// Weight after an SGD step, in double precision.
-pub fn exact_sgd(weight: f64, gradient: f64) -> f64 {
+pub fn sgd_f64(weight: f64, gradient: f64) -> f64 {
     weight - LEARNING_RATE * gradient
 }
 
 /// Optimizer step: maps weights, gradient and moments (AdamW only) to the new weights, followed by the new moments.
-pub type Update<B> = fn(Tensor<B, 2>, Tensor<B, 2>, Option<[Tensor<B, 2>; 2]>) -> Vec<Tensor<B, 2>>;
+pub type OptimizerUpdate<B> = fn(Tensor<B, 2>, Tensor<B, 2>, Option<[Tensor<B, 2>; 2]>) -> Vec<Tensor<B, 2>>;
 
 /// Optimizer step by burn's operations: AdamW if there are moments, otherwise SGD.
-pub fn update<B: Backend>(
+pub fn update_weights<B: Backend>(
     weight: Tensor<B, 2>,
     gradient: Tensor<B, 2>,
     moments: Option<[Tensor<B, 2>; 2]>,
@@ -74,8 +74,9 @@ fn adamw<B: Backend>(
     let (weight, gradient) = (weight.cast(wide), gradient.cast(wide));
     let mean = mean * first + gradient.clone() * (1.0 - first);
     let square = square * second + gradient.clone() * gradient * (1.0 - second);
-    let direction = mean.clone() * correction(first) / ((square.clone() * correction(second)).sqrt() + EPSILON);
-    let weight = weight.clone() - (direction + weight * DECAY) * LEARNING_RATE;
+    let direction =
+        mean.clone() * bias_correction(first) / ((square.clone() * bias_correction(second)).sqrt() + EPSILON);
+    let weight = weight.clone() - (direction + weight * WEIGHT_DECAY) * LEARNING_RATE;
     [weight.cast(dtype), mean, square]
 }
 

@@ -1,33 +1,33 @@
 //! Double-precision reference, projection and tolerance of the training passes.
 
-use super::operands::{Operands, Product};
-use super::{Given, Made, TrainedLinear, optimizers};
+use super::operands::{TrainingMatmul, TrainingOperands};
+use super::{PassInput, PassOutput, TrainedLinear, optimizers};
 use crate::gate::{Projection, Tolerance};
-use crate::operators::product::size;
-use crate::reference::{dot, projected};
-use crate::{Exact, Matrix, Sample, Spec};
+use crate::operators::matmul::size;
+use crate::reference::{dot, project_matmul};
+use crate::{ExactReference, Matrix, OutputSample, Spec};
 use calorimeter_recipes::{Dtype, TrainingRecipe};
 
-impl Exact for TrainedLinear {
+impl ExactReference for TrainedLinear {
     fn depth(&self, spec: &Spec, output: usize) -> u64 {
         let (m, k, n) = size(spec);
-        match self.results()[output] {
-            Made::Output => k,
-            Made::GradInput => n,
+        match self.pass_outputs()[output] {
+            PassOutput::Output => k,
+            PassOutput::GradInput => n,
             _ if self.is_optimizer() => 4,
-            Made::GradWeight | Made::Weight | Made::Moment(_) => m,
+            PassOutput::GradWeight | PassOutput::Weight | PassOutput::Moment(_) => m,
         }
     }
 
-    fn reference(&self, spec: &Spec, inputs: &[Matrix], output: usize, sample: &Sample) -> Vec<f64> {
+    fn reference(&self, spec: &Spec, inputs: &[Matrix], output: usize, sample: &OutputSample) -> Vec<f64> {
         self.references(spec, inputs, &[(output, sample.clone())]).remove(0)
     }
 
     /// Outputs of one matmul share its operands, and its results if their samples are equal.
-    fn references(&self, spec: &Spec, inputs: &[Matrix], samples: &[(usize, Sample)]) -> Vec<Vec<f64>> {
-        let mut last: Option<(Product, Operands)> = None;
-        let mut summed: Option<(Product, Sample, Vec<f64>)> = None;
-        let mut sums = |product: Product, sample: &Sample| {
+    fn references(&self, spec: &Spec, inputs: &[Matrix], samples: &[(usize, OutputSample)]) -> Vec<Vec<f64>> {
+        let mut last: Option<(TrainingMatmul, TrainingOperands)> = None;
+        let mut summed: Option<(TrainingMatmul, OutputSample, Vec<f64>)> = None;
+        let mut sums = |product: TrainingMatmul, sample: &OutputSample| {
             if let Some((_, _, sums)) =
                 summed.as_ref().filter(|(other, other_sample, _)| *other == product && other_sample == sample)
             {
@@ -35,17 +35,18 @@ impl Exact for TrainedLinear {
             }
             // Frees the operands of the previous matmul.
             last.take_if(|(other, _)| *other != product);
-            let operands = || (product, Operands::of(product, *self, inputs, spec.training));
-            let sums = last.get_or_insert_with(operands).1.products(sample);
+            let operands = || (product, TrainingOperands::new(product, *self, inputs, spec.training));
+            let sums = last.get_or_insert_with(operands).1.sampled_products(sample);
             summed.insert((product, sample.clone(), sums)).2.clone()
         };
-        samples.iter().map(|(output, sample)| self.result(*output, inputs, sample, &mut sums)).collect()
+        samples.iter().map(|(output, sample)| self.output_values(*output, inputs, sample, &mut sums)).collect()
     }
 
     fn projection(&self, spec: &Spec, inputs: &[Matrix], output: usize) -> Option<Projection> {
-        let Operands { left, right } = Operands::of(product(self.results()[output])?, *self, inputs, spec.training);
+        let TrainingOperands { left, right } =
+            TrainingOperands::new(output_matmul(self.pass_outputs()[output])?, *self, inputs, spec.training);
         let sides = [left.rows, left.cols, right.rows];
-        Some(projected(sides, |row| left.exact_row(row), |col| right.exact_row(col)))
+        Some(project_matmul(sides, |row| left.exact_row(row), |col| right.exact_row(col)))
     }
 
     fn tolerance(&self, spec: &Spec, output: usize) -> Tolerance {
@@ -53,61 +54,62 @@ impl Exact for TrainedLinear {
         // Both scales, and the matmul.
         let roundings = if spec.training.is_some() { 3 } else { 1 };
         let product = |depth| Tolerance::new(spec.dtype(), roundings, depth);
-        let fast = spec.training.is_some_and(TrainingRecipe::is_fast);
-        match self.results()[output] {
-            Made::Output if fast => product(k).with_fast_sums(1, k),
-            Made::Output => product(k),
-            Made::GradInput => product(n),
-            Made::GradWeight => product(m),
+        let fast = spec.training.is_some_and(TrainingRecipe::has_fast_accumulation);
+        match self.pass_outputs()[output] {
+            PassOutput::Output if fast => product(k).with_fast_accumulation(1, k),
+            PassOutput::Output => product(k),
+            PassOutput::GradInput => product(n),
+            PassOutput::GradWeight => product(m),
             // f32 except for the final rounding to the dtype of the weights.
-            Made::Weight if self.is_optimizer() => Tolerance::new(spec.dtype(), 6, 4),
-            Made::Moment(_) if self.is_optimizer() => Tolerance::new(Dtype::F32, 6, 4),
+            PassOutput::Weight if self.is_optimizer() => Tolerance::new(spec.dtype(), 6, 4),
+            PassOutput::Moment(_) if self.is_optimizer() => Tolerance::new(Dtype::F32, 6, 4),
             // The gradient was rounded before, and the second moment squares it.
-            Made::Weight | Made::Moment(_) => Tolerance::new(spec.dtype(), roundings + 6, m),
+            PassOutput::Weight | PassOutput::Moment(_) => Tolerance::new(spec.dtype(), roundings + 6, m),
         }
     }
 }
 
 /// Matmul that computes an output; `None` for weights and moments.
-fn product(result: Made) -> Option<Product> {
+fn output_matmul(result: PassOutput) -> Option<TrainingMatmul> {
     match result {
-        Made::Output => Some(Product::Output),
-        Made::GradInput => Some(Product::GradInput),
-        Made::GradWeight => Some(Product::GradWeight),
-        Made::Weight | Made::Moment(_) => None,
+        PassOutput::Output => Some(TrainingMatmul::Output),
+        PassOutput::GradInput => Some(TrainingMatmul::GradInput),
+        PassOutput::GradWeight => Some(TrainingMatmul::GradWeight),
+        PassOutput::Weight | PassOutput::Moment(_) => None,
     }
 }
 
 impl TrainedLinear {
     /// Sampled values of an output; `sums` computes sampled matmuls.
-    fn result(
+    fn output_values(
         self,
         output: usize,
         inputs: &[Matrix],
-        sample: &Sample,
-        sums: &mut impl FnMut(Product, &Sample) -> Vec<f64>,
+        sample: &OutputSample,
+        sums: &mut impl FnMut(TrainingMatmul, &OutputSample) -> Vec<f64>,
     ) -> Vec<f64> {
-        let result = self.results()[output];
-        if let Some(product) = product(result) {
+        let result = self.pass_outputs()[output];
+        if let Some(product) = output_matmul(result) {
             return sums(product, sample);
         }
-        let find = |input: Given| self.given().iter().position(|other| *other == input).map(|index| &inputs[index]);
+        let find =
+            |input: PassInput| self.pass_inputs().iter().position(|other| *other == input).map(|index| &inputs[index]);
         // The gradient that a whole step computes; kernels round it to the dtype of the weights before they use it.
-        let gradient: Vec<f64> = match find(Given::GradWeight) {
-            Some(gradient) => sample.by_elements(|row, col| f64::from(gradient.row(row)[col])),
-            None => sums(Product::GradWeight, sample),
+        let gradient: Vec<f64> = match find(PassInput::GradWeight) {
+            Some(gradient) => sample.map_elements(|row, col| f64::from(gradient.row(row)[col])),
+            None => sums(TrainingMatmul::GradWeight, sample),
         };
-        let weight = find(Given::Weight).expect("an optimizer has weights");
-        let moments = find(Given::Moment(0)).zip(find(Given::Moment(1)));
+        let weight = find(PassInput::Weight).expect("an optimizer has weights");
+        let moments = find(PassInput::Moment(0)).zip(find(PassInput::Moment(1)));
         let element = |matrix: &Matrix, (row, col): (usize, usize)| f64::from(matrix.row(row)[col]);
         let updated = |(index, gradient): (usize, &f64)| {
             let position = sample.position(index);
             let weight = element(weight, position);
-            let Some((mean, square)) = moments else { return optimizers::exact_sgd(weight, *gradient) };
+            let Some((mean, square)) = moments else { return optimizers::sgd_f64(weight, *gradient) };
             let (weight, moments) =
-                optimizers::exact_adamw(weight, *gradient, [element(mean, position), element(square, position)]);
+                optimizers::adamw_f64(weight, *gradient, [element(mean, position), element(square, position)]);
             match result {
-                Made::Moment(index) => moments[index],
+                PassOutput::Moment(index) => moments[index],
                 _ => weight,
             }
         };
@@ -115,10 +117,10 @@ impl TrainedLinear {
     }
 }
 
-impl Operands {
+impl TrainingOperands {
     /// Sampled elements of left rightᵀ in double precision.
-    fn products(&self, sample: &Sample) -> Vec<f64> {
-        sample.by_rows(|row| {
+    fn sampled_products(&self, sample: &OutputSample) -> Vec<f64> {
+        sample.map_rows(|row| {
             let row = self.left.exact_row(row);
             sample.cols.iter().map(|&col| dot(&row, self.right.row(col))).collect()
         })

@@ -6,9 +6,9 @@ use calorimeter_recipes::training::{self, Float8Backend, Float8Training};
 
 /// Linear layers under a training recipe; `None` multiplies in the dtype of the model.
 #[derive(Debug, Clone, Copy)]
-pub struct Layers(pub Option<Float8Training>);
+pub struct TrainedLayers(pub Option<Float8Training>);
 
-impl Layers {
+impl TrainedLayers {
     /// Output; differentiable on an autodiff backend.
     pub fn output<B: Float8Backend>(self, input: Tensor<B, 2>, weight: &Tensor<B, 2>) -> Tensor<B, 2> {
         let weight = weight.clone().transpose();
@@ -36,6 +36,6 @@ impl Layers {
     }
 
     fn training(self) -> Float8Training {
-        self.0.unwrap_or(Float8Training::none())
+        self.0.unwrap_or(Float8Training::unquantized())
     }
 }

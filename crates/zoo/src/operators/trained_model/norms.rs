@@ -1,6 +1,6 @@
 //! Normalizations of rows and their gradients: on tensors in f32, as in common kernels, and in double precision.
 
-use super::rows::{Rows, dot};
+use super::matrix_f64::{MatrixF64, dot};
 use crate::normalize::EPSILON;
 use burn::tensor::{DType, Tensor, backend::Backend};
 
@@ -17,13 +17,13 @@ pub enum Norm {
 #[derive(Debug, Clone)]
 pub struct Normalized<B: Backend> {
     pub rows: Tensor<B, 2>,
-    root: Tensor<B, 2>,
+    divisor: Tensor<B, 2>,
 }
 
 /// Normalized rows and the divisor of each row, in double precision.
-pub struct ExactlyNormalized {
-    pub rows: Rows,
-    roots: Vec<f64>,
+pub struct NormalizedF64 {
+    pub rows: MatrixF64,
+    divisors: Vec<f64>,
 }
 
 impl Norm {
@@ -35,11 +35,11 @@ impl Norm {
             Self::Rms => wide,
         };
         let root = (centered.clone().powi_scalar(2).mean_dim(1) + EPSILON).sqrt();
-        Normalized { rows: (centered / root.clone()).cast(dtype), root }
+        Normalized { rows: (centered / root.clone()).cast(dtype), divisor: root }
     }
 
     /// Gradient of the input, given the gradient of the normalized rows.
-    pub fn back<B: Backend>(self, saved: Normalized<B>, gradient: Tensor<B, 2>) -> Tensor<B, 2> {
+    pub fn backward<B: Backend>(self, saved: Normalized<B>, gradient: Tensor<B, 2>) -> Tensor<B, 2> {
         let dtype = gradient.dtype();
         let (rows, wide) = (saved.rows.cast(DType::F32), gradient.cast(DType::F32));
         let along = (rows.clone() * wide.clone()).mean_dim(1);
@@ -47,30 +47,30 @@ impl Norm {
             Self::Layer => wide.clone() - wide.mean_dim(1),
             Self::Rms => wide,
         };
-        ((level - rows * along) / saved.root).cast(dtype)
+        ((level - rows * along) / saved.divisor).cast(dtype)
     }
 
-    pub fn exact(self, x: &Rows) -> ExactlyNormalized {
+    pub fn forward_f64(self, x: &MatrixF64) -> NormalizedF64 {
         let mean = |row: &[f64]| row.iter().sum::<f64>() / row.len() as f64;
-        let centered = x.by_row(|_, row| {
+        let centered = x.map_rows(|_, row| {
             let middle = if self == Self::Layer { mean(row) } else { 0.0 };
             row.iter().map(|x| x - middle).collect()
         });
         let roots: Vec<f64> =
             centered.values.chunks(x.cols).map(|row| (dot(row, row) / row.len() as f64 + EPSILON).sqrt()).collect();
-        let rows = centered.by_row(|at, row| row.iter().map(|x| x / roots[at]).collect());
-        ExactlyNormalized { rows, roots }
+        let rows = centered.map_rows(|at, row| row.iter().map(|x| x / roots[at]).collect());
+        NormalizedF64 { rows, divisors: roots }
     }
 
     /// Gradient of the input, given the gradient of the normalized rows: (g - x̂ mean(g x̂)) / divisor, for layer
     /// normalization also minus mean(g).
-    pub fn exact_back(self, saved: &ExactlyNormalized, gradient: &Rows) -> Rows {
-        gradient.by_row(|at, gradient| {
+    pub fn backward_f64(self, saved: &NormalizedF64, gradient: &MatrixF64) -> MatrixF64 {
+        gradient.map_rows(|at, gradient| {
             let row = saved.rows.row(at);
             let count = row.len() as f64;
             let along = dot(row, gradient) / count;
             let level = if self == Self::Layer { gradient.iter().sum::<f64>() / count } else { 0.0 };
-            gradient.iter().zip(row).map(|(gradient, x)| (gradient - level - x * along) / saved.roots[at]).collect()
+            gradient.iter().zip(row).map(|(gradient, x)| (gradient - level - x * along) / saved.divisors[at]).collect()
         })
     }
 }

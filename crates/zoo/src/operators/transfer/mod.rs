@@ -6,28 +6,28 @@
 mod native;
 mod reference;
 
-use crate::operators::number_types::{FLOATS, allow};
+use crate::operators::dtypes::{FLOATS, check_dtypes};
 use crate::operators::presets::{Preset, grid};
 use crate::registry::table::Zoo;
-use crate::{Cost, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
+use crate::{Cost, Operand, Operation, OutputSlot, Signature, Spec, Suite, ZooError};
 use calorimeter_shapes::Axes;
 
 /// Copy operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Transfer {
-    way: Way,
+    direction: TransferDirection,
     pinned: bool,
 }
 
 /// Direction of the copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Way {
+pub(super) enum TransferDirection {
     ToDevice,
     ToHost,
     /// Both directions concurrently.
-    Both,
+    Bidirectional,
     /// To the device, then another buffer to the host.
-    InTurn,
+    Sequential,
 }
 
 const MIB: u64 = 1 << 20;
@@ -35,21 +35,21 @@ const MIB: u64 = 1 << 20;
 impl Transfer {
     /// All copy operators.
     pub const ALL: [Self; 7] = [
-        Self { way: Way::ToDevice, pinned: true },
-        Self { way: Way::ToHost, pinned: true },
-        Self { way: Way::Both, pinned: true },
-        Self { way: Way::ToDevice, pinned: false },
-        Self { way: Way::ToHost, pinned: false },
-        Self { way: Way::Both, pinned: false },
-        Self { way: Way::InTurn, pinned: false },
+        Self { direction: TransferDirection::ToDevice, pinned: true },
+        Self { direction: TransferDirection::ToHost, pinned: true },
+        Self { direction: TransferDirection::Bidirectional, pinned: true },
+        Self { direction: TransferDirection::ToDevice, pinned: false },
+        Self { direction: TransferDirection::ToHost, pinned: false },
+        Self { direction: TransferDirection::Bidirectional, pinned: false },
+        Self { direction: TransferDirection::Sequential, pinned: false },
     ];
 
-    fn numbers(spec: &Spec) -> u64 {
+    fn element_count(spec: &Spec) -> u64 {
         spec.axis("data_size_mib") * MIB / spec.dtype().bytes()
     }
 
-    fn ways(self) -> u64 {
-        1 + u64::from(matches!(self.way, Way::Both | Way::InTurn))
+    fn copy_count(self) -> u64 {
+        1 + u64::from(matches!(self.direction, TransferDirection::Bidirectional | TransferDirection::Sequential))
     }
 }
 
@@ -60,18 +60,18 @@ pub(super) fn register(zoo: &Zoo) {
 
 impl Signature for Transfer {
     fn name(&self) -> &'static str {
-        match (self.way, self.pinned) {
-            (Way::ToDevice, true) => "host_to_device",
-            (Way::ToHost, true) => "device_to_host",
-            (Way::Both, true) => "host_device_both",
-            (Way::ToDevice, false) => "pageable_host_to_device",
-            (Way::ToHost, false) => "pageable_device_to_host",
-            (Way::Both, false) => "pageable_host_device_both",
-            (Way::InTurn, _) => "host_device",
+        match (self.direction, self.pinned) {
+            (TransferDirection::ToDevice, true) => "host_to_device",
+            (TransferDirection::ToHost, true) => "device_to_host",
+            (TransferDirection::Bidirectional, true) => "host_device_both",
+            (TransferDirection::ToDevice, false) => "pageable_host_to_device",
+            (TransferDirection::ToHost, false) => "pageable_device_to_host",
+            (TransferDirection::Bidirectional, false) => "pageable_host_device_both",
+            (TransferDirection::Sequential, _) => "host_device",
         }
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "copy of data_size_mib MiB between host and device"
     }
 
@@ -80,15 +80,15 @@ impl Signature for Transfer {
     }
 
     fn check(&self, spec: &Spec) -> Result<(), ZooError> {
-        allow(self.name(), spec, FLOATS, &[])
+        check_dtypes(self.name(), spec, FLOATS, &[])
     }
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
-        vec![Operand::normal(1, Self::numbers(spec), spec.element); self.ways() as usize]
+        vec![Operand::normal(1, Self::element_count(spec), spec.element); self.copy_count() as usize]
     }
 
-    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
-        vec![Slot::new(1, Self::numbers(spec), spec.element); self.ways() as usize]
+    fn outputs(&self, spec: &Spec) -> Vec<OutputSlot> {
+        vec![OutputSlot::new(1, Self::element_count(spec), spec.element); self.copy_count() as usize]
     }
 }
 
@@ -98,7 +98,7 @@ impl Cost for Transfer {
     }
 
     fn bytes(&self, spec: &Spec) -> u64 {
-        self.ways() * spec.axis("data_size_mib") * MIB
+        self.copy_count() * spec.axis("data_size_mib") * MIB
     }
 }
 
@@ -107,7 +107,7 @@ impl Operation for Transfer {
         Suite::Links
     }
 
-    fn is_link(&self) -> bool {
+    fn is_transfer(&self) -> bool {
         true
     }
 

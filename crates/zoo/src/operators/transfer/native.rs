@@ -1,27 +1,27 @@
 //! Copies by the CUDA driver.
 
-use super::{Transfer, Way};
-use crate::numbers::{bytes, numbers};
+use super::{Transfer, TransferDirection};
+use crate::element_bytes::{decode, encode};
 use crate::{Matrix, NativeOpen, Operation, Output, Spec, Workload, ZooError};
-use calorimeter_kernels::native::{Buffer, HostKind, HostMemory, Machine, NativeError, Transfers};
+use calorimeter_kernels::native::{CudaDevice, DeviceBuffer, HostMemory, HostMemoryKind, NativeError, Transfers};
 use calorimeter_recipes::Element;
 use std::sync::Arc;
 
-struct Copies {
-    way: Way,
-    kind: HostKind,
+struct TransferWorkload {
+    direction: TransferDirection,
+    kind: HostMemoryKind,
     element: Element,
     transfers: Transfers,
-    machine: Arc<Machine>,
-    sets: Vec<Set>,
+    machine: Arc<CudaDevice>,
+    sets: Vec<TransferBuffers>,
     next: usize,
 }
 
 /// Source and destination buffers of one set.
 #[derive(Default)]
-struct Set {
-    up: Option<(HostMemory, Buffer)>,
-    down: Option<(Buffer, HostMemory)>,
+struct TransferBuffers {
+    up: Option<(HostMemory, DeviceBuffer)>,
+    down: Option<(DeviceBuffer, HostMemory)>,
 }
 
 impl NativeOpen for Transfer {
@@ -29,38 +29,40 @@ impl NativeOpen for Transfer {
         &self,
         spec: &Spec,
         inputs: &[Matrix],
-        machine: Arc<Machine>,
+        machine: Arc<CudaDevice>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
-        let (Self { way, pinned }, element) = (*self, spec.element);
+        let (Self { direction: way, pinned }, element) = (*self, spec.element);
         let transfers = Transfers::new(&machine)?;
-        let kind = if pinned { HostKind::Pinned } else { HostKind::Pageable };
-        let moves = self.moves(spec);
-        let set = |set: u32| -> Result<Set, NativeError> {
+        let kind = if pinned { HostMemoryKind::Pinned } else { HostMemoryKind::Pageable };
+        let moves = self.set_rotation(spec);
+        let set = |set: u32| -> Result<TransferBuffers, NativeError> {
             let of_set = moves.inputs_of_set(inputs, set);
-            let contents: Vec<Vec<u8>> = of_set.iter().map(|matrix| bytes(&matrix.values, element)).collect();
+            let contents: Vec<Vec<u8>> = of_set.iter().map(|matrix| encode(&matrix.values, element)).collect();
             let (first, last) = (&contents[0], &contents[contents.len() - 1]);
-            let mut set = Set::default();
-            if way != Way::ToHost {
-                set.up = Some((transfers.host(kind, first)?, machine.allocate(first.len())?));
+            let mut set = TransferBuffers::default();
+            if way != TransferDirection::ToHost {
+                set.up = Some((transfers.allocate_host(kind, first)?, machine.allocate(first.len())?));
             }
-            if way != Way::ToDevice {
-                set.down = Some((machine.upload(last)?, transfers.host(kind, &vec![0; last.len()])?));
+            if way != TransferDirection::ToDevice {
+                set.down = Some((machine.upload(last)?, transfers.allocate_host(kind, &vec![0; last.len()])?));
             }
             Ok(set)
         };
         let sets = (0..sets.max(1)).map(set).collect::<Result<_, _>>()?;
-        Ok(Box::new(Copies { way, kind, element, transfers, machine, sets, next: 0 }))
+        Ok(Box::new(TransferWorkload { direction: way, kind, element, transfers, machine, sets, next: 0 }))
     }
 }
 
-impl Workload for Copies {
+impl Workload for TransferWorkload {
     fn launch(&mut self) -> Result<(), ZooError> {
         let set = self.next;
         self.next = (set + 1) % self.sets.len();
-        let Set { up, down } = &mut self.sets[set];
-        if let (Way::Both, Some((from, to)), Some((from_device, to_host))) = (self.way, &mut *up, &mut *down) {
-            return Ok(self.transfers.both(from, to, from_device, to_host)?);
+        let TransferBuffers { up, down } = &mut self.sets[set];
+        if let (TransferDirection::Bidirectional, Some((from, to)), Some((from_device, to_host))) =
+            (self.direction, &mut *up, &mut *down)
+        {
+            return Ok(self.transfers.copy_both_directions(from, to, from_device, to_host)?);
         }
         if let Some((from, to)) = up {
             self.transfers.to_device(from, to)?;
@@ -71,13 +73,13 @@ impl Workload for Copies {
         Ok(())
     }
 
-    fn settle(&mut self) -> Result<(), ZooError> {
+    fn synchronize(&mut self) -> Result<(), ZooError> {
         Ok(self.machine.synchronize()?)
     }
 
     fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
         let set = self.next;
-        let Set { up, down } = &mut self.sets[set];
+        let TransferBuffers { up, down } = &mut self.sets[set];
         if let Some((_, to)) = up {
             to.fill(0xFF)?;
         }
@@ -85,7 +87,7 @@ impl Workload for Copies {
             to.fill(0xFF)?;
         }
         self.launch()?;
-        let Set { up, down } = &self.sets[set];
+        let TransferBuffers { up, down } = &self.sets[set];
         let mut outputs = Vec::new();
         if let Some((_, to)) = up {
             outputs.push(to.download()?);
@@ -94,7 +96,7 @@ impl Workload for Copies {
             outputs.push(to.content()?.to_vec());
         }
         let output = |bytes: Vec<u8>| {
-            let values = numbers(&bytes, self.element);
+            let values = decode(&bytes, self.element);
             Output { rows: 1, cols: values.len(), values }
         };
         Ok(outputs.into_iter().map(output).collect())
@@ -110,8 +112,8 @@ impl Workload for Copies {
 
     fn kernel(&self) -> Option<String> {
         let memory = match self.kind {
-            HostKind::Pinned => "pinned",
-            HostKind::Pageable => "pageable",
+            HostMemoryKind::Pinned => "pinned",
+            HostMemoryKind::Pageable => "pageable",
         };
         Some(format!("driver copy, {memory} memory"))
     }

@@ -2,15 +2,15 @@
 
 use super::Transfer;
 use crate::gate::Tolerance;
-use crate::{Exact, Matrix, Sample, Spec};
+use crate::{ExactReference, Matrix, OutputSample, Spec};
 
-impl Exact for Transfer {
+impl ExactReference for Transfer {
     fn depth(&self, _: &Spec, _: usize) -> u64 {
         1
     }
 
-    fn reference(&self, _: &Spec, inputs: &[Matrix], output: usize, sample: &Sample) -> Vec<f64> {
-        sample.by_elements(|row, col| f64::from(inputs[output].at(row, col)))
+    fn reference(&self, _: &Spec, inputs: &[Matrix], output: usize, sample: &OutputSample) -> Vec<f64> {
+        sample.map_elements(|row, col| f64::from(inputs[output].element(row, col)))
     }
 
     fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {

@@ -3,92 +3,98 @@
 //! x is `[m, k]`, W is `[n, k]`, y is `[m, n]`.
 
 mod burn;
-mod exact;
-mod kept;
 #[cfg(feature = "cuda")]
 mod native;
+mod reference;
+mod saved;
 
-use super::architecture::{Architecture, Exactly, Gradients, Inside, Roundings, Sides};
-use super::exact_layers::ExactLayers;
-use super::layers::Layers;
-use super::rows::Rows;
-use super::slopes;
+use super::architecture::{Architecture, InnerRotation, ModelGradients, ModelShape, ReferencePass, RoundingCounts};
+use super::derivatives;
+use super::layers::TrainedLayers;
+use super::matrix_f64::MatrixF64;
+use super::reference_layers::ReferenceLayers;
 use crate::models::ln_linear;
-use crate::operators::product::size;
-use crate::{Activation, Along, Definition, Spec};
+use crate::operators::matmul::size;
+use crate::{Activation, Definition, RotationAxis, Spec};
 use ::burn::tensor::{Tensor, backend::Backend};
 use calorimeter_recipes::device::QuantBackend;
 use calorimeter_recipes::training::Float8Backend;
-use kept::Kept;
+use saved::LnLinearSaved;
 
 /// Trained `ln_linear` with an activation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LnLinear(
+pub struct TrainedLnLinear(
     /// Activation behind the linear layer.
     pub Activation,
 );
 
-impl Architecture for LnLinear {
+impl Architecture for TrainedLnLinear {
     fn name(&self) -> &'static str {
-        ln_linear::LnLinear(self.0).name()
+        ln_linear::LnLinearModel(self.0).name()
     }
 
-    fn sides(&self, spec: &Spec) -> Sides {
+    fn shape(&self, spec: &Spec) -> ModelShape {
         let (m, k, n) = size(spec);
-        Sides { rows: m, input: k, output: n }
+        ModelShape { rows: m, input: k, output: n }
     }
 
-    fn layers(&self, spec: &Spec) -> Vec<[u64; 2]> {
+    fn layer_shapes(&self, spec: &Spec) -> Vec<[u64; 2]> {
         let (_, k, n) = size(spec);
         vec![[n, k]]
     }
 
-    fn inside(&self, spec: &Spec) -> Inside {
+    fn inner_rotation(&self, spec: &Spec) -> InnerRotation {
         let (_, _, n) = size(spec);
-        Inside { width: n, parameters: vec![Along::Rows], output: Along::Columns }
+        InnerRotation { width: n, parameters: vec![RotationAxis::Rows], output: RotationAxis::Columns }
     }
 
-    fn kept(&self, spec: &Spec) -> u64 {
+    fn saved_elements(&self, spec: &Spec) -> u64 {
         let (m, k, n) = size(spec);
         m * (k + n)
     }
 
-    fn products(&self) -> u32 {
+    fn chained_matmuls(&self) -> u32 {
         2
     }
 
     // Forward: normalized rows, matmul and an activation of two steps. Backward: those again, the derivative of up to
     // four steps, a matmul and the normalization.
-    fn roundings(&self) -> Roundings {
-        Roundings { forward: 4, back: 7 }
+    fn roundings(&self) -> RoundingCounts {
+        RoundingCounts { forward: 4, backward: 7 }
     }
 
-    fn is_kinked(&self) -> bool {
-        slopes::is_kinked(self.0)
+    fn has_kinks(&self) -> bool {
+        derivatives::has_kinks(self.0)
     }
 
-    fn exact(&self, layers: &dyn ExactLayers, input: &Rows, parameters: &[Rows], gradient: Option<&Rows>) -> Exactly {
-        exact::of(self.0, layers, input, parameters, gradient)
+    fn reference(
+        &self,
+        layers: &dyn ReferenceLayers,
+        input: &MatrixF64,
+        parameters: &[MatrixF64],
+        gradient: Option<&MatrixF64>,
+    ) -> ReferencePass {
+        reference::forward_backward(self.0, layers, input, parameters, gradient)
     }
 
-    type Kept<B: Backend> = Kept<B>;
+    type Saved<B: Backend> = LnLinearSaved<B>;
 
     fn forward<B: Float8Backend>(
         &self,
-        layers: Layers,
+        layers: TrainedLayers,
         input: Tensor<B, 2>,
         parameters: &[Tensor<B, 2>],
-    ) -> (Tensor<B, 2>, Kept<B>) {
+    ) -> (Tensor<B, 2>, LnLinearSaved<B>) {
         burn::forward(self.0, layers, input, parameters)
     }
 
     fn backward<B: QuantBackend + Float8Backend>(
         &self,
-        layers: Layers,
-        saved: Kept<B>,
+        layers: TrainedLayers,
+        saved: LnLinearSaved<B>,
         parameters: &[Tensor<B, 2>],
         gradient: Tensor<B, 2>,
-    ) -> Gradients<B> {
+    ) -> ModelGradients<B> {
         burn::backward(self.0, layers, saved, parameters, gradient)
     }
 }

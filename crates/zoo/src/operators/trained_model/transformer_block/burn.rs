@@ -1,70 +1,70 @@
 //! Forward and backward pass of `transformer_block` by burn's operations.
 
-use super::kept::Kept;
-use super::parameters::{DOWN, FIRST, PROJECT, QKV, SECOND, UP};
+use super::parameters::{ATTENTION_GAIN, DOWN, MLP_GAIN, PROJECT, QKV, UP};
+use super::saved::TransformerBlockSaved;
 use crate::Activation;
 use crate::models::transformer_block::{HEADS, TOKENS};
-use crate::operators::trained_model::architecture::Gradients;
-use crate::operators::trained_model::layers::Layers;
+use crate::operators::trained_model::architecture::ModelGradients;
+use crate::operators::trained_model::derivatives;
+use crate::operators::trained_model::layers::TrainedLayers;
 use crate::operators::trained_model::norms::Norm;
-use crate::operators::trained_model::slopes;
 use burn::tensor::{Tensor, activation::softmax, backend::Backend};
 use calorimeter_recipes::device::QuantBackend;
 use calorimeter_recipes::training::Float8Backend;
 
-const TOKENS_OF_ONE: usize = TOKENS as usize;
-const HEADS_OF_ALL: usize = HEADS as usize;
+const SEQUENCE_TOKENS: usize = TOKENS as usize;
+const HEAD_COUNT: usize = HEADS as usize;
 
 pub fn forward<B: Float8Backend>(
-    layers: Layers,
+    layers: TrainedLayers,
     input: Tensor<B, 2>,
     parameters: &[Tensor<B, 2>],
-) -> (Tensor<B, 2>, Kept<B>) {
+) -> (Tensor<B, 2>, TransformerBlockSaved<B>) {
     let [rows, k] = input.dims();
-    let (batch, head) = (rows / TOKENS_OF_ONE, k / HEADS_OF_ALL);
+    let (batch, head) = (rows / SEQUENCE_TOKENS, k / HEAD_COUNT);
     let first = Norm::Rms.forward(input.clone());
-    let into_attention = first.rows.clone() * parameters[FIRST].clone();
+    let into_attention = first.rows.clone() * parameters[ATTENTION_GAIN].clone();
     // [batch, tokens, (q k v), heads, head] -> (q k v), batch, heads, tokens, head
     let qkv = layers.output(into_attention.clone(), &parameters[QKV]);
-    let qkv = qkv.reshape([batch, TOKENS_OF_ONE, 3, HEADS_OF_ALL, head]).permute([2, 0, 3, 1, 4]);
+    let qkv = qkv.reshape([batch, SEQUENCE_TOKENS, 3, HEAD_COUNT, head]).permute([2, 0, 3, 1, 4]);
     let parts = [0, 1, 2]
-        .map(|part| qkv.clone().slice_dim(0, part..part + 1).reshape([batch, HEADS_OF_ALL, TOKENS_OF_ONE, head]));
+        .map(|part| qkv.clone().slice_dim(0, part..part + 1).reshape([batch, HEAD_COUNT, SEQUENCE_TOKENS, head]));
     let [queries, keys, values] = parts.clone();
     let shares = softmax(queries.matmul(keys.transpose()) / (head as f64).sqrt(), 3);
-    let mixed = together(shares.clone().matmul(values), k);
+    let mixed = merge_heads(shares.clone().matmul(values), k);
     let attended = layers.output(mixed.clone(), &parameters[PROJECT]) + input;
     let second = Norm::Rms.forward(attended.clone());
-    let into_mlp = second.rows.clone() * parameters[SECOND].clone();
+    let into_mlp = second.rows.clone() * parameters[MLP_GAIN].clone();
     let up = layers.output(into_mlp.clone(), &parameters[UP]);
-    let hidden = slopes::apply(Activation::Gelu, up.clone());
+    let hidden = derivatives::activate(Activation::Gelu, up.clone());
     let output = layers.output(hidden.clone(), &parameters[DOWN]) + attended;
-    (output, Kept { first, into_attention, parts, shares, mixed, second, into_mlp, up, hidden })
+    (output, TransformerBlockSaved { first, into_attention, parts, shares, mixed, second, into_mlp, up, hidden })
 }
 
 pub fn backward<B: QuantBackend + Float8Backend>(
-    layers: Layers,
-    saved: Kept<B>,
+    layers: TrainedLayers,
+    saved: TransformerBlockSaved<B>,
     parameters: &[Tensor<B, 2>],
     gradient: Tensor<B, 2>,
-) -> Gradients<B> {
-    let Kept { first, into_attention, parts, shares, mixed, second, into_mlp, up, hidden } = saved;
+) -> ModelGradients<B> {
+    let TransformerBlockSaved { first, into_attention, parts, shares, mixed, second, into_mlp, up, hidden } = saved;
     let grad_down = layers.grad_weight(gradient.clone(), hidden);
-    let up = slopes::back(Activation::Gelu, up, layers.grad_input(gradient.clone(), &parameters[DOWN]));
+    let up = derivatives::backward(Activation::Gelu, up, layers.grad_input(gradient.clone(), &parameters[DOWN]));
     let grad_up = layers.grad_weight(up.clone(), into_mlp);
     let into_mlp = layers.grad_input(up, &parameters[UP]);
     let grad_second = (into_mlp.clone() * second.rows.clone()).sum_dim(0);
-    let attended = gradient + Norm::Rms.back(second, into_mlp * parameters[SECOND].clone());
+    let attended = gradient + Norm::Rms.backward(second, into_mlp * parameters[MLP_GAIN].clone());
     let grad_project = layers.grad_weight(attended.clone(), mixed);
-    let qkv = attention(parts, shares, layers.grad_input(attended.clone(), &parameters[PROJECT]));
+    let qkv = attention_backward(parts, shares, layers.grad_input(attended.clone(), &parameters[PROJECT]));
     let grad_qkv = layers.grad_weight(qkv.clone(), into_attention);
     let into_attention = layers.grad_input(qkv, &parameters[QKV]);
     let grad_first = (into_attention.clone() * first.rows.clone()).sum_dim(0);
-    let input = attended + Norm::Rms.back(first, into_attention * parameters[FIRST].clone());
-    Gradients { input, parameters: vec![grad_qkv, grad_project, grad_up, grad_down, grad_first, grad_second] }
+    let input = attended + Norm::Rms.backward(first, into_attention * parameters[ATTENTION_GAIN].clone());
+    ModelGradients { input, parameters: vec![grad_qkv, grad_project, grad_up, grad_down, grad_first, grad_second] }
 }
 
 /// Gradients of queries, keys and values, concatenated along the columns, given the gradient of the attention output.
-fn attention<B: Backend>(
+fn attention_backward<B: Backend>(
     [queries, keys, values]: [Tensor<B, 4>; 3],
     shares: Tensor<B, 4>,
     gradient: Tensor<B, 2>,
@@ -83,7 +83,7 @@ fn attention<B: Backend>(
 }
 
 /// Concatenates the heads of each token: `[batch, heads, tokens, head]` to `[batch * tokens, k]`.
-fn together<B: Backend>(mixed: Tensor<B, 4>, k: usize) -> Tensor<B, 2> {
+fn merge_heads<B: Backend>(mixed: Tensor<B, 4>, k: usize) -> Tensor<B, 2> {
     let [batch, _, tokens, _] = mixed.dims();
     mixed.permute([0, 2, 1, 3]).reshape([batch * tokens, k])
 }

@@ -4,107 +4,113 @@
 //! Input and output are `[m * 16, k]`. Weights: QKV `[3 k, k]`, projection `[k, k]`, up `[4 k, k]`, down `[k, 4 k]`.
 
 mod burn;
-mod exact;
-mod kept;
 #[cfg(feature = "cuda")]
 mod native;
 mod parameters;
+mod reference;
+mod saved;
 
-use super::architecture::{Architecture, Exactly, Gradients, Inside, Roundings, Sides};
-use super::exact_layers::ExactLayers;
-use super::layers::Layers;
-use super::rows::Rows;
+use super::architecture::{Architecture, InnerRotation, ModelGradients, ModelShape, ReferencePass, RoundingCounts};
+use super::layers::TrainedLayers;
+use super::matrix_f64::MatrixF64;
+use super::reference_layers::ReferenceLayers;
 use crate::models::transformer_block::{self, HEADS, TOKENS};
-use crate::operators::product::size;
-use crate::{Along, Definition, Fill, Operand, Spec, ZooError};
+use crate::operators::matmul::size;
+use crate::{Definition, Fill, Operand, RotationAxis, Spec, ZooError};
 use ::burn::tensor::{Tensor, backend::Backend};
 use calorimeter_recipes::device::QuantBackend;
 use calorimeter_recipes::training::Float8Backend;
 use calorimeter_shapes::Shape;
-use kept::Kept;
 use parameters::{DOWN, UP};
+use saved::TransformerBlockSaved;
 
 /// Trained transformer block: m sequences of 16 tokens with k features; n is unused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TransformerBlock;
+pub struct TrainedTransformerBlock;
 
-impl Architecture for TransformerBlock {
+impl Architecture for TrainedTransformerBlock {
     fn name(&self) -> &'static str {
-        transformer_block::TransformerBlock.name()
+        transformer_block::TransformerBlockModel.name()
     }
 
     fn check(&self, spec: &Spec) -> Result<(), ZooError> {
         let shape =
             Shape::try_from(&spec.axes).map_err(|error| ZooError::Shape(format!("{}: {error}", self.name())))?;
-        transformer_block::TransformerBlock.check(shape)
+        transformer_block::TransformerBlockModel.check(shape)
     }
 
-    fn sides(&self, spec: &Spec) -> Sides {
+    fn shape(&self, spec: &Spec) -> ModelShape {
         let (m, k, _) = size(spec);
-        Sides { rows: m * TOKENS, input: k, output: k }
+        ModelShape { rows: m * TOKENS, input: k, output: k }
     }
 
-    fn layers(&self, spec: &Spec) -> Vec<[u64; 2]> {
+    fn layer_shapes(&self, spec: &Spec) -> Vec<[u64; 2]> {
         let (_, k, _) = size(spec);
         vec![[3 * k, k], [k, k], [4 * k, k], [k, 4 * k]]
     }
 
     fn gains(&self, spec: &Spec) -> Vec<Operand> {
         let (_, k, _) = size(spec);
-        vec![Operand::normal(1, k, spec.element).filled(Fill::Uniform(0.5, 1.5)); 2]
+        vec![Operand::normal(1, k, spec.element).with_fill(Fill::Uniform(0.5, 1.5)); 2]
     }
 
     // Hidden columns of the MLP.
-    fn inside(&self, spec: &Spec) -> Inside {
+    fn inner_rotation(&self, spec: &Spec) -> InnerRotation {
         let (_, k, _) = size(spec);
-        let mut parameters = vec![Along::Nothing; 6];
-        (parameters[UP], parameters[DOWN]) = (Along::Rows, Along::Columns);
-        Inside { width: 4 * k, parameters, output: Along::Nothing }
+        let mut parameters = vec![RotationAxis::Fixed; 6];
+        (parameters[UP], parameters[DOWN]) = (RotationAxis::Rows, RotationAxis::Columns);
+        InnerRotation { width: 4 * k, parameters, output: RotationAxis::Fixed }
     }
 
     // Scores and the product of the softmax weights with V.
-    fn unweighted(&self, spec: &Spec) -> u64 {
+    fn unweighted_multiply_adds(&self, spec: &Spec) -> u64 {
         let (m, k, _) = size(spec);
         2 * m * TOKENS * TOKENS * k
     }
 
-    fn kept(&self, spec: &Spec) -> u64 {
+    fn saved_elements(&self, spec: &Spec) -> u64 {
         let (m, k, _) = size(spec);
         m * TOKENS * (16 * k + HEADS * TOKENS)
     }
 
-    fn products(&self) -> u32 {
+    fn chained_matmuls(&self) -> u32 {
         12
     }
 
     // Forward as in the inference model, plus the gains; backward through each step, the derivative of GELU (four) and
     // the gains.
-    fn roundings(&self) -> Roundings {
-        Roundings { forward: 18, back: 24 }
+    fn roundings(&self) -> RoundingCounts {
+        RoundingCounts { forward: 18, backward: 24 }
     }
 
-    fn exact(&self, layers: &dyn ExactLayers, input: &Rows, parameters: &[Rows], gradient: Option<&Rows>) -> Exactly {
-        exact::of(layers, input, parameters, gradient)
+    fn reference(
+        &self,
+        layers: &dyn ReferenceLayers,
+        input: &MatrixF64,
+        parameters: &[MatrixF64],
+        gradient: Option<&MatrixF64>,
+    ) -> ReferencePass {
+        reference::forward_backward(layers, input, parameters, gradient)
     }
 
-    type Kept<B: Backend> = Kept<B>;
+    type Saved<B: Backend> = TransformerBlockSaved<B>;
 
     fn forward<B: Float8Backend>(
         &self,
-        layers: Layers,
+        layers: TrainedLayers,
         input: Tensor<B, 2>,
         parameters: &[Tensor<B, 2>],
-    ) -> (Tensor<B, 2>, Kept<B>) {
+    ) -> (Tensor<B, 2>, TransformerBlockSaved<B>) {
         burn::forward(layers, input, parameters)
     }
 
     fn backward<B: QuantBackend + Float8Backend>(
         &self,
-        layers: Layers,
-        saved: Kept<B>,
+        layers: TrainedLayers,
+        saved: TransformerBlockSaved<B>,
         parameters: &[Tensor<B, 2>],
         gradient: Tensor<B, 2>,
-    ) -> Gradients<B> {
+    ) -> ModelGradients<B> {
         burn::backward(layers, saved, parameters, gradient)
     }
 }

@@ -1,0 +1,69 @@
+//! Vectors of f32 or bf16.
+
+use crate::rowwise::{bf16_to_f32, to_bf16};
+
+/// Float vector with its dtype.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FloatVec {
+    /// f32 values.
+    F32(Vec<f32>),
+    /// bf16 bit patterns.
+    Bf16(Vec<u16>),
+}
+
+impl FloatVec {
+    /// Rounds to bf16.
+    pub fn bf16(numbers: &[f32]) -> Self {
+        Self::Bf16(numbers.iter().map(|&x| to_bf16(x)).collect())
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::F32(numbers) => numbers.len(),
+            Self::Bf16(numbers) => numbers.len(),
+        }
+    }
+
+    /// True if there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::F32(numbers) => 4 * numbers.len(),
+            Self::Bf16(numbers) => 2 * numbers.len(),
+        }
+    }
+
+    /// Size in bytes, rounded up to whole words.
+    pub fn bytes_in_words(&self) -> usize {
+        self.bytes().next_multiple_of(4)
+    }
+
+    /// Converts to f32.
+    pub fn to_f32(&self) -> Vec<f32> {
+        match self {
+            Self::F32(numbers) => numbers.clone(),
+            Self::Bf16(numbers) => numbers.iter().map(|&bits| bf16_to_f32(bits)).collect(),
+        }
+    }
+
+    /// Sets all elements to NaN.
+    pub fn poison(&mut self) {
+        match self {
+            Self::F32(numbers) => numbers.fill(f32::NAN),
+            Self::Bf16(numbers) => numbers.fill(to_bf16(f32::NAN)),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self, index: usize) -> f32 {
+        match self {
+            Self::F32(numbers) => numbers[index],
+            Self::Bf16(numbers) => bf16_to_f32(numbers[index]),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Fused kernel: short attention with row-wise quantization of its output.
+
+use std::sync::Arc;
+
+use super::{
+    ComputeCapability, CudaDevice, NativeError, ShortAttentionPlan,
+    kernel::{CudaKernel, KernelArgs, LaunchGeometry},
+    nvrtc::CudaSource,
+    short_attention,
+};
+use crate::{DynamicLinearSpec, ScaleGranularity};
+
+/// Largest supported head width. At this width the fragments of two tokens take half of a thread's registers.
+const MAX_HEAD_WIDTH: usize = 512;
+const MAX_HEADS: usize = 8;
+
+/// Compiles the kernel for an output of `rows` rows and `columns` columns; returns it with a description, or `None` if
+/// unsupported.
+pub(super) fn kernel(
+    device: &Arc<CudaDevice>,
+    spec: DynamicLinearSpec,
+    name: &str,
+    (rows, columns): (usize, usize),
+    heads: usize,
+    filled: (usize, usize),
+) -> Result<Option<(CudaKernel, String)>, NativeError> {
+    let head = columns / heads;
+    if !is_supported(spec, heads, head, device.compute_capability()) {
+        return Ok(None);
+    }
+    let x = ("x", 3 * rows * columns * spec.kind.width());
+    let writes = vec![("quantized values", filled.0 * filled.1), ("scales", 4 * rows)];
+    let extent = KernelArgs { reads: vec![x], writes, sizes: (rows as u64, columns as u64) };
+    let blocks = (rows / ShortAttentionPlan::TOKENS).min(device.multiprocessors()? * (MAX_HEADS / heads));
+    let geometry = LaunchGeometry { blocks: blocks as u32, threads: (32, heads as u32) };
+    let macros = macros(name, spec, heads, head, filled.1);
+    let kernel = CudaKernel::prepare(device, CudaSource::ShortAttentionQuantize, name, macros, extent, geometry)?;
+    let algorithm = format!("{name}: tensor cores, {blocks} persistent blocks, a warp per head");
+    Ok(Some((kernel, algorithm)))
+}
+
+fn is_supported(spec: DynamicLinearSpec, heads: usize, head: usize, capability: ComputeCapability) -> bool {
+    spec.granularity == ScaleGranularity::Row
+        && heads <= MAX_HEADS
+        && head <= MAX_HEAD_WIDTH
+        && short_attention::supports_tensor_cores(spec.kind, head, capability)
+}
+
+fn macros(name: &str, spec: DynamicLinearSpec, heads: usize, head: usize, stride: usize) -> Vec<String> {
+    let mut macros = short_attention::head_macros(name, spec.kind, heads, head);
+    macros.push(format!("STRIDE={stride}ull"));
+    macros.extend(spec.macros());
+    macros
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{nvrtc::tests::assert_compiles, quantize_input::tests::all_specs};
+    use super::*;
+    use crate::{Dtype, Prologue};
+
+    #[test]
+    fn source_compiles_for_every_supported_spec() {
+        for spec in all_specs().filter(|spec| spec.prologue == Prologue::None) {
+            let is_for = |heads, head| is_supported(spec, heads, head, ComputeCapability::WGMMA);
+            let halves = spec.kind != Dtype::F32 && spec.granularity == ScaleGranularity::Row;
+            assert_eq!(is_for(8, 512), halves, "{spec:?}");
+            assert!(!is_for(9, 32) && !is_for(8, 544) && !is_for(8, 40), "{spec:?}");
+            for (heads, head) in [(8, 512), (1, 32)].into_iter().filter(|&(heads, head)| is_for(heads, head)) {
+                assert_compiles(
+                    CudaSource::ShortAttentionQuantize,
+                    &macros("attended", spec, heads, head, heads * head),
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Separate epilogue of a quantized GEMM: dequantizes the accumulators.
+
+use std::sync::Arc;
+
+use super::{
+    CudaDevice, LinearShape, NativeError,
+    driver::DeviceMemory,
+    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros},
+    nvrtc::CudaSource,
+    sizes::check_size,
+};
+use crate::DynamicLinearSpec;
+
+/// Kernel that applies row and column scales, activation and addend to GEMM accumulators, with the accumulator buffer.
+#[derive(Debug)]
+pub(super) struct EpilogueKernel {
+    kernel: CudaKernel,
+    pub(super) accumulators: DeviceMemory,
+    pub(super) algorithm: String,
+}
+
+const THREADS: usize = 256;
+/// Rows per thread, and so loads in flight.
+const ROWS_PER_THREAD: usize = 4;
+
+impl EpilogueKernel {
+    /// Compiles for y[m, n]. The accumulators have `filled.0` rows of `filled.1` elements, a multiple of four.
+    pub(super) fn new(
+        device: &Arc<CudaDevice>,
+        spec: DynamicLinearSpec,
+        shape: LinearShape,
+        filled: (usize, usize),
+    ) -> Result<Self, NativeError> {
+        let LinearShape { m, n, .. } = shape;
+        let name = format!("finish_{}{}", spec.format.name(), spec.epilogue_name());
+        let width = vector_width(n);
+        let sums = 4 * filled.0 * filled.1;
+        let mut reads = vec![("accumulators", sums)];
+        reads.extend(spec.scale_reads(shape));
+        reads.extend(spec.has_addend.then(|| ("addend", shape.y_bytes(spec.kind))));
+        let writes = vec![("y", shape.y_bytes(spec.kind))];
+        let extent = KernelArgs { reads, writes, sizes: (m as u64, n as u64) };
+        let blocks = check_size("the number of blocks", m.div_ceil(ROWS_PER_THREAD) * (n / width).div_ceil(THREADS))?;
+        let geometry = LaunchGeometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
+        let macros = macros(&name, spec, width, filled.1);
+        Ok(Self {
+            kernel: CudaKernel::prepare(device, CudaSource::QuantizedGemmEpilogue, &name, macros, extent, geometry)?,
+            accumulators: DeviceMemory::allocate(device.stream(), sums)?,
+            algorithm: format!(
+                "{name}: {THREADS} threads per block, {ROWS_PER_THREAD} accesses of {width} accumulators per thread"
+            ),
+        })
+    }
+
+    /// Enqueues a launch on the accumulators of the preceding GEMM.
+    pub(super) fn enqueue(
+        &self,
+        [rows, columns]: [&DeviceMemory; 2],
+        added: Option<&DeviceMemory>,
+        y: &mut DeviceMemory,
+    ) -> Result<(), NativeError> {
+        let inputs: Vec<&DeviceMemory> = [&self.accumulators, rows, columns].into_iter().chain(added).collect();
+        self.kernel.enqueue_all(&inputs, &mut [y])
+    }
+}
+
+/// Accumulators per access: 16 bytes if the rows of y allow it.
+fn vector_width(n: usize) -> usize {
+    if n.is_multiple_of(4) { 4 } else { 1 }
+}
+
+fn macros(name: &str, spec: DynamicLinearSpec, width: usize, stride: usize) -> Vec<String> {
+    let mut macros = common_macros(name, spec.kind, width);
+    macros.extend([
+        format!("THREADS={THREADS}"),
+        format!("ROWS_PER_THREAD={ROWS_PER_THREAD}"),
+        format!("STRIDE={stride}ull"),
+    ]);
+    macros.extend(spec.macros());
+    macros.extend(spec.epilogue_macros());
+    macros
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{nvrtc::tests::assert_compiles, quantize_input::tests::all_specs};
+    use super::*;
+    use crate::Activation;
+
+    #[test]
+    fn source_compiles_for_every_spec_and_activation() {
+        let activations = Activation::ALL.map(Some).into_iter().chain([None]).cycle();
+        for (spec, activation) in all_specs().zip(activations) {
+            for (n, added) in [(17, true), (4096, false)] {
+                let spec = DynamicLinearSpec { activation, has_addend: added, ..spec };
+                assert_compiles(
+                    CudaSource::QuantizedGemmEpilogue,
+                    &macros("finish", spec, vector_width(n), n.next_multiple_of(16)),
+                );
+            }
+        }
+    }
+}

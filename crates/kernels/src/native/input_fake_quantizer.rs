@@ -1,0 +1,162 @@
+//! Fake quantization of layer inputs to microscaling formats.
+
+use std::sync::Arc;
+
+use super::{
+    CudaDevice, LayerNormPlan, NativeError,
+    driver::DeviceMemory,
+    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
+    nvrtc::CudaSource,
+    quantize_input::resident_blocks,
+    row_tile::RowTile,
+    sizes::check_size,
+};
+use crate::{Dtype, Element, InputFormat};
+
+/// Kernels that fake-quantize x, and the result in bf16.
+#[derive(Debug)]
+pub(super) struct InputFakeQuantizer {
+    round: CudaKernel,
+    tensor_amax: Option<TensorAmaxKernel>,
+    pub(super) values: DeviceMemory,
+    /// Tensor-wide scale, applied to the accumulators; 1 if the format has none.
+    pub(super) tensor_scale: DeviceMemory,
+    pub(super) algorithm: String,
+}
+
+/// Kernel that computes the tensor-wide scale.
+#[derive(Debug)]
+struct TensorAmaxKernel {
+    kernel: CudaKernel,
+    state: DeviceMemory,
+}
+
+const THREADS: usize = 256;
+/// Largest e2m1 times the largest e4m3: 6 * 448.
+const NVFP4_MAX: &str = "2688.0f";
+
+impl InputFakeQuantizer {
+    /// Compiles for x[rows, columns]; `None` if the input is not fake-quantized.
+    pub(super) fn new(
+        device: &Arc<CudaDevice>,
+        kind: Dtype,
+        numbers: InputFormat,
+        (rows, columns): (usize, usize),
+    ) -> Result<Option<Self>, NativeError> {
+        if numbers == InputFormat::Unquantized {
+            return Ok(None);
+        }
+        let (rows, columns) = (check_size("m", rows)?, check_size("k", columns)?);
+        let (block, name) = (block_size(numbers), name(kind, numbers));
+        let width = row_vector_width(kind, columns);
+        let threads = rows * columns.div_ceil(block) * (block / width);
+        let blocks = check_size("the number of blocks", threads.div_ceil(THREADS))?;
+        let x = ("x", rows * columns * kind.width());
+        let sizes = (rows as u64, columns as u64);
+        let whole = (numbers == InputFormat::Nvfp4).then(|| {
+            device.require("a tensor-wide input scale", super::ComputeCapability::AMPERE)?;
+            let tile = RowTile::for_row(kind, columns);
+            let name = format!("amax_{kind}");
+            let extent = KernelArgs { reads: vec![x], writes: vec![("scale", 4), ("state", 8)], sizes };
+            let blocks = (rows.div_ceil(tile.rows) as u32).min(resident_blocks(tile));
+            let geometry = LaunchGeometry { blocks, threads: (tile.threads as u32, tile.rows as u32) };
+            let macros = amax_macros(&name, kind, tile);
+            let kernel = CudaKernel::prepare(device, CudaSource::TensorAmax, &name, macros, extent, geometry)?;
+            let mut state = DeviceMemory::allocate(device.stream(), 8)?;
+            state.fill(0)?;
+            Ok::<_, NativeError>(TensorAmaxKernel { kernel, state })
+        });
+        let whole = whole.transpose()?;
+        let mut reads = vec![x];
+        reads.extend(whole.is_some().then_some(("scale", 4)));
+        let bytes = 2 * rows * columns;
+        let extent = KernelArgs { reads, writes: vec![("values", bytes)], sizes };
+        let geometry = LaunchGeometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
+        let macros = macros(&name, kind, numbers, width);
+        let round = CudaKernel::prepare(device, CudaSource::FakeQuantizeInput, &name, macros, extent, geometry)?;
+        let mut outer = DeviceMemory::allocate(device.stream(), 4)?;
+        outer.upload(&1.0f32.to_le_bytes())?;
+        let first = if whole.is_some() { format!("amax_{kind}; then ") } else { String::new() };
+        let algorithm = format!("{first}{name}: {width} elements per thread, {block} per scale");
+        Ok(Some(Self {
+            round,
+            tensor_amax: whole,
+            values: DeviceMemory::allocate(device.stream(), bytes)?,
+            tensor_scale: outer,
+            algorithm,
+        }))
+    }
+
+    /// Enqueues a launch.
+    pub(super) fn enqueue(&mut self, x: &DeviceMemory) -> Result<(), NativeError> {
+        let Self { round, tensor_amax: whole, values: numbers, tensor_scale: outer, .. } = self;
+        match whole {
+            None => round.enqueue(x, numbers),
+            Some(TensorAmaxKernel { kernel, state }) => {
+                kernel.enqueue_all(&[x], &mut [outer, state])?;
+                round.enqueue_all(&[x, outer], &mut [numbers])
+            }
+        }
+    }
+}
+
+/// Elements that share a scale.
+fn block_size(numbers: InputFormat) -> usize {
+    if numbers == InputFormat::Nvfp4 { 16 } else { 32 }
+}
+
+/// Elements per thread: 16 bytes if the row length allows it.
+fn row_vector_width(kind: Dtype, columns: usize) -> usize {
+    if columns.is_multiple_of(vector_width(kind)) { vector_width(kind) } else { 1 }
+}
+
+fn name(kind: Dtype, numbers: InputFormat) -> String {
+    match numbers {
+        InputFormat::Mx(Element::E2m1) => format!("round_{kind}_to_mxfp4"),
+        InputFormat::Mx(_) => format!("round_{kind}_to_mxfp8"),
+        InputFormat::Nvfp4 => format!("round_{kind}_to_nvfp4"),
+        InputFormat::Unquantized => format!("copy_{kind}"),
+    }
+}
+
+fn macros(name: &str, kind: Dtype, numbers: InputFormat, width: usize) -> Vec<String> {
+    let mut macros = common_macros(name, kind, width);
+    macros.extend([format!("THREADS={THREADS}"), format!("BLOCK_SIZE={}", block_size(numbers))]);
+    let of_e4m3 = ["MANTISSA_BITS=3", "MIN_NORMAL=0x1p-6f", "MAX_VALUE=448.0f"];
+    let of_e2m1 = ["MANTISSA_BITS=1", "MIN_NORMAL=1.0f", "MAX_VALUE=6.0f"];
+    let number = if numbers == InputFormat::Mx(Element::E4m3) { of_e4m3 } else { of_e2m1 };
+    macros.extend(number.map(String::from));
+    macros.extend((numbers == InputFormat::Nvfp4).then(|| "NVFP4".into()));
+    macros
+}
+
+/// Macros of the amax kernel.
+fn amax_macros(name: &str, kind: Dtype, tile: RowTile) -> Vec<String> {
+    let mut macros = common_macros(name, kind, tile.width);
+    macros.extend(tile.macros());
+    // The source requires a format, although nothing is quantized.
+    macros.extend([format!("EPSILON={:e}f", LayerNormPlan::EPSILON), "QUANT_INT8".into(), "PER_TENSOR".into()]);
+    macros.push(format!("AMAX_TARGET={NVFP4_MAX}"));
+    macros
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::nvrtc::tests::assert_compiles;
+    use super::*;
+
+    #[test]
+    fn sources_compile_for_every_dtype_and_width() {
+        for kind in Dtype::ALL {
+            for numbers in [InputFormat::Mx(Element::E4m3), InputFormat::Mx(Element::E2m1), InputFormat::Nvfp4] {
+                for columns in [129, 4096] {
+                    assert_compiles(
+                        CudaSource::FakeQuantizeInput,
+                        &macros("rounded", kind, numbers, row_vector_width(kind, columns)),
+                    );
+                }
+            }
+            assert_compiles(CudaSource::TensorAmax, &amax_macros("amax", kind, RowTile::for_row(kind, 4096)));
+        }
+    }
+}

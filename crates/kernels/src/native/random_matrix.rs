@@ -1,0 +1,170 @@
+//! Random matrices that are generated on the device instead of uploaded.
+
+use super::{
+    CudaDevice, DeviceBuffer, NativeError,
+    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros},
+    nvrtc::CudaSource,
+};
+use crate::Dtype;
+
+/// Random matrix whose elements are computed independently from a key and the element index; the arithmetic is in the
+/// CUDA source of this module.
+#[derive(Debug, Clone, Copy)]
+pub struct DeviceRandomMatrix<'a> {
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of columns.
+    pub cols: usize,
+    /// Key of the random generator.
+    pub key: u64,
+    /// Distribution before gains, factors and offsets.
+    pub spread: ValueDistribution,
+    /// Position-dependent gains, applied first.
+    pub gains: Option<MagnitudeGains<'a>>,
+    /// Factor per row, applied second; empty for none.
+    pub factors: &'a [f32],
+    /// Offset unit: row r is shifted by this times (r mod 9) - 4.
+    pub row_offset: f32,
+    /// Lookup tables of the distribution and the gains.
+    pub tables: RandomTables<'a>,
+}
+
+/// Distribution of random elements.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ValueDistribution {
+    /// Standard normal.
+    Normal,
+    /// Uniform from the first to the second bound.
+    Uniform(f32, f32),
+}
+
+/// Power-of-two gains in steps of 1/256 octave.
+#[derive(Debug, Clone, Copy)]
+pub struct MagnitudeGains<'a> {
+    /// Key of the random generator.
+    pub seed: u64,
+    /// Range of the row gains in octaves.
+    pub rows: u32,
+    /// Range of the column gains in octaves.
+    pub columns: u32,
+    /// Lengths of runs of adjacent elements that share a gain from a range of one octave, in ascending order.
+    pub runs: &'a [usize],
+    /// True if runs extend over equally many rows.
+    pub square: bool,
+    /// True if negative elements have a separate gain in the longest run.
+    pub skewed: bool,
+    /// Gain of the last columns, and their number.
+    pub tail: (f32, usize),
+    /// Gain of all elements.
+    pub common_gain: f32,
+}
+
+/// Lookup tables of the generator.
+#[derive(Debug, Clone, Copy)]
+pub struct RandomTables<'a> {
+    /// Start and slope of the segments of the normal quantile function, 32 in each of 32 octaves, in units of 2^-24.
+    pub quantiles: &'a [[f32; 2]; OCTAVES * SEGMENTS],
+    /// Powers of two of the 256 steps of an octave.
+    pub powers: &'a [f32; STEPS],
+}
+
+const OCTAVES: usize = 32;
+const SEGMENTS: usize = 32;
+const STEPS: usize = 256;
+const MAX_RUNS: usize = 8;
+const THREADS: usize = 256;
+const ELEMENTS_PER_THREAD: usize = 8;
+
+impl DeviceRandomMatrix<'_> {
+    /// Serializes the parameters into the words that the kernel reads.
+    fn parameter_words(&self) -> Result<Vec<u32>, NativeError> {
+        let Self { key, spread, gains, factors, row_offset: means, tables, .. } = self;
+        let runs = gains.map_or(&[][..], |gains| gains.runs);
+        if runs.len() > MAX_RUNS {
+            let what = "the number of gain runs";
+            return Err(NativeError::InvalidSize { what, limit: MAX_RUNS, value: runs.len() });
+        }
+        let wide = |value: u64| [value as u32, (value >> 32) as u32];
+        let (kind, from, to) = match *spread {
+            ValueDistribution::Normal => (0, 0.0, 0.0),
+            ValueDistribution::Uniform(from, to) => (1, from, to),
+        };
+        let mut words = vec![kind];
+        words.extend(wide(*key));
+        words.extend([from, to - from, to, *means].map(f32::to_bits));
+        words.push((!factors.is_empty()).into());
+        words.push(gains.is_some().into());
+        match gains {
+            Some(MagnitudeGains {
+                seed, rows, columns, square, skewed, tail: (tail, of), common_gain: evened, ..
+            }) => {
+                words.extend(wide(*seed));
+                words.extend([*rows, *columns, (*square).into(), (*skewed).into()]);
+                words.extend([tail.to_bits(), *of as u32, evened.to_bits()]);
+            }
+            None => words.extend([0; 9]),
+        }
+        words.push(runs.len() as u32);
+        words.extend((0..MAX_RUNS).map(|at| runs.get(at).map_or(1, |&run| run as u32)));
+        words.extend(tables.quantiles.iter().flatten().chain(tables.powers).chain(*factors).map(|x| x.to_bits()));
+        Ok(words)
+    }
+}
+
+impl CudaDevice {
+    /// Allocates a buffer and fills it with the random matrix, rounded to a dtype.
+    pub fn random_matrix(&self, places: &DeviceRandomMatrix<'_>, kind: Dtype) -> Result<DeviceBuffer, NativeError> {
+        let DeviceRandomMatrix { rows, cols, factors, .. } = *places;
+        let (count, part) = (rows * cols, THREADS * ELEMENTS_PER_THREAD);
+        let limit = i32::MAX as usize * part;
+        if !(1..=limit).contains(&count) {
+            return Err(NativeError::InvalidSize { what: "the number of elements", limit, value: count });
+        }
+        if !factors.is_empty() && factors.len() != rows {
+            return Err(NativeError::InvalidSize {
+                what: "the number of row factors",
+                limit: rows,
+                value: factors.len(),
+            });
+        }
+        let words: Vec<u8> = places.parameter_words()?.into_iter().flat_map(u32::to_le_bytes).collect();
+        let bytes = count * kind.width();
+        let extent = KernelArgs {
+            reads: vec![("parameters", words.len())],
+            writes: vec![("y", bytes)],
+            sizes: (cols as u64, count as u64),
+        };
+        let geometry = LaunchGeometry { blocks: count.div_ceil(part) as u32, threads: (THREADS as u32, 1) };
+        let kernel =
+            CudaKernel::prepare(self, CudaSource::RandomMatrix, "random_matrix", macros(kind), extent, geometry)?;
+        let (how, mut y) = (self.upload(&words)?, self.allocate(bytes)?);
+        kernel.enqueue(&how.memory, &mut y.memory)?;
+        Ok(y)
+    }
+}
+
+fn macros(kind: Dtype) -> Vec<String> {
+    let mut macros = common_macros("random_matrix", kind, 1);
+    let sizes = [
+        ("THREADS", THREADS),
+        ("ELEMENTS_PER_THREAD", ELEMENTS_PER_THREAD),
+        ("OCTAVES", OCTAVES),
+        ("SEGMENTS", SEGMENTS),
+        ("STEPS", STEPS),
+        ("MAX_RUNS", MAX_RUNS),
+    ];
+    macros.extend(sizes.map(|(name, size)| format!("{name}={size}")));
+    macros.push("GOLDEN_GAMMA=0x9e3779b97f4a7c15ull".to_string());
+    macros
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::nvrtc::tests::assert_compiles;
+    use super::*;
+
+    #[test]
+    fn source_compiles_for_every_dtype() {
+        Dtype::ALL.into_iter().for_each(|kind| assert_compiles(CudaSource::RandomMatrix, &macros(kind)));
+    }
+}

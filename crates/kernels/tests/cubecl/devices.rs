@@ -1,0 +1,32 @@
+//! Test devices.
+
+use cubecl::client::ComputeClient;
+use cubecl::cuda::{CudaDevice, CudaRuntime};
+use cubecl::wgpu::{RuntimeOptions, Vulkan, WgpuDevice, WgpuRuntime};
+use cubecl::{Runtime, future};
+use std::sync::LazyLock;
+
+static VULKAN: LazyLock<Option<ComputeClient<WgpuRuntime>>> = LazyLock::new(|| {
+    let backends = wgpu::Backends::VULKAN;
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    descriptor.backends = backends;
+    if future::block_on(wgpu::Instance::new(descriptor).enumerate_adapters(backends)).is_empty() {
+        return None;
+    }
+    cubecl::wgpu::init_setup::<Vulkan>(&WgpuDevice::DefaultDevice, RuntimeOptions::default());
+    Some(WgpuRuntime::client(&WgpuDevice::DefaultDevice))
+});
+
+/// Default Vulkan adapter.
+pub fn vulkan() -> Option<ComputeClient<WgpuRuntime>> {
+    VULKAN.clone()
+}
+
+/// First NVIDIA GPU, if enabled by the environment.
+pub fn cuda() -> Option<ComputeClient<CudaRuntime>> {
+    if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
+        println!("skipped: set CALORIMETER_TEST_DEVICE=cuda to run this test on a GPU");
+        return None;
+    }
+    Some(CudaRuntime::client(&CudaDevice::new(0)))
+}

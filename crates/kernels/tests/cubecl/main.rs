@@ -1,0 +1,11 @@
+//! CubeCL kernels and probes against references.
+//!
+//! Runs on Vulkan, for which a software adapter suffices (CI installs one), and on the first NVIDIA GPU with
+//! `CALORIMETER_TEST_DEVICE=cuda`. `-- --nocapture` shows which devices were used.
+#![cfg(feature = "cube")]
+
+mod devices;
+mod kernels;
+mod matrices;
+mod probes;
+mod references;

@@ -1,0 +1,266 @@
+//! Dequantizing GEMM Y = X Wᵀ for few rows of X, without matrix instructions; weights are dequantized in registers. X
+//! is `[inputs, k]` in a float dtype, W is `[outputs, k]` in packed words. CubeCL's units, planes and cubes are CUDA's
+//! threads, warps and blocks.
+//!
+//! Data flow: a cube computes `form.weight_rows` columns and up to `form.input_rows` rows of Y. Its units stride along
+//! k, a block of 32 values each: they load the words of the block and the matching input values, dequantize in
+//! registers, accumulate, and apply scale and zero point of the group to the partial sum. Units are reduced by plane
+//! operations where the device has them, and in shared memory.
+//!
+//! Traffic: W once for each `form.input_rows` rows of X; X from cache for all cubes but the first. Roofline: memory
+//! bandwidth for W, as long as about four instructions per value keep up.
+
+use super::kernels::{DequantMode, decode, unpack_value};
+use crate::Element;
+use crate::packing::BLOCK;
+use cubecl::prelude::*;
+
+/// Units of a cube.
+pub const UNITS_PER_CUBE: usize = 128;
+
+/// Compile-time parameters of the GEMM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SkinnyGemmConfig {
+    /// Values per row of both operands (k).
+    pub cols: usize,
+    /// Words of quantized values per weight row.
+    pub words_per_row: usize,
+    /// Values of a row that share a scale.
+    pub group: usize,
+    pub element: Element,
+    pub scale: Element,
+    pub zero: DequantMode,
+    /// Weight rows per cube.
+    pub weight_rows: usize,
+    /// Input rows per cube.
+    pub input_rows: usize,
+    /// Units that are reduced by plane operations; 1 without plane operations.
+    pub reduce_units: usize,
+    /// Input values per access.
+    pub input_width: usize,
+    /// Weight words per access.
+    pub word_width: usize,
+}
+
+impl SkinnyGemmConfig {
+    fn groups_per_row(&self) -> usize {
+        self.cols.div_ceil(self.group)
+    }
+
+    /// Values of a block that share a scale.
+    fn values_per_scale(&self) -> usize {
+        if self.groups_per_row() == 1 { BLOCK } else { self.group.min(BLOCK) }
+    }
+
+    fn blocks(&self) -> usize {
+        self.cols.div_ceil(BLOCK)
+    }
+
+    /// True if each row has a single scale without zero point, which is applied in the epilogue.
+    fn scales_in_epilogue(&self) -> bool {
+        self.groups_per_row() == 1 && self.zero == DequantMode::ScaleOnly
+    }
+
+    /// Partial sums that are reduced in shared memory.
+    fn partial_sums(&self) -> usize {
+        UNITS_PER_CUBE / self.reduce_units
+    }
+}
+
+/// Decodes an element. Integers of at most 8 bits are inserted into the low bits of 2^23, which is then subtracted,
+/// because conversions run at a fraction of the rate of additions.
+#[cube]
+pub fn decode_fast(code: u32, #[comptime] element: Element) -> f32 {
+    match comptime!(element) {
+        Element::Signed(bits) => {
+            let sign = comptime!(1u32 << (u32::from(bits) - 1));
+            f32::from_bits((code ^ sign) | 0x4B00_0000) - comptime!((0x0080_0000 + sign) as f32)
+        }
+        Element::Unsigned(_) => f32::from_bits(code | 0x4B00_0000) - 8_388_608.0,
+        _ => decode(code, element),
+    }
+}
+
+/// Computes y = x wᵀ.
+#[cube(launch_unchecked)]
+#[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
+pub fn skinny_gemm<F: Float, X: Size, W: Size>(
+    input: &Array<Vector<F, X>>,
+    codes: &Array<Vector<u32, W>>,
+    scales: &Array<u32>,
+    zeros: &Array<u32>,
+    y: &mut Array<F>,
+    inputs: usize,
+    outputs: usize,
+    #[comptime] form: SkinnyGemmConfig,
+    #[define(F)] _dtype: StorageType,
+) {
+    let unit = UNIT_POS_X as usize;
+    let first_row = (CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X) as usize * comptime!(form.weight_rows);
+    let first_input = CUBE_POS_Z as usize * comptime!(form.input_rows);
+    let mut sums = Array::<f32>::new(comptime!(form.weight_rows * form.input_rows));
+    #[unroll]
+    for at in 0..comptime!(form.weight_rows * form.input_rows) {
+        sums[at] = 0.0f32.runtime();
+    }
+    for iteration in 0..comptime!(form.blocks().div_ceil(UNITS_PER_CUBE)) {
+        let block = iteration * UNITS_PER_CUBE + unit;
+        if block < comptime!(form.blocks()) {
+            accumulate_block::<F, X, W>(
+                input,
+                codes,
+                scales,
+                zeros,
+                &mut sums,
+                block,
+                first_row,
+                first_input,
+                inputs,
+                outputs,
+                form,
+            );
+        }
+    }
+    let mut shared = SharedMemory::<f32>::new(comptime!(form.weight_rows * form.input_rows * form.partial_sums()));
+    #[unroll]
+    for at in 0..comptime!(form.weight_rows * form.input_rows) {
+        let partial = if comptime!(form.reduce_units > 1) { plane_sum(sums[at]) } else { sums[at] };
+        if unit.is_multiple_of(comptime!(form.reduce_units)) {
+            shared[at * comptime!(form.partial_sums()) + unit / comptime!(form.reduce_units)] = partial;
+        }
+    }
+    sync_cube();
+    if unit < comptime!(form.weight_rows * form.input_rows) {
+        let (row, input_row) =
+            (first_row + unit / comptime!(form.input_rows), first_input + unit % comptime!(form.input_rows));
+        if row < outputs && input_row < inputs {
+            let mut sum = 0.0f32.runtime();
+            for partial_index in 0..comptime!(form.partial_sums()) {
+                sum += shared[unit * comptime!(form.partial_sums()) + partial_index];
+            }
+            if comptime!(form.scales_in_epilogue()) {
+                sum *= decode(unpack_value(scales, 0, row, comptime!(form.scale.bits())), comptime!(form.scale));
+            }
+            y[input_row * outputs + row] = F::cast_from(sum);
+        }
+    }
+}
+
+/// Accumulates a block of every weight row of the cube times the matching values of every input row. Rows beyond the
+/// last one repeat it; their results are not stored.
+#[cube]
+#[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
+fn accumulate_block<F: Float, X: Size, W: Size>(
+    input: &Array<Vector<F, X>>,
+    codes: &Array<Vector<u32, W>>,
+    scales: &Array<u32>,
+    zeros: &Array<u32>,
+    sums: &mut Array<f32>,
+    block: usize,
+    first_row: usize,
+    first_input: usize,
+    inputs: usize,
+    outputs: usize,
+    #[comptime] form: SkinnyGemmConfig,
+) {
+    let bits = comptime!(form.element.bits() as usize);
+    let (rows, input_rows, width) = comptime!((form.weight_rows, form.input_rows, form.input_width));
+    let mut words = Array::<u32>::new(comptime!(rows * bits));
+    #[unroll]
+    for row_index in 0..rows {
+        let row = min(first_row + row_index, outputs - 1);
+        #[unroll]
+        for access in 0..comptime!(bits / form.word_width) {
+            let at = row * comptime!(form.words_per_row) + block * bits + comptime!(access * form.word_width);
+            let read = codes[at / comptime!(form.word_width)];
+            #[unroll]
+            for i in 0..comptime!(form.word_width) {
+                words[comptime!(row_index * bits + access * form.word_width + i)] = read[i];
+            }
+        }
+    }
+    #[unroll]
+    for part in 0..comptime!(BLOCK / form.values_per_scale()) {
+        let mut partial = Array::<f32>::new(comptime!(rows * input_rows));
+        #[unroll]
+        for at in 0..comptime!(rows * input_rows) {
+            partial[at] = 0.0f32.runtime();
+        }
+        // Sums of the input values, which the zero point is multiplied with.
+        let mut input_sums = Array::<f32>::new(input_rows);
+        #[unroll]
+        for input_index in 0..input_rows {
+            input_sums[input_index] = 0.0f32.runtime();
+        }
+        #[unroll]
+        for access in 0..comptime!(form.values_per_scale() / width) {
+            let first = comptime!(part * form.values_per_scale() + access * width);
+            let col = block * BLOCK + first;
+            let mut input_values = Array::<f32>::new(comptime!(input_rows * width));
+            #[unroll]
+            for input_index in 0..input_rows {
+                let at = (min(first_input + input_index, inputs - 1) * comptime!(form.cols) + col) / width;
+                let mut read = Vector::<f32, X>::new(0.0);
+                if comptime!(form.cols.is_multiple_of(BLOCK)) {
+                    read = Vector::cast_from(input[at]);
+                } else if col < comptime!(form.cols) {
+                    read = Vector::cast_from(input[at]);
+                }
+                #[unroll]
+                for i in 0..width {
+                    input_values[comptime!(input_index * width + i)] = read[i];
+                    if comptime!(form.zero != DequantMode::ScaleOnly) {
+                        input_sums[input_index] += read[i];
+                    }
+                }
+            }
+            #[unroll]
+            for row_index in 0..rows {
+                #[unroll]
+                for i in 0..width {
+                    let at = comptime!((first + i) * bits);
+                    let (word, shift) = comptime!((row_index * bits + at / 32, (at % 32) as u32));
+                    let mut code = words[word] >> shift;
+                    if comptime!(shift + bits as u32 > 32) {
+                        code |= words[comptime!(word + 1)] << comptime!(32 - shift);
+                    }
+                    let weight = decode_fast(code & comptime!(u32::MAX >> (32 - bits as u32)), form.element);
+                    #[unroll]
+                    for input_index in 0..input_rows {
+                        let sum = comptime!(row_index * input_rows + input_index);
+                        partial[sum] = fma(weight, input_values[comptime!(input_index * width + i)], partial[sum]);
+                    }
+                }
+            }
+        }
+        #[unroll]
+        for row_index in 0..rows {
+            let row = min(first_row + row_index, outputs - 1);
+            // The last block of a row may extend beyond its groups.
+            let group_in_row = (block * BLOCK + comptime!(part * form.values_per_scale())) / comptime!(form.group);
+            let group =
+                row * comptime!(form.groups_per_row()) + min(group_in_row, comptime!(form.groups_per_row() - 1));
+            let mut scale = 1.0f32.runtime();
+            if comptime!(!form.scales_in_epilogue()) {
+                scale = decode(unpack_value(scales, 0, group, comptime!(form.scale.bits())), comptime!(form.scale));
+            }
+            #[unroll]
+            for input_index in 0..input_rows {
+                let sum = comptime!(row_index * input_rows + input_index);
+                let scaled = match comptime!(form.zero) {
+                    DequantMode::ZeroBeforeScale(element) => {
+                        let zero = decode(unpack_value(zeros, 0, group, comptime!(element.bits())), element);
+                        (partial[sum] - zero * input_sums[input_index]) * scale
+                    }
+                    DequantMode::ZeroAfterScale(element) => {
+                        let zero = decode(unpack_value(zeros, 0, group, comptime!(element.bits())), element);
+                        let midpoint = comptime!((1u32 << (bits - 1)) as f32);
+                        (partial[sum] - midpoint * input_sums[input_index]) * scale + zero * input_sums[input_index]
+                    }
+                    _ => partial[sum] * scale,
+                };
+                sums[sum] += scaled;
+            }
+        }
+    }
+}

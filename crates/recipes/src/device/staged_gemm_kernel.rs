@@ -1,0 +1,405 @@
+//! Dequantizing GEMM Y = X Wᵀ on matrix instructions for many rows of X, which are staged in shared memory with double
+//! buffering. Operands, fragments and dequantization are those of `mma_gemm_kernel`.
+//!
+//! Data flow: a plane computes a tile of `16 * form.n_tiles` columns and `8 * form.m_tiles` rows of Y over the chunks
+//! of its split; all planes of a cube share the rows of X. While a cube computes a pipeline stage of
+//! `form.chunks_in_flight` chunks, the quantized values of the next stage are loaded into registers, and its input
+//! values, in `form.stage_parts` parts, through registers into the other shared-memory buffer.
+//!
+//! Traffic: W once for each `8 * form.m_tiles` rows of X, X once per cube. Roofline: matrix instructions, or memory
+//! bandwidth for W with fewer rows.
+
+use super::kernels::decode;
+use super::mma_gemm_kernel::{
+    LANES_PER_ROW, MMA_SHAPE, MmaGemmConfig, PLANE_SIZE, dequant_offset, dequant_pair, input_pair, pair_from_bits,
+    scale_index, store_tiles,
+};
+use cubecl::cmma::MmaDefinition;
+use cubecl::prelude::*;
+
+/// Input values per access.
+pub const VALUES_PER_ACCESS: usize = 8;
+
+impl MmaGemmConfig {
+    /// Accesses per input row of a pipeline stage.
+    fn accesses_per_stage_row(&self) -> usize {
+        self.chunks_in_flight * LANES_PER_ROW * self.piece_len() / VALUES_PER_ACCESS
+    }
+
+    /// Distance of rows in shared memory, in accesses. Padded so that eight adjacent units, which read two rows, access
+    /// different banks.
+    fn smem_row_stride(&self) -> usize {
+        self.accesses_per_stage_row() + 4
+    }
+
+    /// Size of a shared-memory buffer, in accesses.
+    fn smem_stage_len(&self) -> usize {
+        MMA_SHAPE.1 * self.m_tiles * self.smem_row_stride()
+    }
+
+    /// True if scales and zero points do not span words, and all values of an input access share a scale.
+    pub fn supports_staging(&self) -> bool {
+        let whole = |bits: u32| bits == 0 || 32 % bits == 0;
+        self.scales_in_epilogue()
+            || self.values_per_scale().is_multiple_of(VALUES_PER_ACCESS)
+                && whole(self.scale.bits())
+                && whole(self.zero.bits())
+    }
+
+    /// Bytes of shared memory of both buffers.
+    pub fn smem_bytes(&self) -> usize {
+        2 * self.smem_stage_len() * 2 * VALUES_PER_ACCESS
+    }
+
+    /// Units of a cube.
+    fn units_per_cube(&self) -> usize {
+        PLANE_SIZE * self.n_planes
+    }
+
+    /// Accesses per unit and pipeline stage.
+    fn accesses_per_unit(&self) -> usize {
+        (MMA_SHAPE.1 * self.m_tiles * self.accesses_per_stage_row()).div_ceil(self.units_per_cube())
+    }
+
+    /// Steps of a pipeline stage; each multiplies the values of one input access.
+    pub fn steps_per_stage(&self) -> usize {
+        self.chunks_in_flight * self.accesses_per_piece()
+    }
+
+    /// Steps during which one part of the next pipeline stage is loaded.
+    fn steps_per_part(&self) -> usize {
+        self.steps_per_stage() / self.stage_parts
+    }
+
+    /// True if a stage is also loaded behind the last one, where it is not used: a branch would split the loads in
+    /// flight. With few stages the extra load would cost more.
+    fn prefetches_past_end(&self) -> bool {
+        self.n_tiles > 1
+    }
+
+    /// Accesses of a unit in one of `parts` parts of a pipeline stage.
+    fn part_accesses(&self, part: usize, parts: usize) -> std::ops::Range<usize> {
+        let each = self.accesses_per_unit().div_ceil(parts);
+        (each * part).min(self.accesses_per_unit())..(each * (part + 1)).min(self.accesses_per_unit())
+    }
+
+    /// Input accesses per piece.
+    fn accesses_per_piece(&self) -> usize {
+        self.piece_len() / VALUES_PER_ACCESS
+    }
+
+    /// Scales per piece.
+    fn scales_per_piece(&self) -> usize {
+        if self.scales_in_epilogue() { 0 } else { self.piece_len() / self.values_per_scale() }
+    }
+
+    fn stages(&self) -> usize {
+        self.chunks().div_ceil(self.k_splits * self.chunks_in_flight)
+    }
+}
+
+/// Computes y = x wᵀ, or partial sums of it with `form.k_splits`.
+#[cube(launch_unchecked)]
+#[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
+pub fn staged_mma_gemm<F: Float, Y: Float, X: Size, W: Size>(
+    input: &Array<Vector<u32, X>>,
+    codes: &Array<Vector<u32, W>>,
+    scales: &Array<u32>,
+    zeros: &Array<u32>,
+    y: &mut Array<Y>,
+    inputs: usize,
+    outputs: usize,
+    power: u32,
+    #[comptime] form: MmaGemmConfig,
+    #[define(F, Y)] _dtypes: [StorageType; 2],
+) {
+    let (lane, plane) = (UNIT_POS_X as usize, UNIT_POS_Z as usize);
+    let (g, t) = (lane / LANES_PER_ROW, lane % LANES_PER_ROW);
+    let split = CUBE_POS_X as usize % comptime!(form.k_splits);
+    let block = CUBE_POS_X as usize / comptime!(form.k_splits);
+    let first_row = block * comptime!(form.n_per_cube()) + plane * comptime!(MMA_SHAPE.0 * form.n_tiles);
+    let first_input = CUBE_POS_Z as usize * comptime!(form.m_per_cube());
+    let first_chunk = split * comptime!(form.stages() * form.chunks_in_flight);
+    let (rows, words) = comptime!((2 * form.n_tiles, form.words_per_piece()));
+
+    let mut sums = Sequence::<Array<Vector<f32, Const<2>>>>::new();
+    #[unroll]
+    for _ in 0..comptime!(form.n_tiles * form.m_tiles) {
+        let mut tile_sums = Array::<Vector<f32, Const<2>>>::new(2usize);
+        tile_sums[0] = Vector::new(0.0f32);
+        tile_sums[1] = Vector::new(0.0f32);
+        sums.push(tile_sums);
+    }
+    // Rows beyond the last one repeat it; their results are not stored.
+    let mut weight_rows = Array::<usize>::new(rows);
+    #[unroll]
+    for row_index in 0..rows {
+        weight_rows[row_index] = min(first_row + comptime!(8 * row_index) + g, outputs - 1);
+    }
+
+    let mut staged = SharedMemory::<Vector<u32, Const<4>>>::new(comptime!(2 * form.smem_stage_len()));
+    let mut loaded = Array::<u32>::new(comptime!(form.chunks_in_flight * rows * words));
+    let mut scaled = Array::<u32>::new(comptime!(2 * (form.chunks_in_flight * rows * form.scales_per_piece()).max(1)));
+    let mut initial = Array::<Vector<u32, X>>::new(comptime!(form.accesses_per_unit()));
+    load_input::<X>(input, &mut initial, first_input, first_chunk, inputs, 0usize, 1usize, form);
+    #[unroll]
+    for chunk_in_stage in 0..comptime!(form.chunks_in_flight) {
+        load_weight::<W>(
+            codes,
+            scales,
+            zeros,
+            &mut loaded,
+            &mut scaled,
+            &weight_rows,
+            first_chunk + chunk_in_stage,
+            chunk_in_stage,
+            form,
+        );
+    }
+    store_input::<F, X>(&initial, &mut staged, 0usize, first_chunk, 0usize, 1usize, form);
+    let last_chunk = first_chunk + comptime!((form.stages() - 1) * form.chunks_in_flight);
+    let mut incoming = Array::<Vector<u32, X>>::new(comptime!(form.part_accesses(0, form.stage_parts).len()));
+    for stage in 0..comptime!(form.stages()) {
+        let buffer = stage % 2 * comptime!(form.smem_stage_len());
+        let chunk = first_chunk + stage * comptime!(form.chunks_in_flight);
+        let loads_next = comptime!(form.prefetches_past_end()) || stage + 1 < comptime!(form.stages());
+        let next = min(chunk + comptime!(form.chunks_in_flight), last_chunk);
+        // After this barrier all units have finished reading the buffer that is written next.
+        sync_cube();
+        let from = buffer + g * comptime!(form.smem_row_stride()) + t;
+        #[unroll]
+        for chunk_in_stage in 0..comptime!(form.chunks_in_flight) {
+            let piece = min((chunk + chunk_in_stage) * LANES_PER_ROW + t, comptime!(form.pieces() - 1));
+            #[unroll]
+            for access in 0..comptime!(form.accesses_per_piece()) {
+                let step = comptime!(chunk_in_stage * form.accesses_per_piece() + access);
+                let part = comptime!(step / form.steps_per_part());
+                if comptime!(step.is_multiple_of(form.steps_per_part())) && loads_next {
+                    load_input::<X>(input, &mut incoming, first_input, next, inputs, part, form.stage_parts, form);
+                }
+                let mut weight_pairs = Array::<Vector<F, Const<2>>>::new(comptime!(rows * VALUES_PER_ACCESS / 2));
+                #[unroll]
+                for row_index in 0..rows {
+                    dequant_access::<F>(
+                        &loaded,
+                        &scaled,
+                        &mut weight_pairs,
+                        weight_rows[row_index],
+                        piece,
+                        power,
+                        chunk_in_stage,
+                        access,
+                        row_index,
+                        form,
+                    );
+                }
+                if comptime!(access + 1 == form.accesses_per_piece()) {
+                    // The piece is consumed; its registers receive the piece of the next stage.
+                    let next_chunk = chunk + comptime!(form.chunks_in_flight + chunk_in_stage);
+                    load_weight::<W>(
+                        codes,
+                        scales,
+                        zeros,
+                        &mut loaded,
+                        &mut scaled,
+                        &weight_rows,
+                        next_chunk,
+                        chunk_in_stage,
+                        form,
+                    );
+                }
+                #[unroll]
+                for tile in 0..comptime!(form.m_tiles) {
+                    let input_pairs =
+                        staged[from + comptime!(8 * tile * form.smem_row_stride() + step * LANES_PER_ROW)];
+                    #[unroll]
+                    for instruction in 0..2usize {
+                        let mut b_fragment = Array::<Vector<F, Const<2>>>::new(2usize);
+                        b_fragment[0] = pair_from_bits::<F>(input_pairs[comptime!(2 * instruction)]);
+                        b_fragment[1] = pair_from_bits::<F>(input_pairs[comptime!(2 * instruction + 1)]);
+                        #[unroll]
+                        for row_index in 0..comptime!(form.n_tiles) {
+                            let mut a_fragment = Array::<Vector<F, Const<2>>>::new(4usize);
+                            #[unroll]
+                            for i in 0..4usize {
+                                a_fragment[i] = weight_pairs[comptime!(
+                                    (2 * row_index + i % 2) * VALUES_PER_ACCESS / 2 + 2 * instruction + i / 2
+                                )];
+                            }
+                            let def = MmaDefinition::<F, F, f32>::new(16usize, 8usize, 16usize);
+                            def.execute_inplace(
+                                &a_fragment,
+                                &b_fragment,
+                                sums.index_mut(comptime!(row_index * form.m_tiles + tile)),
+                            );
+                        }
+                    }
+                }
+                if comptime!((step + 1).is_multiple_of(form.steps_per_part())) && loads_next {
+                    let next_buffer = comptime!(form.smem_stage_len()) - buffer;
+                    store_input::<F, X>(&incoming, &mut staged, next_buffer, next, part, form.stage_parts, form);
+                }
+            }
+        }
+    }
+    store_tiles::<Y>(&sums, scales, y, first_row, first_input, split, inputs, outputs, form);
+}
+
+/// Dequantizes the weight values of an input access to pairs.
+#[cube]
+#[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
+fn dequant_access<F: Float>(
+    loaded: &Array<u32>,
+    scaled: &Array<u32>,
+    weight_pairs: &mut Array<Vector<F, Const<2>>>,
+    row: usize,
+    piece: usize,
+    power: u32,
+    #[comptime] chunk_in_stage: usize,
+    #[comptime] access: usize,
+    #[comptime] row_index: usize,
+    #[comptime] form: MmaGemmConfig,
+) {
+    let first_word = comptime!((chunk_in_stage * 2 * form.n_tiles + row_index) * form.words_per_piece());
+    let mut scale = 1.0f32.runtime();
+    let mut offset = 0.0f32.runtime();
+    if comptime!(!form.scales_in_epilogue()) {
+        let part = comptime!(access * VALUES_PER_ACCESS / form.values_per_scale());
+        let at = comptime!(2 * ((chunk_in_stage * 2 * form.n_tiles + row_index) * form.scales_per_piece() + part));
+        let group = scale_index(row, piece, part, form);
+        scale = decode(extract_bits(scaled[at], group, comptime!(form.scale.bits())), comptime!(form.scale));
+        let mut zero = 0u32.runtime();
+        if comptime!(form.zero.bits() > 0) {
+            zero = extract_bits(scaled[comptime!(at + 1)], group, comptime!(form.zero.bits()));
+        }
+        offset = dequant_offset(zero, scale, form);
+    }
+    #[unroll]
+    for local_pair in 0..comptime!(VALUES_PER_ACCESS / 2) {
+        let pair = comptime!(access * VALUES_PER_ACCESS / 2 + local_pair);
+        weight_pairs[comptime!(row_index * VALUES_PER_ACCESS / 2 + local_pair)] =
+            dequant_pair::<F>(loaded, scale, offset, power, first_word, pair, form);
+    }
+}
+
+/// Extracts a packed element from its word.
+#[cube]
+fn extract_bits(word: u32, index: usize, #[comptime] bits: u32) -> u32 {
+    let shift = (index % comptime!(32 / bits as usize)) as u32 * bits;
+    (word >> shift) & comptime!(u32::MAX >> (32 - bits))
+}
+
+/// Starts loading the quantized values of a chunk, with the words of their scales and zero points. Pieces beyond the
+/// end of a row are multiplied by zeros.
+#[cube]
+#[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
+fn load_weight<W: Size>(
+    codes: &Array<Vector<u32, W>>,
+    scales: &Array<u32>,
+    zeros: &Array<u32>,
+    loaded: &mut Array<u32>,
+    scaled: &mut Array<u32>,
+    weight_rows: &Array<usize>,
+    chunk: usize,
+    #[comptime] chunk_in_stage: usize,
+    #[comptime] form: MmaGemmConfig,
+) {
+    let (rows, words, t) =
+        (comptime!(2 * form.n_tiles), comptime!(form.words_per_piece()), UNIT_POS_X as usize % LANES_PER_ROW);
+    let piece = min(chunk * LANES_PER_ROW + t, comptime!(form.pieces() - 1));
+    #[unroll]
+    for row_index in 0..rows {
+        let from =
+            (weight_rows[row_index] * comptime!(form.words_per_row) + piece * words) / comptime!(form.word_width);
+        #[unroll]
+        for access in 0..comptime!(words / form.word_width) {
+            let vector = codes[from + access];
+            #[unroll]
+            for i in 0..comptime!(form.word_width) {
+                loaded[comptime!((chunk_in_stage * rows + row_index) * words + access * form.word_width + i)] =
+                    vector[i];
+            }
+        }
+        #[unroll]
+        for part in 0..comptime!(form.scales_per_piece()) {
+            let group = scale_index(weight_rows[row_index], piece, part, form);
+            let at = comptime!(2 * ((chunk_in_stage * rows + row_index) * form.scales_per_piece() + part));
+            scaled[at] = scales[group / comptime!(32 / form.scale.bits() as usize)];
+            if comptime!(form.zero.bits() > 0) {
+                scaled[comptime!(at + 1)] = zeros[group / comptime!(32 / form.zero.bits() as usize)];
+            }
+        }
+    }
+}
+
+/// Starts loading a part of the next pipeline stage of the input.
+#[cube]
+#[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
+fn load_input<X: Size>(
+    input: &Array<Vector<u32, X>>,
+    incoming: &mut Array<Vector<u32, X>>,
+    first_input: usize,
+    chunk: usize,
+    inputs: usize,
+    #[comptime] part: usize,
+    #[comptime] parts: usize,
+    #[comptime] form: MmaGemmConfig,
+) {
+    let unit = UNIT_POS as usize;
+    let accesses = comptime!(form.part_accesses(part, parts));
+    #[unroll]
+    for i in 0..comptime!(accesses.len()) {
+        let at = comptime!((accesses.start + i) * form.units_per_cube()) + unit;
+        let row = min(first_input + at / comptime!(form.accesses_per_stage_row()), inputs - 1);
+        let access = chunk * comptime!(LANES_PER_ROW * form.piece_len() / VALUES_PER_ACCESS)
+            + at % comptime!(form.accesses_per_stage_row());
+        // Values beyond the end are zeroed when they are stored: using a load here would wait for it.
+        let last = comptime!(form.cols / VALUES_PER_ACCESS - 1);
+        let access = if comptime!(form.has_no_tail()) { access } else { min(access, last) };
+        incoming[i] = input[row * comptime!(form.cols / VALUES_PER_ACCESS) + access];
+    }
+}
+
+/// Stores a part of a pipeline stage in shared memory, in the order of the weight values, so that adjacent units read
+/// adjacent accesses.
+#[cube]
+fn store_input<F: Float, X: Size>(
+    incoming: &Array<Vector<u32, X>>,
+    staged: &mut SharedMemory<Vector<u32, Const<4>>>,
+    buffer: usize,
+    chunk: usize,
+    #[comptime] part: usize,
+    #[comptime] parts: usize,
+    #[comptime] form: MmaGemmConfig,
+) {
+    let unit = UNIT_POS as usize;
+    let accesses_per_piece = comptime!(form.piece_len() / VALUES_PER_ACCESS);
+    let accesses = comptime!(form.part_accesses(part, parts));
+    #[unroll]
+    for i in 0..comptime!(accesses.len()) {
+        let at = comptime!((accesses.start + i) * form.units_per_cube()) + unit;
+        let (row, access) =
+            (at / comptime!(form.accesses_per_stage_row()), at % comptime!(form.accesses_per_stage_row()));
+        let (piece, access_in_piece) = (access / accesses_per_piece, access % accesses_per_piece);
+        let slot =
+            (piece / LANES_PER_ROW * accesses_per_piece + access_in_piece) * LANES_PER_ROW + piece % LANES_PER_ROW;
+        let total_accesses = comptime!(MMA_SHAPE.1 * form.m_tiles * form.accesses_per_stage_row());
+        if comptime!(total_accesses.is_multiple_of(form.units_per_cube())) || at < total_accesses {
+            let loaded = incoming[i];
+            let mut words = Array::<u32>::new(4usize);
+            #[unroll]
+            for pair in 0..4usize {
+                words[pair] = loaded[pair];
+            }
+            let mut ordered = Vector::<u32, Const<4>>::empty();
+            #[unroll]
+            for pair in 0..4usize {
+                let word = u32::reinterpret(input_pair::<F>(&words, pair, form));
+                let is_past_end = chunk * comptime!(LANES_PER_ROW * form.piece_len() / VALUES_PER_ACCESS) + access
+                    >= comptime!(form.cols / VALUES_PER_ACCESS);
+                ordered[pair] = if comptime!(form.has_no_tail()) { word } else { select(is_past_end, 0, word) };
+            }
+            staged[buffer + row * comptime!(form.smem_row_stride()) + slot] = ordered;
+        }
+    }
+}

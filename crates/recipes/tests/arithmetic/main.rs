@@ -1,0 +1,16 @@
+//! Guarantees of the crate: torchao's arithmetic bit for bit, identical bits on every device, and small memory.
+
+mod casts;
+#[cfg(all(feature = "cpu", feature = "cube"))]
+mod devices;
+mod golden;
+mod golden_file;
+#[cfg(feature = "cpu")]
+mod memory;
+#[cfg(feature = "cpu")]
+mod module;
+#[cfg(feature = "cpu")]
+mod outputs;
+mod properties;
+#[cfg(all(feature = "cpu", feature = "training"))]
+mod training;

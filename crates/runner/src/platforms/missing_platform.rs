@@ -1,0 +1,46 @@
+//! Platform that is not part of this build.
+
+use super::platform::Platform;
+use crate::devices::DiscoveredDevice;
+use calorimeter_case::Implementation;
+use calorimeter_zoo::DeviceKind;
+
+/// Platform without devices, because it is not part of this build.
+#[derive(Debug)]
+pub struct MissingPlatform {
+    kinds: &'static [DeviceKind],
+    advice: &'static str,
+}
+
+/// CUDA platform.
+#[cfg(not(feature = "cuda"))]
+pub const CUDA: MissingPlatform =
+    MissingPlatform { kinds: &[DeviceKind::Cuda], advice: "\nThis build has no CUDA; build with `--features cuda`.\n" };
+
+/// Vulkan and Metal platform.
+#[cfg(not(feature = "wgpu"))]
+pub const GRAPHICS: MissingPlatform = MissingPlatform { kinds: &[DeviceKind::Vulkan, DeviceKind::Metal], advice: "" };
+
+impl MissingPlatform {
+    /// Platform of a device kind that was registered without one.
+    pub const UNREGISTERED: Self = Self { kinds: &[], advice: "" };
+}
+
+impl Platform for MissingPlatform {
+    fn kinds(&self) -> &'static [DeviceKind] {
+        self.kinds
+    }
+
+    fn find(&self) -> Vec<DiscoveredDevice> {
+        Vec::new()
+    }
+
+    fn advice(&self, _: bool) -> String {
+        self.advice.into()
+    }
+
+    // Unknown in this build, so that plans are not rejected for this reason.
+    fn has_graphs(&self, _: Implementation) -> bool {
+        true
+    }
+}

@@ -1,0 +1,96 @@
+//! Dispatch of groups to the executor.
+
+use super::OutputDirs;
+use super::host_memory::{HostMemoryBudget, host_bytes};
+use super::kernel_tracer::KernelTracer;
+use super::record_writer::RecordWriter;
+use super::run_devices::RunDevices;
+use crate::devices;
+use crate::noise_floor::NoiseFloor;
+use crate::plan::{Group, Plan, PlannedCase};
+use crate::platforms;
+use crate::worker::{AssignedCase, Assignment, Executor, NextGroup, WorkerError};
+use calorimeter_case::{Clock, Device};
+use calorimeter_timing::Options;
+use calorimeter_zoo::Subject;
+use std::collections::HashMap;
+
+/// Executor of a run, with the data from which assignments are built.
+pub struct Dispatcher<'a> {
+    pub executor: &'a mut dyn Executor,
+    pub kernel_tracer: KernelTracer,
+    pub plan: &'a Plan,
+    pub output_dirs: &'a OutputDirs,
+    pub devices: &'a RunDevices,
+    pub floors: &'a HashMap<Device, NoiseFloor>,
+    pub untimed: bool,
+}
+
+impl Dispatcher<'_> {
+    /// Measures a group and lets the worker prefetch the next one; records go to the record writer.
+    pub fn dispatch(
+        &mut self,
+        group: &Group,
+        next: Option<&Group>,
+        writer: &mut RecordWriter<'_>,
+    ) -> Result<(), WorkerError> {
+        let entry = self.plan.entry(group);
+        let device = self.devices.get(entry.device);
+        let mut assignment =
+            Assignment { next: self.next_group(group, next, writer), ..self.assignment(group, writer, false) };
+        self.kernel_tracer.trace(&mut assignment, device, entry.timeout, &*self.executor, writer.listener)?;
+        self.executor.run(&assignment, device, entry.timeout, writer)
+    }
+
+    /// Builds the assignment of a group: its supported cases that still need a measurement.
+    pub fn assignment(&self, group: &Group, writer: &RecordWriter<'_>, concurrent: bool) -> Assignment {
+        let entry = self.plan.entry(group);
+        let device = self.devices.get(entry.device);
+        let margin = self.floors[&entry.device].margin(entry.timing.margin);
+        let is_needed = |planned: &PlannedCase| planned.supported().is_ok() && writer.needs_measurement(planned.id());
+        let assigned = |(at, planned): (usize, &PlannedCase)| {
+            let case = planned.case();
+            let against = group.baseline_of(at).map(|at| &group.cases()[at]).filter(|one| is_needed(one));
+            let sets =
+                case.buffer_set_bytes().map_or(1, |bytes| devices::buffer_set_count(device, group.regime(), bytes));
+            AssignedCase { case, baseline: against.map(|one| one.id().clone()), sets, kernels: None }
+        };
+        let cases = group.cases().iter().enumerate().filter(|(_, planned)| is_needed(planned));
+        Assignment {
+            cases: cases.map(assigned).collect(),
+            foreign: match entry.subject {
+                Subject::Foreign(foreign) => Some(foreign),
+                Subject::Model(_) | Subject::Operator(_) => None,
+            },
+            device: device.facts(),
+            run_dir: Some(self.output_dirs.dir.clone()),
+            timing: (!self.untimed).then(|| Options { margin, ..entry.timing.clone() }),
+            seed: entry.seed,
+            mock: entry.mock.clone(),
+            concurrent_devices: concurrent,
+            is_probe: false,
+            next: None,
+        }
+    }
+
+    /// Returns the group to prefetch. `None` if the timed work involves the processor, or if both groups do not fit
+    /// into host memory.
+    pub fn next_group(&self, group: &Group, next: Option<&Group>, writer: &RecordWriter<'_>) -> Option<NextGroup> {
+        let (entry, next) = (self.plan.entry(group), next?);
+        let (device, upcoming) = (self.devices.get(entry.device), self.plan.entry(next));
+        let platform = platforms::for_device(entry.device);
+        let is_independent = !platform.is_synchronous() && !platform.is_scripted() && !device.software;
+        let is_built_in = !matches!(upcoming.subject, Subject::Foreign(_));
+        let need = |group| host_bytes(group, self.plan, self.devices);
+        if self.untimed
+            || !is_independent
+            || !is_built_in
+            || group.regime().clock() != Clock::Device
+            || !HostMemoryBudget::available().fits(need(next), &[need(group)])
+        {
+            return None;
+        }
+        let Assignment { cases, seed, .. } = self.assignment(next, writer, false);
+        Some(NextGroup { cases: cases.into_iter().map(|assigned| assigned.case).collect(), seed })
+    }
+}

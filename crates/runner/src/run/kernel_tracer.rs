@@ -1,0 +1,59 @@
+//! Kernel names on Vulkan and Metal: timestamp queries do not report them, so that a separate worker collects them.
+
+use crate::devices::DiscoveredDevice;
+use crate::platforms;
+use crate::worker::{AssignedCase, Assignment, Event, Executor, Listener, TracedKernels, WorkerError};
+use calorimeter_case::CaseId;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Second executor, created on first use, whose workers trace kernels instead of timing.
+#[derive(Default)]
+pub struct KernelTracer(Option<Option<Box<dyn Executor>>>);
+
+impl KernelTracer {
+    /// Traces the kernels of each case, if a case requests them and the platform's clocks do not report them.
+    pub fn trace(
+        &mut self,
+        assignment: &mut Assignment,
+        device: &DiscoveredDevice,
+        timeout: Duration,
+        executor: &dyn Executor,
+        listener: &mut dyn Listener,
+    ) -> Result<(), WorkerError> {
+        let wanted = |one: &AssignedCase| one.case.profiler || one.case.fusion.is_some();
+        let hidden = platforms::for_device(device.device).needs_kernel_tracer();
+        if !hidden || assignment.timing.is_none() || !assignment.cases.iter().any(wanted) {
+            return Ok(());
+        }
+        let Some(tracer) = self.0.get_or_insert_with(|| executor.kernel_tracer()) else { return Ok(()) };
+        let mut collector = KernelListener { kernels: HashMap::new(), listener };
+        tracer.run(assignment, device, timeout, &mut collector)?;
+        for one in &mut assignment.cases {
+            one.kernels = collector.kernels.remove(&one.case.id);
+        }
+        Ok(())
+    }
+}
+
+/// Listener that collects traced kernels. Failures are ignored, because they recur when the case is measured.
+struct KernelListener<'a> {
+    kernels: HashMap<CaseId, TracedKernels>,
+    listener: &'a mut dyn Listener,
+}
+
+impl Listener for KernelListener<'_> {
+    fn on_event(&mut self, event: Event) {
+        match event {
+            Event::Progress { .. } => self.listener.on_event(event),
+            Event::KernelsTraced { case, kernels } if kernels.passes > 0 => {
+                self.kernels.insert(case, kernels);
+            }
+            _ => {}
+        }
+    }
+
+    fn interrupted(&self) -> bool {
+        self.listener.interrupted()
+    }
+}

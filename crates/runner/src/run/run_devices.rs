@@ -1,0 +1,66 @@
+//! Devices of a run, discovered before its workers use them.
+
+use super::RunError;
+use super::other_users::{DeviceUsers, check_other_users};
+use crate::clock_lock::ClockLocks;
+use crate::devices::{self, DiscoveredDevice};
+use crate::entries::Overrides;
+use crate::noise_floor::NoiseFloor;
+use crate::platforms;
+use calorimeter_case::Device;
+use std::collections::HashMap;
+
+/// Devices of a run and their other users.
+pub struct RunDevices {
+    pub all: Vec<DiscoveredDevice>,
+    pub in_use: DeviceUsers,
+    untimed: bool,
+    /// False for untimed runs, which other users cannot disturb.
+    checks_users: bool,
+}
+
+impl RunDevices {
+    /// Discovers devices and their other users, before workers of this run use them.
+    pub fn discover(wanted: Vec<Device>, overrides: &Overrides) -> Result<Self, RunError> {
+        let all = wanted.into_iter().map(devices::find_device).collect::<Result<Vec<DiscoveredDevice>, _>>()?;
+        let untimed = overrides.untimed;
+        let mut found =
+            Self { all, in_use: DeviceUsers::new(), untimed, checks_users: !untimed || overrides.require_idle };
+        for one in found.all.iter().filter(|_| found.checks_users) {
+            let others = platforms::for_device(one.device).other_users(one.device, &one.facts());
+            found.in_use.extend(check_other_users(one.device, others, overrides.require_idle)?);
+        }
+        Ok(found)
+    }
+
+    /// Returns a device of the run.
+    pub fn get(&self, device: Device) -> &DiscoveredDevice {
+        let found = self.all.iter().find(|one| one.device == device);
+        found.expect("all devices of the plan were discovered")
+    }
+
+    /// Locks the clocks, if requested, until the result is dropped.
+    pub fn lock_clocks(&self, overrides: &Overrides) -> Result<ClockLocks, RunError> {
+        overrides.lock_clocks.map_or(Ok(ClockLocks::default()), |clock| Ok(ClockLocks::acquire(&self.all, clock)?))
+    }
+
+    /// Noise floors of the devices; zero if nothing is timed.
+    pub fn floors(&self) -> HashMap<Device, NoiseFloor> {
+        let floor = |found| if self.untimed { NoiseFloor::default() } else { NoiseFloor::for_device(found) };
+        self.all.iter().map(|found| (found.device, floor(found))).collect()
+    }
+
+    /// Describes users that appeared during the run and may have disturbed measurements.
+    pub fn new_users(&self) -> Vec<String> {
+        let is_checked = |found: &&DiscoveredDevice| {
+            self.checks_users && self.in_use.iter().all(|(device, _)| *device != found.device)
+        };
+        let others = |found: &DiscoveredDevice| {
+            let others = platforms::for_device(found.device).other_users(found.device, &found.facts());
+            check_other_users(found.device, others, false).ok()?
+        };
+        let mut new: DeviceUsers = self.all.iter().filter(is_checked).filter_map(others).collect();
+        new.sort_unstable();
+        new.into_iter().map(|(device, others)| format!("{device}, at the end of the run: {others}")).collect()
+    }
+}

@@ -1,0 +1,41 @@
+//! NVTX ranges for NVIDIA's profilers: one per stretch of launches of a case.
+
+use calorimeter_case::CaseId;
+#[cfg(feature = "cuda")]
+use calorimeter_timing::nvtx;
+
+/// NVTX range of the case that is currently launched. Without a profiler it costs one flag check.
+pub struct CaseRange {
+    ids: Vec<CaseId>,
+    current: Option<usize>,
+    #[cfg(feature = "cuda")]
+    open: Option<nvtx::NvtxRange>,
+}
+
+impl CaseRange {
+    /// Creates a range without a current case.
+    pub fn new(ids: Vec<CaseId>) -> Self {
+        Self {
+            ids,
+            current: None,
+            #[cfg(feature = "cuda")]
+            open: None,
+        }
+    }
+
+    /// Switches to a case.
+    pub fn enter(&mut self, case: usize) {
+        if self.current == Some(case) {
+            return;
+        }
+        self.current = Some(case);
+        #[cfg(feature = "cuda")]
+        {
+            // NVTX ranges nest: the previous one must end first.
+            self.open = None;
+            self.open = self.ids.get(case).map(|id| nvtx::NvtxRange::start(id));
+        }
+        #[cfg(not(feature = "cuda"))]
+        let _ = &self.ids;
+    }
+}

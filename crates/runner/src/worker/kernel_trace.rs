@@ -1,0 +1,47 @@
+//! Kernels of each case as reported by the runtime. A separate worker traces them, because the runtime then
+//! synchronizes after every kernel.
+
+use super::event::{Event, Stage, TracedKernels};
+use super::group_context::GroupContext;
+use super::poison::{PoisonedProcess, catch_poison};
+use crate::log_line::log_line;
+use calorimeter_case::Case;
+use calorimeter_timing::{Failure, KernelLog};
+use calorimeter_zoo::Setup;
+
+/// Untraced passes, until lazy backends have fixed their execution plan.
+const PRIMING_PASSES: u32 = 4;
+/// Traced passes.
+const TRACED_PASSES: u32 = 3;
+
+/// Traces the kernels of every case. A failure is only reported, because the worker that times the case will record the
+/// reason.
+pub fn trace_kernels(group: &mut GroupContext<'_>) -> Result<(), PoisonedProcess> {
+    for assigned in &group.assignment.cases {
+        let case = &assigned.case;
+        group.listener.report_progress(&case.id, Stage::Profile);
+        let kernels = catch_poison(&case.id, || kernels_of_case(case, group))?.unwrap_or_else(|error| {
+            log_line!("{}: cannot trace its kernels: {error}", case.id);
+            TracedKernels::default()
+        });
+        group.listener.on_event(Event::KernelsTraced { case: case.id.clone(), kernels });
+    }
+    Ok(())
+}
+
+fn kernels_of_case(case: &Case, group: &mut GroupContext<'_>) -> Result<TracedKernels, Failure> {
+    let (task, device) = (group.operands.task.clone(), group.operands.device);
+    let treatment = group.operands.treatment(case)?;
+    let setup = Setup { implementation: case.implementation, device, sets: 1 };
+    let mut workload = task.open(group.operands.timed_inputs(), &treatment, setup, &mut group.context.machines)?;
+    for _ in 0..PRIMING_PASSES {
+        workload.launch()?;
+    }
+    workload.synchronize()?;
+    let log = KernelLog::start();
+    for _ in 0..TRACED_PASSES {
+        workload.launch()?;
+        workload.synchronize()?;
+    }
+    Ok(TracedKernels { passes: TRACED_PASSES, kernels: log.finish() })
+}

@@ -1,0 +1,81 @@
+//! Repeated measurement of every case in several processes.
+
+use super::combine::combine_processes;
+use super::{Assignment, Event, Executor, Listener, Subprocess, WorkerError};
+use crate::devices::DiscoveredDevice;
+use calorimeter_case::{CaseId, Record};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Executor that runs each assignment in several fresh worker processes and combines their records per case. Memory
+/// layout and tuned kernels differ between processes.
+pub struct RepeatedExecutor {
+    workers: Subprocess,
+    processes: u32,
+}
+
+impl RepeatedExecutor {
+    /// Creates an executor with the given number of processes per case.
+    pub fn new(workers: Subprocess, times: u32) -> Self {
+        Self { workers, processes: times.max(1) }
+    }
+}
+
+impl Executor for RepeatedExecutor {
+    fn run(
+        &mut self,
+        assignment: &Assignment,
+        device: &DiscoveredDevice,
+        timeout: Duration,
+        listener: &mut dyn Listener,
+    ) -> Result<(), WorkerError> {
+        if self.processes == 1 || assignment.timing.is_none() {
+            return self.workers.run(assignment, device, timeout, listener);
+        }
+        let mut found: HashMap<CaseId, Vec<Record>> = HashMap::new();
+        for _ in 0..self.processes {
+            self.workers.restart_worker();
+            // A case that failed in one process is not repeated in the next.
+            let well = |id: &CaseId| found.get(id).is_none_or(|records| records.iter().all(Record::is_ok));
+            // A prefetch would be lost with its process.
+            let rest = Assignment { next: None, ..assignment.filter_cases(well) };
+            self.workers.run(&rest, device, timeout, &mut CollectingListener { records: &mut found, listener })?;
+            if listener.interrupted() {
+                return Ok(());
+            }
+        }
+        for assigned in &assignment.cases {
+            if let Some(record) = found.remove(&assigned.case.id).and_then(combine_processes) {
+                listener.on_event(Event::CaseFinished(Box::new(record)));
+            }
+        }
+        Ok(())
+    }
+
+    fn for_concurrent_devices(&self, devices: usize) -> Option<Box<dyn Executor + Send>> {
+        Some(Box::new(Self::new(self.workers.sharing_threads(devices), self.processes)))
+    }
+
+    fn kernel_tracer(&self) -> Option<Box<dyn Executor>> {
+        self.workers.kernel_tracer()
+    }
+}
+
+/// Collects the records of all processes; forwards other events.
+struct CollectingListener<'a> {
+    records: &'a mut HashMap<CaseId, Vec<Record>>,
+    listener: &'a mut dyn Listener,
+}
+
+impl Listener for CollectingListener<'_> {
+    fn on_event(&mut self, event: Event) {
+        match event {
+            Event::CaseFinished(record) => self.records.entry(record.case.id.clone()).or_default().push(*record),
+            other => self.listener.on_event(other),
+        }
+    }
+
+    fn interrupted(&self) -> bool {
+        self.listener.interrupted()
+    }
+}

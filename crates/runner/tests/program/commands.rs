@@ -1,0 +1,153 @@
+//! Commands and exit codes.
+
+use crate::scene::{Scene, TABLES, TIMING};
+
+#[test]
+fn informational_commands_print_to_stdout() {
+    let scene = Scene::new();
+    for (arguments, contains) in [
+        ("--help", "Usage: calorimeter <COMMAND>"),
+        ("--version", "calorimeter "),
+        ("run --help", "Exit codes:"),
+        ("run --help", "Every case ends as one record"),
+        ("run -h", "--dry-run"),
+        ("accuracy --help", "--implementations"),
+        ("ci --help", "--output"),
+        ("compare --help", "Exit codes:"),
+        ("report --help", "Exit codes:"),
+        ("merge --help", "Exit codes:"),
+        ("render --help", "Usage: calorimeter render <DIR>"),
+        ("calibrate --help", "--fusion-patterns"),
+        ("list", "transformer_block"),
+        ("list recipes", "int8wo"),
+        ("list shapes", "small_sweep"),
+        ("list implementations", "native"),
+        ("list devices", "cpu"),
+        ("doctor", "Devices, in order of preference:"),
+        ("peaks", "no stored peaks: "),
+        ("peaks --format json", "[]"),
+        ("peaks --help", "Exit codes:"),
+        ("schema", "\"recipes\": {"),
+        ("man", ".TH calorimeter"),
+        ("man run", ".TH calorimeter-run"),
+        ("man run", "Every case ends as one record"),
+        ("man compare", "no case became slower"),
+        ("completions bash", "complete -F"),
+        ("completions zsh", "#compdef calorimeter"),
+        ("completions fish", "complete -c calorimeter"),
+    ] {
+        let ended = scene.run(arguments);
+        ended.expect_code(0);
+        assert!(ended.stdout.contains(contains), "{arguments}: {ended:?}");
+        assert!(ended.stderr.is_empty(), "{arguments}: {ended:?}");
+    }
+    assert!(std::fs::read_dir(scene.path(".")).unwrap().next().is_none(), "informational commands write no files");
+}
+
+#[test]
+fn exit_code_reflects_the_worst_outcome() {
+    let noisy = "{match: int8wo, noise: 0.9}";
+    for (rules, arguments, code) in [
+        ("", "", 0),
+        (noisy, "", 0),
+        (noisy, "--strict", 4),
+        ("{match: int8wo, fault: error}", "", 5),
+        ("{match: int8wo, fault: abort}", "--strict", 5),
+        ("{match: int8wo, fault: hang}", "--timeout 1s", 5),
+        ("{match: int8wo, fault: mismatch}", "", 3),
+        ("{match: int8wo.*m8-, fault: mismatch}, {match: int8wo, fault: abort}", "--strict", 3),
+    ] {
+        let scene = Scene::with(&format!(
+            "recipes: [baseline, int8wo, marlin]\ndevice: mock\nimplementations: [eager]\n{TIMING}\nmock: [{rules}]
+models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8], [16, 16, 16]]}}]}}]\n"
+        ));
+        scene.run(&format!("run c.yml --out out {arguments}")).expect_code(code);
+        // Files are written regardless of the exit code.
+        assert_eq!(scene.derived_files("out").len(), 1 + TABLES.len());
+    }
+}
+
+#[test]
+fn closed_stdout_does_not_stop_a_run() {
+    let scene =
+        Scene::with(&format!("recipes: [baseline]\ndevice: mock\n{TIMING}\nmodels: [{{shapes: [{{name: pow2}}]}}]\n"));
+    let mut running = scene.start("run c.yml --out out");
+    drop(running.child.stdout.take());
+    running.wait().expect_code(0);
+    assert!(scene.journal("out").summary.is_some());
+}
+
+#[test]
+fn command_line_overrides_dtype_recipes_and_shapes() {
+    let scene = Scene::with(
+        "device: mock\nimplementations: [eager]\nrecipes: [baseline, int8wo]
+models:
+  - {shapes: [{name: llama}]}
+  - {model: softmax, axes: {batch: [1], sequence: [8], dimension: [16]}}",
+    );
+    let output = |options: &str| scene.run(&format!("run c.yml --dry-run {options}")).expect_code(0).stdout.clone();
+    let cases = |options: &str| -> Vec<String> {
+        let output = output(options);
+        output.lines().map_while(|line| Some(line.split_once("  ")?.0.to_owned())).collect()
+    };
+    assert_eq!(
+        cases("--dtype f32 --recipes int4wo-64 --shapes 1x64x128"),
+        [
+            "inference/linear/baseline/eager/mock/f32/m1-k64-n128",
+            "inference/linear/int4wo-64/eager/mock/f32/m1-k64-n128",
+            "ops/softmax/baseline/eager/mock/f32/batch1-sequence8-dimension16",
+        ]
+    );
+    let generated = cases("--shapes llama,8x64x64 --scale-shapes 1/64");
+    assert_eq!(
+        generated.len(),
+        2 * (1 + cases("").iter().filter(|id| id.contains("/baseline/eager/mock/bf16/m")).count()) + 1
+    );
+    for (options, message) in [
+        ("--dtype int8", "int8"),
+        ("--recipes int8w0", "did you mean \"int8wo\"?"),
+        ("--shapes 1x2", "1x2"),
+        ("--shapes 0x2x3", "m"),
+        ("--shapes lama", "did you mean \"llama\"?"),
+    ] {
+        let refused = scene.run(&format!("run c.yml {options}"));
+        assert!(refused.expect_code(2).stderr.contains(message), "{refused:?}");
+    }
+    scene.write(
+        "ops.yml",
+        "device: mock\nmodels: [{model: softmax, axes: {batch: [1], sequence: [8], dimension: [16]}}]",
+    );
+    for (option, message) in [("--recipes int8wo", "no entry takes recipes"), ("--shapes 8x8x8", "the axes m, k and n")]
+    {
+        let refused = scene.run(&format!("run ops.yml {option}"));
+        assert!(refused.expect_code(2).stderr.contains(message), "{refused:?}");
+    }
+}
+
+#[test]
+fn operator_aliases_are_accepted() {
+    let scene = Scene::new();
+    let operators = |command: &str| -> Vec<String> {
+        let output = scene.run(&format!("{command} --dry-run --device mock")).expect_code(0).stdout.clone();
+        let cases = output.lines().map_while(|line| Some(line.split('/').nth(1)?.to_owned()));
+        let mut operators: Vec<String> = cases.take_while(|word| word.starts_with(char::is_lowercase)).collect();
+        operators.dedup();
+        operators
+    };
+    assert_eq!(
+        operators("ops --ops LayerNorm,GELU,Swish,Loss,CrossEntropy"),
+        ["layer_norm", "gelu", "silu", "mse_loss", "cross_entropy"]
+    );
+    // `attention` is also an operator of another suite.
+    let attention = ["qk_scores", "qk_softmax", "full_attention", "attention_4d", "attention_4d_causal"];
+    assert_eq!(operators("fusion --patterns attention"), attention);
+    assert_eq!(
+        operators("fusion --patterns conv,LayerNorm_Linear"),
+        ["conv2d_relu", "conv2d_bn", "conv2d_bn_relu", "ln_linear"]
+    );
+    assert_eq!(operators("gemm --ops attention"), ["attention"]);
+    let unknown = scene.run("ops --ops layernrom");
+    let output = &unknown.expect_code(2).stderr;
+    assert!(output.contains("did you mean \"layer_norm\"?; known: layer_norm"), "{output}");
+    assert!(output.trim_end().ends_with(" more") && output.len() < 200, "{output}");
+}

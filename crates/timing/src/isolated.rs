@@ -1,0 +1,209 @@
+//! Isolated measurement: each arm is timed back to back, without other arms between its windows.
+//!
+//! The clock of a power-capped device depends on the load of the last second. Interleaved with a light arm, a heavy arm
+//! ran 12 % faster on one GPU than in a loop by itself. If the device was throttled, each arm is therefore timed again
+//! after a lead-in of its own load. That time is independent of the other arms.
+
+use crate::arm_state::{ArmState, measure_burst};
+use crate::calibrate::time_window;
+use crate::energy;
+use crate::{Arm, Observer, Options, Phase, StopRule, TimingError};
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use std::time::Duration;
+
+/// Minimum load before the first window that counts. On an H200 the clock of a large matmul still drops after 0.6 s,
+/// and hardly after 1 s.
+const MIN_LEAD: Duration = Duration::from_secs(1);
+/// Maximum lead-in if bursts do not agree earlier.
+const MAX_LEAD: Duration = Duration::from_secs(3);
+/// Maximum relative difference of two successive bursts at the end of the lead-in.
+const LEAD_TOLERANCE: f64 = 0.01;
+/// Approximate duration of a burst, the windows between two pauses: synchronizing and reading clocks takes a few
+/// milliseconds.
+const BURST_DURATION: Duration = Duration::from_millis(400);
+/// Maximum number of windows in a burst.
+const MAX_BURST_WINDOWS: u64 = 400;
+
+/// Times each arm in isolation, in random order, if the device was throttled while any of them ran; otherwise returns
+/// an empty list.
+pub fn measure_isolated(
+    arms: &mut [Arm<'_>],
+    lanes: &mut [ArmState],
+    options: &Options,
+    rng: &mut ChaCha8Rng,
+    observer: &mut dyn Observer,
+) -> Vec<Option<ArmState>> {
+    if !lanes.iter().any(ArmState::was_throttled) {
+        return Vec::new();
+    }
+    let mut blocks: Vec<Option<ArmState>> = lanes.iter().map(|_| None).collect();
+    let mut order: Vec<usize> = (0..arms.len()).filter(|&index| lanes[index].failure.is_none()).collect();
+    order.shuffle(rng);
+    for index in order {
+        if observer.interrupted() {
+            break;
+        }
+        match measure_isolated_arm(index, &mut arms[index], lanes[index].launches, options, rng, observer) {
+            Ok(block) => blocks[index] = Some(block),
+            Err(failure) => lanes[index].failure = Some(failure),
+        }
+    }
+    blocks
+}
+
+fn measure_isolated_arm(
+    index: usize,
+    arm: &mut Arm<'_>,
+    launches: u32,
+    options: &Options,
+    rng: &mut ChaCha8Rng,
+    observer: &mut dyn Observer,
+) -> Result<ArmState, TimingError> {
+    observer.before_launch(index, Phase::Isolated);
+    let mut lead_in = ArmState { launches, ..ArmState::new() };
+    let window_nanos = time_window(arm.stopwatch, arm.work, launches)?.max(1);
+    let windows = (BURST_DURATION.as_nanos() as u64 / window_nanos).clamp(1, MAX_BURST_WINDOWS) as usize;
+    let (mut start, mut previous) = (arm.stopwatch.now(), None);
+    let settled = loop {
+        let first = lead_in.windows.len();
+        measure_burst(arm, &mut lead_in, windows, Phase::Isolated, rng, observer)?;
+        let current = arm.estimate(&lead_in.windows[first..]).map(|time| time.median);
+        let agree = previous
+            .zip(current)
+            .is_some_and(|(previous, current): (f64, f64)| (current / previous - 1.0).abs() <= LEAD_TOLERANCE);
+        let elapsed = arm.stopwatch.now().saturating_sub(start);
+        if elapsed >= MAX_LEAD || observer.interrupted() {
+            break agree;
+        }
+        if agree && elapsed >= MIN_LEAD {
+            break true;
+        }
+        previous = current;
+    };
+    let mut lane = ArmState { launches, reached_plateau: settled, discarded: lead_in.discarded, ..ArmState::new() };
+    let mut rule = StopRule::new(options, 1);
+    start = arm.stopwatch.now();
+    loop {
+        measure_burst(arm, &mut lane, windows, Phase::Isolated, rng, observer)?;
+        let (rounds, elapsed) = (lane.windows.len() as u32, arm.stopwatch.now().saturating_sub(start));
+        let precise = rule.is_checkpoint(rounds, elapsed) && {
+            let time = arm.estimate(&lane.windows);
+            rule.is_precise(time.and_then(|time| time.relative_half_width()))
+        };
+        if precise || rule.is_exhausted(rounds, elapsed) || observer.interrupted() {
+            lane.energy = energy::measure_energy(arm, launches, options, observer)?;
+            return Ok(lane);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        Arm, DeviceState, Measurement, MockClock, MockWork, Observer, Options, Phase, Script, Stopwatch, measure,
+    };
+
+    /// Sensors of a mock machine.
+    struct Sensors(MockClock);
+
+    impl Observer for Sensors {
+        fn state(&mut self, _: Phase) -> Option<DeviceState> {
+            Some(self.0.state())
+        }
+
+        /// Energy at a constant 700 W.
+        fn joules(&mut self) -> Option<f64> {
+            Some(700.0 * self.0.now().as_secs_f64())
+        }
+    }
+
+    /// Measures arms with these times at the full clock and these loads; the first is the baseline of all.
+    fn measured(scripts: &[(f64, f64)]) -> Vec<Measurement> {
+        let script = |&(nanos, load): &(f64, f64)| Script { nanos, load, noise: 0.002, ..Script::default() };
+        let first = MockClock::new(script(&scripts[0]));
+        let mut pairs: Vec<(MockWork, MockClock)> = scripts
+            .iter()
+            .map(|of| {
+                (MockWork::pair(script(of)).0, first.with_shared_machine(Script { seed: of.0 as u64, ..script(of) }))
+            })
+            .collect();
+        let arms = pairs.iter_mut().enumerate().map(|(index, (work, clock))| {
+            let arm = Arm::new(work, clock);
+            if index == 0 { arm } else { arm.against(0) }
+        });
+        let outcome = measure(&mut arms.collect::<Vec<_>>(), &Options::default(), &mut Sensors(first.clone()));
+        outcome.into_iter().map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn isolated_time_is_independent_of_other_arms() {
+        let (heavy, light) = ((1e6, 1.25), (3e6, 0.4));
+        let steady = 1.25e6;
+        let single = measured(&[heavy]).remove(0);
+        let first = measured(&[heavy, light]).remove(0);
+        let last = measured(&[light, light, light, heavy]).remove(3);
+        for (name, arm) in [("alone", &single), ("first", &first), ("last", &last)] {
+            assert!((arm.time.median / steady - 1.0).abs() < 0.005, "{name}: {:?}", arm.time);
+            assert!(arm.states.iter().all(|state| state.throttled), "{name}");
+            assert_eq!(arm.states.len(), arm.windows.len(), "{name}");
+        }
+        assert_eq!(single.interleaved, None);
+        for (name, arm) in [("alone", &single), ("first", &first), ("last", &last)] {
+            // Energy at the sustained clock, not at the initial one.
+            let joules = arm.energy.unwrap().joules;
+            assert!((joules / (700.0 * steady / 1e9) - 1.0).abs() < 0.01, "{name}: {joules}");
+        }
+        // Interleaved with light arms, the cap is hardly reached; that time has its own field.
+        assert!(first.interleaved.unwrap().median < 1.05e6 && last.interleaved.unwrap().median < 1.05e6, "{first:?}");
+        let (own, in_turns) = (last.comparison.unwrap().ratio, last.interleaved_comparison.unwrap().ratio);
+        assert!((own - 3e6 / steady).abs() < 0.02 && (in_turns - 3.0).abs() < 0.15, "{own} {in_turns}");
+    }
+
+    #[test]
+    fn isolated_light_arm_runs_at_full_clock() {
+        let light = &measured(&[(1e6, 1.8), (1e6, 0.4)])[1];
+        assert!((light.time.median / 1e6 - 1.0).abs() < 0.005, "{:?}", light.time);
+        assert!(light.interleaved.unwrap().median > 1.03e6, "{:?}", light.interleaved);
+    }
+
+    /// Reports a compilation in the first windows of the isolated measurement.
+    struct Late {
+        sensors: Sensors,
+        calls: u64,
+    }
+
+    impl Observer for Late {
+        fn before_launch(&mut self, _: usize, phase: Phase) {
+            self.calls = u64::from(phase == Phase::Isolated);
+        }
+        fn jit_events(&mut self) -> u64 {
+            if self.calls == 0 {
+                return 0;
+            }
+            self.calls += 1;
+            // The second query follows the windows.
+            u64::from(self.calls > 2)
+        }
+        fn state(&mut self, phase: Phase) -> Option<DeviceState> {
+            self.sensors.state(phase)
+        }
+    }
+
+    #[test]
+    fn discarded_isolated_windows_are_counted() {
+        let (mut work, mut clock) = MockWork::pair(Script { nanos: 1e6, load: 1.25, ..Script::default() });
+        let mut late = Late { sensors: Sensors(clock.clone()), calls: 0 };
+        let measured = measure(&mut [Arm::new(&mut work, &mut clock)], &Options::default(), &mut late).remove(0);
+        assert!(measured.unwrap().discarded > 1);
+    }
+
+    #[test]
+    fn unthrottled_arms_are_only_interleaved() {
+        let cool = measured(&[(1e6, 0.7), (2e6, 0.9)]);
+        for arm in &cool {
+            assert_eq!((arm.interleaved, arm.interleaved_comparison), (None, None));
+        }
+        assert!(cool[1].comparison.is_some());
+    }
+}

@@ -1,6 +1,6 @@
 //! Tests of the clocks through the public API.
 //!
-//! GPU tests run with `CALORIMETER_TEST_DEVICE=cuda`; `--nocapture` prints the measurements.
+//! GPU tests are ignored by default; `cargo test -- --include-ignored` runs them. `--nocapture` prints the measurements.
 
 #[cfg(feature = "cuda")]
 #[path = "stopwatches/cuda.rs"]

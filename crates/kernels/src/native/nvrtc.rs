@@ -417,27 +417,20 @@ fn c_string(text: &str) -> CString {
 pub(super) mod tests {
     use super::*;
 
-    /// Compiles for Hopper, without requiring a GPU. Prints a note if NVRTC is not installed.
+    /// Compiles for Hopper, without requiring a GPU.
     pub(in crate::native) fn assert_compiles(source: CudaSource, macros: &[String]) {
-        if CudaLibrary::Nvrtc.require().is_err() {
-            println!("NVRTC is not installed: {} was not compiled", source.name());
-            return;
-        }
         let hopper = ComputeCapability { major: 9, minor: 0 };
         let image = compile(source, hopper, macros).unwrap_or_else(|error| panic!("{error}"));
         assert!(image.starts_with(b"\x7fELF"));
     }
 
     #[test]
+    #[ignore = "needs NVRTC"]
     fn user_source_is_compiled_for_the_named_kernel() {
         let source =
             "template <class T> __global__ void add(const T *a, T *b, unsigned long long n) { b[0] = a[0] + T(n); }";
         let hopper = ComputeCapability { major: 9, minor: 0 };
         let compiled = compile_foreign("add.cu", source, "add<float>", hopper);
-        if CudaLibrary::Nvrtc.require().is_err() {
-            assert!(compiled.unwrap_err().to_string().contains("libnvrtc.so"));
-            return;
-        }
         let (image, name) = compiled.unwrap();
         assert!(image.starts_with(b"\x7fELF") && name.contains("add"), "{name}");
         let error = compile_foreign("add.cu", source, "sub", hopper).unwrap_err().to_string();
@@ -445,15 +438,12 @@ pub(super) mod tests {
     }
 
     #[test]
+    #[ignore = "needs NVRTC"]
     fn cache_key_covers_everything_that_affects_code() {
         let of = |source, minor, macros: &[&str]| {
             let macros: Vec<String> = macros.iter().map(|&text| text.to_owned()).collect();
             cache_key(source, ComputeCapability { major: 9, minor }, &macros)
         };
-        if CudaLibrary::Nvrtc.require().is_err() {
-            assert!(of(CudaSource::Spin, 0, &[]).unwrap_err().to_string().contains("libnvrtc.so"));
-            return;
-        }
         let all = [
             of(CudaSource::Spin, 0, &[]),
             of(CudaSource::Spin, 1, &[]),
@@ -470,13 +460,10 @@ pub(super) mod tests {
     }
 
     #[test]
+    #[ignore = "needs NVRTC"]
     fn compile_error_carries_the_log() {
         let macros = ["KERNEL=f", "WIDTH=1", "THREADS=32", "VECTORS_PER_THREAD=1", "ACTIVATE=relu"].map(String::from);
         let error = compile(CudaSource::Activation, ComputeCapability { major: 9, minor: 0 }, &macros).unwrap_err();
-        if CudaLibrary::Nvrtc.require().is_err() {
-            assert!(error.to_string().contains("libnvrtc.so"), "{error}");
-            return;
-        }
         let text = error.to_string();
         assert!(text.contains("activation.cu") && text.contains("NVRTC_ERROR_COMPILATION"), "{text}");
         assert!(text.contains("element.cuh"), "the log names the header: {text}");

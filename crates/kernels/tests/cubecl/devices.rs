@@ -22,11 +22,7 @@ pub fn vulkan() -> Option<ComputeClient<WgpuRuntime>> {
     VULKAN.clone()
 }
 
-/// First NVIDIA GPU, if enabled by the environment.
-pub fn cuda() -> Option<ComputeClient<CudaRuntime>> {
-    if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
-        println!("skipped: set CALORIMETER_TEST_DEVICE=cuda to run this test on a GPU");
-        return None;
-    }
-    Some(CudaRuntime::client(&CudaDevice::new(0)))
+/// First NVIDIA GPU.
+pub fn cuda() -> ComputeClient<CudaRuntime> {
+    CudaRuntime::client(&CudaDevice::new(0))
 }

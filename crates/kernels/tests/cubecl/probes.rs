@@ -7,12 +7,9 @@ use std::time::Instant;
 const MIB: u64 = 1 << 20;
 
 #[test]
+#[ignore = "needs Vulkan"]
 fn probes_pass_on_vulkan() {
-    let Some(client) = devices::vulkan() else {
-        assert!(std::env::var_os("CI").is_none(), "CI installs a Vulkan driver; none was found");
-        println!("no Vulkan adapter: nothing was checked");
-        return;
-    };
+    let client = devices::vulkan().expect("this test needs a Vulkan adapter; lavapipe suffices");
     let largest = client.properties().memory.max_page_size;
     let mut probes = CubeProbes::new(client);
     check_sizes(&mut probes);
@@ -23,8 +20,9 @@ fn probes_pass_on_vulkan() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn probes_pass_on_cuda() {
-    let Some(client) = devices::cuda() else { return };
+    let client = devices::cuda();
     let largest = client.properties().memory.max_page_size;
     let mut probes = CubeProbes::new(client);
     check_sizes(&mut probes);

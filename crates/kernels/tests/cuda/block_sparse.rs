@@ -27,8 +27,9 @@ fn weight(device: &CudaDevice, spec: BlockLinearSpec, values: &[f64], k: usize, 
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn block_sparse_gemm_matches_for_every_block_size() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     // Block size, nonzero blocks, blocks per block row, block rows.
     let sides =
         [(64, 7, 64, 3), (16, 1, 5, 9), (32, 4, 4, 2), (20, 2, 7, 4), (1, 3, 17, 5), (128, 2, 3, 2), (48, 5, 9, 1)];
@@ -69,8 +70,9 @@ fn check(device: &Arc<CudaDevice>, spec: BlockLinearSpec, shape: LinearShape) {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn unaligned_block_sizes_are_rejected() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let spec = BlockLinearSpec { kind: Dtype::Bf16, side: 64, blocks_per_row: 2, has_addend: false };
     let of = |spec, k| BlockLinearPlan::new(&device, spec, LinearShape { m: 8, k, n: 128 }).map(|_| ());
     assert_eq!(of(spec, 100), Err(NativeError::WeightBlockSize { side: 64, k: 100, n: 128 }));
@@ -80,8 +82,9 @@ fn unaligned_block_sizes_are_rejected() {
 
 /// Prints GEMM times, for manual inspection. 20 rotating weights exceed the L2 cache.
 #[test]
+#[ignore = "needs CUDA"]
 fn times_of_block_sparse_gemms() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let (kind, size, side) = (Dtype::Bf16, 4096, 64);
     for kept in [7, 32] {
         let spec = BlockLinearSpec { kind, side, blocks_per_row: kept, has_addend: false };

@@ -44,8 +44,9 @@ fn available_plans(
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn convolutions_match_at_every_edge() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let forms = [
         form([1, 1, 1, 1, 1], [1, 1, 0]),
         form([2, 5, 7, 3, 17], [3, 1, 1]),
@@ -121,8 +122,9 @@ fn convolutions_match_at_every_edge() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn matrices_transpose_with_row_padding_and_back() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     for kind in Dtype::ALL {
         for (matrices, rows, columns, to) in [(1, 1, 1, 8), (3, 17, 100, 24), (2, 64, 33, 64), (4, 130, 9, 136)] {
             let x = values(matrices * rows * columns, 1, kind);
@@ -151,8 +153,9 @@ fn matrices_transpose_with_row_padding_and_back() {
 
 /// Prints convolution times, for manual inspection.
 #[test]
+#[ignore = "needs CUDA"]
 fn times_of_convolutions() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let kind = Dtype::Bf16;
     for plain in [
         form([32, 56, 56, 256, 256], [3, 1, 1]),

@@ -113,8 +113,9 @@ const FORMATS: [(DynamicFormat, ScaleGranularity); 3] = [
 ];
 
 #[test]
+#[ignore = "needs CUDA"]
 fn dynamic_gemm_matches_at_ragged_sizes() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let ragged = [(1, 4096, 256), (3, 17, 127), (17, 1000, 129), (127, 129, 17), (129, 127, 1000), (1, 1, 1)];
     let whole = [(64, 512, 128), (1000, 1024, 64), (33, 40000, 32), (129, 1000, 256)];
     let functions = [None, Some(Activation::Relu), Some(Activation::Gelu), Some(Activation::Silu)];
@@ -137,8 +138,9 @@ fn dynamic_gemm_matches_at_ragged_sizes() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn fast_accumulation_matches() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     for (kind, shared) in [(Dtype::Bf16, ScaleGranularity::Row), (Dtype::F16, ScaleGranularity::Tensor)] {
         let spec = DynamicLinearSpec {
             accumulation: Float8Accumulation::Fast,
@@ -153,8 +155,9 @@ fn fast_accumulation_matches() {
 
 /// Several iterations per block, with an incomplete last one, and a block with fewer rows.
 #[test]
+#[ignore = "needs CUDA"]
 fn smem_resident_rows_match() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let before = [Prologue::None, Prologue::LayerNorm, Prologue::RmsNorm, Prologue::Activation(Activation::Gelu)];
     for kind in Dtype::ALL {
         for prologue in before {
@@ -169,8 +172,9 @@ fn smem_resident_rows_match() {
 
 /// More rows than all blocks process in one iteration, with a remainder.
 #[test]
+#[ignore = "needs CUDA"]
 fn persistent_rows_match() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     for (kind, (codes, shared)) in [Dtype::Bf16, Dtype::F16, Dtype::Bf16].into_iter().zip(FORMATS) {
         let spec =
             DynamicLinearSpec { prologue: Prologue::Activation(Activation::Gelu), ..plain_spec(kind, codes, shared) };
@@ -181,8 +185,9 @@ fn persistent_rows_match() {
 /// More tile pairs than resident clusters, in swizzle bands with a narrow last one; one row beyond a pair, and half a
 /// pair.
 #[test]
+#[ignore = "needs CUDA"]
 fn fused_epilogue_gemm_matches_in_every_wave() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     for (kind, codes, shared) in [
         (Dtype::Bf16, DynamicFormat::Int8, ScaleGranularity::Row),
         (Dtype::F16, DynamicFormat::E4m3, ScaleGranularity::Row),
@@ -200,8 +205,9 @@ fn fused_epilogue_gemm_matches_in_every_wave() {
 /// Fused and separate kernels: sequences of zeros and of small values, head widths without a tensor-core kernel, and
 /// too many heads.
 #[test]
+#[ignore = "needs CUDA"]
 fn fused_attention_quantization_matches_separate_kernels() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let kinds = Dtype::ALL.into_iter().flat_map(|kind| FORMATS.map(|config| (kind, config)));
     for (kind, (codes, shared)) in kinds {
         for (sequences, heads, head) in [(1, 8, 512), (300, 8, 128), (3, 2, 32), (5, 3, 17), (70, 16, 64)] {
@@ -240,8 +246,9 @@ fn fused_attention_quantization_matches_separate_kernels() {
 
 /// Scales without an exact float inverse, and ties between two e4m3 values, which round to even.
 #[test]
+#[ignore = "needs CUDA"]
 fn quantized_values_equal_division_at_extreme_scales() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let k = 128;
     for (kind, gains, of_weight) in [
         (Dtype::Bf16, [1e-36, 3e-38, 1e-39], 2f64.powi(100)),
@@ -264,8 +271,9 @@ fn quantized_values_equal_division_at_extreme_scales() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn tensor_scale_after_gelu_uses_the_largest_magnitude() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let n = 16;
     for kind in Dtype::ALL {
         // Rows in registers, resident and not, and rows too long for registers.
@@ -315,8 +323,9 @@ fn tensor_scale_after_gelu_uses_the_largest_magnitude() {
 
 /// The significand of the scale determines when multiplication by the inverse is inexact.
 #[test]
+#[ignore = "needs CUDA"]
 fn ties_round_to_even_under_every_scale() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     for (kind, scales) in [(Dtype::Bf16, 128), (Dtype::F16, 1024)] {
         let row = |row: u32| {
             let top = round(448.0 * (1.0 + f64::from(row) / f64::from(scales)), kind);
@@ -437,8 +446,9 @@ fn check(device: &Arc<CudaDevice>, spec: DynamicLinearSpec, shape: LinearShape) 
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn nan_stays_in_row_and_bad_sizes_fail() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let (m, k, n) = (5, 64, 32);
     for (codes, shared) in FORMATS {
         let spec = plain_spec(Dtype::Bf16, codes, shared);
@@ -467,8 +477,9 @@ fn nan_stays_in_row_and_bad_sizes_fail() {
 
 /// Prints the times of layers and of their parts, for manual inspection.
 #[test]
+#[ignore = "needs CUDA"]
 fn times_of_layers_of_codes() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let kind = Dtype::Bf16;
     let promoted = FORMATS.map(|(codes, shared)| (codes, shared, Float8Accumulation::Promoted));
     let fast = [ScaleGranularity::Row, ScaleGranularity::Tensor]
@@ -508,8 +519,9 @@ fn times_of_layers_of_codes() {
 /// Prints the times of input quantization, isolated and after GEMMs, which lower the clock, and the times of 8192³
 /// GEMMs under sustained load, with and without quantization.
 #[test]
+#[ignore = "needs CUDA"]
 fn times_of_codes() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let kind = Dtype::Bf16;
     let filled = |count: usize| {
         let some = encode(&values(1 << 20, 1, kind), kind);

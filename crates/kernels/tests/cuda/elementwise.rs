@@ -8,8 +8,9 @@ use calorimeter_kernels::{
 use super::{assert_close, decode, encode, epsilon, extremes, gpu, micros, normal_cdf, poisoned, round, values};
 
 #[test]
+#[ignore = "needs CUDA"]
 fn stream_operations_match_at_every_length() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let factor = 1.7f32;
     for kind in Dtype::ALL {
         // A few elements, one block plus one element, and many blocks with a tail.
@@ -60,9 +61,10 @@ fn stream_operations_match_at_every_length() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn functions_match_and_propagate_nan() {
     use ElementwiseFunction::{Gelu, GeluTanh, Sigmoid, Silu, SiluMul};
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let exact = |function, a: f64, b: f64| match function {
         Sigmoid => sigmoid(a),
         Silu => a * sigmoid(a),
@@ -108,8 +110,9 @@ fn sigmoid(x: f64) -> f64 {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn byte_transpose_matches_at_every_size() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let sizes = [(1, 1), (1, 300), (31, 33), (257, 130), (16, 16), (48, 4096), (1040, 80), (4096, 1024), (1008, 1001)];
     for (rows, columns) in sizes {
         // Neither rows nor columns are multiples of 251.
@@ -129,9 +132,10 @@ fn byte_transpose_matches_at_every_size() {
 
 /// Prints the times of element-wise functions and of a copy, for manual inspection.
 #[test]
+#[ignore = "needs CUDA"]
 fn times_of_functions() {
     use ElementwiseFunction::{Copy, Gelu, GeluTanh, Silu};
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let (kind, length) = (Dtype::Bf16, 16384 * 4096);
     let few = encode(&values(1 << 16, 1, kind), kind);
     let x = device.upload(&few.into_iter().cycle().take(length * kind.width()).collect::<Vec<_>>()).unwrap();

@@ -12,8 +12,9 @@ use super::rows::{COLUMNS, EPSILON, inverse_rms, values_around_one};
 use super::{assert_close, decode, encode, epsilon, gpu, normal_cdf, poisoned, round, values};
 
 #[test]
+#[ignore = "needs CUDA"]
 fn rms_norm_gradients_match() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     for kind in Dtype::ALL {
         for (rows, columns) in
             COLUMNS.map(|columns| (5, columns)).into_iter().chain([(1, 129), (3000, 129), (2000, 1024)])
@@ -62,8 +63,9 @@ fn rms_norm_gradients_match() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn layer_norm_gradient_matches_far_from_zero() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     for kind in Dtype::ALL {
         // The last two have a mean much larger than the spread.
         for (columns, mean) in COLUMNS.map(|columns| (columns, 0.0)).into_iter().chain([(1000, 16.0), (4096, 16.0)]) {
@@ -120,8 +122,9 @@ fn derivative(activation: Activation, x: f64) -> f64 {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn activation_gradients_match() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     for kind in Dtype::ALL {
         // Avoids the kinks at -3, 0, 3 and 6.
         let x: Vec<f64> = (-2000..=2001).map(|step| round(f64::from(step) / 200.0 + 0.002, kind)).collect();
@@ -143,8 +146,9 @@ fn activation_gradients_match() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn silu_mul_gradients_match() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     for kind in Dtype::ALL {
         for length in [1, 7, 9, 256 * 2 * 8, 256 * 2 * 8 + 3, 100_003] {
             let a: Vec<f64> = values(length, 1, kind).into_iter().map(|x| round(8.0 * x, kind)).collect();
@@ -170,8 +174,9 @@ fn silu_mul_gradients_match() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn short_attention_gradient_matches_for_every_head() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     const TOKENS: usize = ShortAttentionPlan::TOKENS;
     for kind in Dtype::ALL {
         for (sequences, heads, head) in [(1, 8, 1), (3, 8, 17), (5, 8, 128), (2, 3, 512), (1, 1, 2000)] {

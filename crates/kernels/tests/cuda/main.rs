@@ -1,7 +1,7 @@
 //! Native kernels against 64-bit arithmetic on the host.
 //!
-//! With `CALORIMETER_TEST_DEVICE=cuda` the tests run on the first GPU, and fail if there is none. Without it, tests
-//! that need a GPU print a note and pass. `-- --nocapture` shows the notes and times.
+//! Tests that need a GPU are ignored by default; `cargo test -- --include-ignored` runs them on the first one.
+//! `--nocapture` prints times.
 #![cfg(feature = "cuda")]
 
 mod block_sparse;
@@ -32,16 +32,12 @@ use cudarc::driver::sys::CUevent_flags;
 use half::{bf16, f16};
 
 /// Opens the GPU exclusively: tests print times, and one of them fills the memory.
-fn gpu() -> Option<(Arc<CudaDevice>, MutexGuard<'static, ()>)> {
+fn gpu() -> (Arc<CudaDevice>, MutexGuard<'static, ()>) {
     static TURN: Mutex<()> = Mutex::new(());
-    if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
-        println!("skipped: set CALORIMETER_TEST_DEVICE=cuda to run this test on a GPU");
-        return None;
-    }
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let device = CudaDevice::open(0).unwrap_or_else(|error| panic!("CALORIMETER_TEST_DEVICE=cuda: {error}"));
+    let device = CudaDevice::open(0).unwrap_or_else(|error| panic!("this test needs an NVIDIA GPU: {error}"));
     println!("running on {} ({})", device.name(), device.uuid());
-    Some((device, turn))
+    (device, turn)
 }
 
 /// Microseconds per launch over rounds through all buffer sets: minimum of five runs.
@@ -62,8 +58,9 @@ fn mean_micros(device: &CudaDevice, many: usize, launch: impl FnMut(usize)) -> f
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn algorithm_choice_is_cached() {
-    let Some((_machine, _guard)) = gpu() else { return };
+    let (_machine, _guard) = gpu();
     let folder = tempfile::tempdir().unwrap();
     let opened = || CudaDevice::open_with_cache(0, folder.path()).unwrap();
     let planned = |device: &Arc<CudaDevice>, shape| {
@@ -87,8 +84,9 @@ fn algorithm_choice_is_cached() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn compiled_kernels_are_cached() {
-    let Some((_machine, _guard)) = gpu() else { return };
+    let (_machine, _guard) = gpu();
     let folder = tempfile::tempdir().unwrap();
     let opened = || {
         let device = CudaDevice::open_with_cache(0, folder.path()).unwrap();
@@ -144,8 +142,9 @@ fn missing_libraries_are_errors_with_advice() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn device_reports_its_gpu() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     println!("{:#?}", device.info());
     assert_eq!(device.uuid().len(), "GPU-00112233-4455-6677-8899-aabbccddeeff".len());
     assert!(device.free_memory().unwrap() < device.total_memory());
@@ -154,8 +153,9 @@ fn device_reports_its_gpu() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn buffer_keeps_bytes_and_frees_memory() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let bytes: Vec<u8> = (0..100_003u32).map(|i| (i % 251) as u8).collect();
     let mut buffer = device.upload(&bytes).unwrap();
     assert_eq!(buffer.download().unwrap(), bytes);
@@ -171,8 +171,9 @@ fn buffer_keeps_bytes_and_frees_memory() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn large_buffer_downloads_match_uploads() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     for bytes in [(32 << 20) - 1, 32 << 20, (40 << 20) + 1, (100 << 20) + 4097] {
         let content: Vec<u8> = (0..bytes).map(|at: usize| (at ^ (at >> 8) ^ (at >> 21)) as u8).collect();
         let start = std::time::Instant::now();
@@ -183,8 +184,9 @@ fn large_buffer_downloads_match_uploads() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn buffers_of_other_devices_or_sizes_are_rejected() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let other = CudaDevice::open(0).unwrap();
     let linear = LinearPlan::new(&device, Dtype::F32, LinearShape { m: 16, k: 16, n: 16 }).unwrap();
     let x = device.allocate(linear.x_bytes()).unwrap();
@@ -201,8 +203,9 @@ fn buffers_of_other_devices_or_sizes_are_rejected() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn linear_is_within_f32_accumulation_error() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let shapes = [
         (1, 4096, 4096),
         (512, 512, 512),
@@ -252,8 +255,9 @@ fn linear_is_within_f32_accumulation_error() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn linear_supports_layouts_output_dtypes_and_bias() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let shape = LinearShape { m: 33, k: 256, n: 80 };
     let LinearShape { m, k, n } = shape;
     let layouts = [WeightLayout::AlongK, WeightLayout::AlongN];
@@ -301,8 +305,9 @@ fn linear_supports_layouts_output_dtypes_and_bias() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn tf32_is_used_only_on_request() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let (m, k, n) = (256, 1024, 128);
     let shape = LinearShape { m, k, n };
     let (x, w) = (values(m * k, 1, Dtype::F32), values(n * k, 2, Dtype::F32));
@@ -330,8 +335,9 @@ fn tf32_is_used_only_on_request() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn linear_plans_the_largest_shapes() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     for kind in Dtype::ALL {
         let shape = LinearShape { m: 65536, k: 65536, n: 65536 };
         println!("{kind} {shape}: {}", LinearPlan::new(&device, kind, shape).unwrap().algorithm());
@@ -341,8 +347,9 @@ fn linear_plans_the_largest_shapes() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn layer_norm_is_accurate_for_large_means() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     for kind in Dtype::ALL {
         for columns in [1, 31, 33, 257, 768, 1000, 1025, 4096, 32768, 65536, 70001] {
             let rows = 5;
@@ -373,8 +380,9 @@ fn layer_norm_is_accurate_for_large_means() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn activations_match_at_every_length() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     for kind in Dtype::ALL {
         let (smallest, largest) = extremes(kind);
         let mut x = vec![0.0, -0.0, smallest, -smallest, 3.0 * smallest, largest, -largest];
@@ -426,8 +434,9 @@ fn activations_match_at_every_length() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn out_of_memory_is_a_recoverable_error() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let error = device.allocate(1 << 40).unwrap_err();
     println!("{error}");
     let NativeError::OutOfMemory { asked, free } = error else { panic!("{error}") };
@@ -442,8 +451,9 @@ fn out_of_memory_is_a_recoverable_error() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn probes_pass_their_checks() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let mut probes = NativeProbes::new(device.clone());
     for steps in [0, 1, 2, 3, 12_345, 1_000_000] {
         assert_eq!(probes.spin(steps).unwrap().check(), Ok(()), "{steps} steps");
@@ -464,8 +474,9 @@ fn probes_pass_their_checks() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn spin_time_is_proportional_to_steps() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let mut probes = NativeProbes::new(device.clone());
     let mut time = |steps| {
         let micros = 1e3 * fastest(&device, &mut *probes.spin(steps).unwrap(), 1);
@@ -480,8 +491,9 @@ fn spin_time_is_proportional_to_steps() {
 
 /// Prints the bandwidths of the probes, for manual inspection.
 #[test]
+#[ignore = "needs CUDA"]
 fn bandwidths_of_memory_and_of_the_cache() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let mut probes = NativeProbes::new(device.clone());
     for (bytes, sets) in [(256 << 20, 4), (1 << 30, 2), (2 << 30, 2), (device.l2_bytes() / 8 / 16 * 16, 1)] {
         for (name, mut probe) in
@@ -496,8 +508,9 @@ fn bandwidths_of_memory_and_of_the_cache() {
 /// Compares the two cache-cold methods: overwriting a large buffer before each launch, and rotating buffers. The fill
 /// leaves dirty cache lines to be written back, and two events around a single launch include their own cost.
 #[test]
+#[ignore = "needs CUDA"]
 fn small_gemm_takes_longer_after_fill_than_rotation() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     const SETS: usize = 17;
     const FLUSH: usize = 256 << 20;
     let (kind, shape) = (Dtype::Bf16, LinearShape { m: 1, k: 4096, n: 4096 });

@@ -238,8 +238,9 @@ fn mx_specs(kind: Dtype) -> Vec<PackedLinearSpec> {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn packed_gemm_matches_at_ragged_sizes() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     // One row and few, with and without split-K; several tiles of x; dequantized for cuBLASLt, and rejected by it.
     let ragged =
         [(1, 4096, 257), (3, 17, 127), (8, 129, 1000), (17, 1000, 129), (64, 127, 3), (127, 129, 17), (1, 1, 1)];
@@ -267,8 +268,9 @@ fn packed_gemm_matches_at_ragged_sizes() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn low_bit_gemm_matches_at_ragged_sizes() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let shapes = [
         (1, 4096, 257),
         (3, 17, 127),
@@ -294,8 +296,9 @@ fn low_bit_gemm_matches_at_ragged_sizes() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn microscaling_gemm_matches_at_ragged_sizes() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let shapes = [
         (1, 4096, 257),
         (3, 17, 127),
@@ -319,8 +322,9 @@ fn microscaling_gemm_matches_at_ragged_sizes() {
 /// Streamed kernel, for formats that support it: every number of warps, one and two resident blocks, tiles that do not
 /// divide evenly among blocks, one and several parts per tile, and odd numbers of rows.
 #[test]
+#[ignore = "needs CUDA"]
 fn streamed_int4_gemm_matches() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let shapes = [(1, 512 * 4, 2112), (1, 512 * 5, 4336), (1, 512 * 6, 2128), (1, 512 * 7, 2112), (1, 28672, 2128)];
     for kind in [Dtype::F16, Dtype::Bf16] {
         for spec in basic_specs(kind).into_iter().chain(low_bit_specs(kind)) {
@@ -382,8 +386,9 @@ fn check_rows(device: &Arc<CudaDevice>, spec: PackedLinearSpec, shape: LinearSha
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn weight_prepacked_for_another_plan_is_rejected() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let (kind, k, n) = (Dtype::Bf16, 256, 128);
     let spec = PackedLinearSpec::weight_only(kind, PackedWeightFormat::int8(kind));
     let [one, mut some] = [1, 32].map(|m| PackedLinearPlan::new(&device, spec, LinearShape { m, k, n }).unwrap());
@@ -397,8 +402,9 @@ fn weight_prepacked_for_another_plan_is_rejected() {
 
 /// Prints times of GEMMs of one row and few with a large weight.
 #[test]
+#[ignore = "needs CUDA"]
 fn times_of_products_with_large_packed_weights() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     const SETS: usize = 2;
     let (k, n, kind) = (8192, 28672, Dtype::Bf16);
     for spec in [0, 1, 4].map(|at| basic_specs(kind)[at]) {
@@ -417,8 +423,9 @@ fn times_of_products_with_large_packed_weights() {
 
 /// Prints GEMM times, for manual inspection, on both sides of the threshold for dequantization.
 #[test]
+#[ignore = "needs CUDA"]
 fn times_of_products_with_packed_weights() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     const SETS: usize = 9;
     let (k, n, kind) = (4096, 4096, Dtype::Bf16);
     for spec in [0, 1, 4].map(|at| basic_specs(kind)[at]) {
@@ -439,8 +446,9 @@ fn times_of_products_with_packed_weights() {
 /// Prints GEMM times of low-bit and microscaling formats, whether the tiled kernel was used, and three basic formats
 /// for comparison.
 #[test]
+#[ignore = "needs CUDA"]
 fn times_of_low_bit_and_microscaling_gemms() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     const SETS: usize = 9;
     let (k, n, kind) = (4096, 4096, Dtype::Bf16);
     let usual = |spec: &PackedLinearSpec| spec.weight.group.is_none_or(|group| group >= 64);

@@ -81,8 +81,9 @@ fn assert_scales(found: &[u8], exact: &[f32], place: &str) {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn quantized_rows_match_bit_for_bit() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     for columns in [1, 7, 31, 1000, 4096, 16384, 32769, 65536] {
         let count = 18;
         let x = rows(count, columns);
@@ -105,8 +106,9 @@ fn check_rows(device: &Arc<CudaDevice>, x: &[u16], count: usize, columns: usize,
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn quantized_columns_match_transpose_bit_for_bit() {
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     let sizes = [
         // One block, clusters of two to eight, partially filled ones, and incomplete panels.
         (16, 8),
@@ -165,9 +167,10 @@ fn finite_rows(count: usize, columns: usize) -> (Vec<u16>, Vec<f32>) {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn quantized_blocks_match_and_use_cublaslt_layout() {
     const SIDE: usize = 128;
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     for (count, columns) in [(1, 128), (18, 384), (256, 640), (384, 128)] {
         let (x, wide) = finite_rows(count, columns);
         let x = device.upload(&bytes(&x)).unwrap();
@@ -208,9 +211,10 @@ fn quantized_blocks_match_and_use_cublaslt_layout() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn mx_fake_quantization_matches_along_both_axes() {
     const BLOCK: usize = 32;
-    let Some((device, _guard)) = gpu() else { return };
+    let (device, _guard) = gpu();
     for (count, columns) in [(1, 32), (32, 1), (64, 33), (96, 64), (1, 4096), (1024, 1000)] {
         let (x, wide) = finite_rows(count, columns);
         let x = device.upload(&bytes(&x)).unwrap();

@@ -324,6 +324,7 @@ fn check_unaligned_view<B: QuantBackend>(device: &B::Device) {
 }
 
 #[test]
+#[ignore = "needs Vulkan"]
 fn dequant_gemm_matches_f64_on_vulkan() {
     check_dequant_gemms::<Vulkan>(&WgpuDevice::Cpu, &[Dtype::F32], &SIZES);
     check_dequant_gemms::<Fusion<Vulkan>>(&WgpuDevice::Cpu, &[Dtype::F32], &SIZES[1..4]);
@@ -331,6 +332,7 @@ fn dequant_gemm_matches_f64_on_vulkan() {
 }
 
 #[test]
+#[ignore = "needs Vulkan"]
 fn int8_gemm_matches_f64_on_vulkan() {
     check_int8_gemms::<Vulkan>(&WgpuDevice::Cpu, &[Dtype::F32], &SIZES);
     check_int8_gemms::<Fusion<Vulkan>>(&WgpuDevice::Cpu, &[Dtype::F32], &SIZES[1..4]);
@@ -351,6 +353,7 @@ fn unsupported_recipes_have_no_packed_gemm() {
 }
 
 #[test]
+#[ignore = "needs Vulkan"]
 fn vulkan_layer_allocates_only_packed_weight() {
     check_memory::<WgpuRuntime>(&WgpuDevice::Cpu);
 }
@@ -363,6 +366,7 @@ fn dequantization_matches_host() {
 }
 
 #[test]
+#[ignore = "needs Vulkan"]
 fn fused_vulkan_quantization_matches_host() {
     check::<Fusion<Vulkan>>(&WgpuDevice::Cpu, &[Dtype::F32]);
 }
@@ -373,22 +377,15 @@ fn flex_quantization_matches_host() {
 }
 
 #[test]
+#[ignore = "needs Vulkan"]
 fn vulkan_quantization_matches_host() {
     check::<Vulkan>(&WgpuDevice::Cpu, &[Dtype::F32]);
 }
 
-/// Returns the GPU, if the environment enables CUDA tests.
-fn cuda() -> Option<burn_cuda::CudaDevice> {
-    let enabled = std::env::var("CALORIMETER_TEST_DEVICE").as_deref() == Ok("cuda");
-    if !enabled {
-        println!("skipped: CALORIMETER_TEST_DEVICE is not cuda");
-    }
-    enabled.then(|| burn_cuda::CudaDevice::new(0))
-}
-
 #[test]
+#[ignore = "needs CUDA"]
 fn cuda_quantization_matches_host() {
-    let Some(device) = cuda() else { return };
+    let device = burn_cuda::CudaDevice::new(0);
     check::<Cuda>(&device, &Dtype::ALL);
     check::<Fusion<Cuda>>(&device, &[Dtype::F32]);
     check_memory::<cubecl::cuda::CudaRuntime>(&device);
@@ -396,8 +393,9 @@ fn cuda_quantization_matches_host() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn cuda_dequant_gemm_matches_f64() {
-    let Some(device) = cuda() else { return };
+    let device = burn_cuda::CudaDevice::new(0);
     check_dequant_gemms::<Cuda>(&device, &Dtype::ALL, &SIZES);
     // For more f32 rows the layer falls back to burn's matmul, which may round to TF32.
     check_dequant_gemms::<Cuda>(&device, &[Dtype::F16, Dtype::Bf16], &LARGE_SIZES);
@@ -407,8 +405,9 @@ fn cuda_dequant_gemm_matches_f64() {
 /// Small subset for compute-sanitizer: every dequantization path with few rows, with split-K across cubes, and with the
 /// staged input, aligned and ragged.
 #[test]
+#[ignore = "needs CUDA"]
 fn cuda_gemm_subset_for_sanitizers_matches_f64() {
-    let Some(device) = cuda() else { return };
+    let device = burn_cuda::CudaDevice::new(0);
     for name in ["int8wo", "int4wo-128", "uintx-3-64", "float8wo"] {
         for size in [(3, 640, 9), (64, 2048, 24), (130, 1152, 40)] {
             assert!(check_dequant_gemm::<Cuda>(&device, name, Dtype::Bf16, size));
@@ -418,8 +417,9 @@ fn cuda_gemm_subset_for_sanitizers_matches_f64() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn cuda_int8_gemm_matches_f64() {
-    let Some(device) = cuda() else { return };
+    let device = burn_cuda::CudaDevice::new(0);
     for sizes in [&SIZES[..], &LARGE_SIZES] {
         check_int8_gemms::<Cuda>(&device, &Dtype::ALL, sizes);
     }

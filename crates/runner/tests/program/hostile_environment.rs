@@ -1,7 +1,6 @@
 //! Robustness against hostile or faulty environments. Each of these cases once lost records or wrote to unexpected
 //! places.
 
-use crate::real_devices::has_vulkan;
 use crate::scene::{ProgramOutput, Scene, TIMING, find_record, wait_until};
 use calorimeter_case::Verdict;
 use calorimeter_runner::dialects::ConfigSource;
@@ -186,6 +185,7 @@ fn failing_worker_starts_lose_no_records() {
 
 /// burn reads `burn.toml` in the working directory and its parents, unless configured before.
 #[test]
+#[ignore = "needs Vulkan"]
 fn burn_config_files_are_ignored() {
     for planted in ["[fusion.logger]\nfile = \"victim\"\nappend = false\nlevel = \"full\"\n", "fusion = 1 ]["] {
         let scene = Scene::with(
@@ -193,9 +193,6 @@ fn burn_config_files_are_ignored() {
              timing: {precision: 20%, warm_up: 5ms, max_warm_up: 20ms, min_time: 10ms, max_time: 40ms, window: 200us, min_windows: 6, max_windows: 40}\n\
              models: [{model: ln_gelu, implementations: [fused], axes: {batch: [1], sequence: [16], dimension: [64]}}]\n",
         );
-        if !has_vulkan(&scene) {
-            return;
-        }
         scene.write("victim", "precious");
         scene.write("burn.toml", planted);
         let mut command = scene.command("run c.yml --out out --format jsonl");

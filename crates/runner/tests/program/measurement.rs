@@ -231,14 +231,12 @@ fn deep_doctor_passes_on_the_mock_device() {
 }
 
 #[test]
+#[ignore = "needs Vulkan"]
 fn autotune_modes_control_the_cache() {
     let scene = Scene::with(&format!(
         "recipes: [baseline]\ndevice: vulkan\ndtype: f32\nimplementations: [eager]\n{SHORT}
 models: [{{shapes: [{{name: custom, shapes: [[16, 64, 64]]}}]}}]\n"
     ));
-    if !crate::real_devices::has_vulkan(&scene) {
-        return;
-    }
     let run = |arguments: &str| scene.run(&format!("run c.yml --format jsonl {arguments}")).expect_code(0).records();
     let forbidden = run("--out off --autotune off").remove(0);
     assert_eq!(forbidden.outcome.status, Status::Skipped, "{forbidden:?}");

@@ -66,14 +66,13 @@ seen.fetched = performance.getEntriesByType("resource").map(({ name }) => name);
 return seen;
 })()"##;
 
-/// Browser, if one is installed.
-fn browser() -> Option<&'static str> {
+/// Installed browser.
+fn browser() -> &'static str {
     let found = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| {
         let asked = Command::new(name).arg("--version").output();
         asked.is_ok_and(|answer| answer.status.success())
     });
-    assert!(found.is_some() || std::env::var_os("CI").is_none(), "CI installs Chromium; none was found");
-    found
+    found.expect("this test needs Chromium")
 }
 
 /// Page in a browser. The browser reads commands from descriptor 3, writes answers to 4, and separates messages by NUL.
@@ -160,11 +159,9 @@ impl Drop for BrowserPage {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn report_sorts_and_filters_without_network() {
-    let Some(browser) = browser() else {
-        println!("no Chromium here: nothing was checked");
-        return;
-    };
+    let browser = browser();
     let scene = Scene::with(&format!(
         "recipes: [baseline, int8wo, marlin]\ndevice: mock\nimplementations: [eager]\n{TIMING}
 mock: [{{match: baseline, nanos: 9000}}, {{match: m8-, nanos: 2000}}, {{nanos: 5000}}]

@@ -242,28 +242,25 @@ fn torture_file_size_limits_lose_no_records() {
 }
 
 /// Runs a shell line with a small private file system mounted at `disk`.
-fn on_small_disk(scene: &Scene, options: &str, script: &str) -> Option<ProgramOutput> {
-    if !Command::new("unshare").args(["-rm", "true"]).stderr(Stdio::null()).status().is_ok_and(|code| code.success()) {
-        println!("skipped: no permission to mount a file system");
-        return None;
-    }
+fn on_small_disk(scene: &Scene, options: &str, script: &str) -> ProgramOutput {
     fs::create_dir_all(scene.path("disk")).unwrap();
     let script = format!("mount -t tmpfs -o {options} tmpfs disk && {script}");
     let mut command = Command::new("unshare");
     command.args(["-rm", "sh", "-c", &script, "sh", env!("CARGO_BIN_EXE_calorimeter")]);
     scene.prepare(&mut command);
-    Some(ProgramOutput::with_timeout(&mut command))
+    ProgramOutput::with_timeout(&mut command)
 }
 
 /// Full file system that also contains temporary files and caches.
 #[test]
+#[ignore = "needs mount namespaces"]
 fn torture_full_file_systems_lose_no_records() {
     let (count, mut drawn, mut failures) = (tries(6, 100), SeededRandom(11), Vec::new());
     for _ in 0..count {
         let (scene, size) = (Scene::with(&config()), 4 + 4 * drawn.next_below(40));
         let script = "mkdir disk/tmp disk/cache; export TMPDIR=disk/tmp XDG_CACHE_HOME=$PWD/disk/cache
             \"$1\" run c.yml --out disk/out --format jsonl --timeout 10s; code=$?; cp -r disk/out out; exit $code";
-        let Some(ended) = on_small_disk(&scene, &format!("size={size}k"), script) else { return };
+        let ended = on_small_disk(&scene, &format!("size={size}k"), script);
         let has_error = ended.stderr.lines().any(|line| line.starts_with("error: "));
         if ended.stderr.contains("panicked at")
             || !matches!(ended.code, Some(2 | 3 | 5))
@@ -289,14 +286,15 @@ fn torture_full_file_systems_lose_no_records() {
 }
 
 #[test]
+#[ignore = "needs mount namespaces"]
 fn unwritable_folders_are_reported_before_measuring() {
     let scene = Scene::with(&config());
-    let Some(results) = on_small_disk(&scene, "ro", "\"$1\" run c.yml --out disk/out --format jsonl") else { return };
+    let results = on_small_disk(&scene, "ro", "\"$1\" run c.yml --out disk/out --format jsonl");
     assert_eq!((results.code, results.stdout.as_str()), (Some(2), ""), "{results:?}");
     assert!(results.stderr.contains("disk/out"), "{results:?}");
     // Values that cannot be cached are measured again.
     let script = "XDG_CACHE_HOME=$PWD/disk \"$1\" run c.yml --out out --format jsonl";
-    let cache = on_small_disk(&scene, "ro", script).unwrap();
+    let cache = on_small_disk(&scene, "ro", script);
     assert_eq!((cache.code, cache.stdout.lines().count()), (Some(3), CASES), "{cache:?}");
 }
 

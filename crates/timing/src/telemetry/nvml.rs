@@ -295,11 +295,8 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "needs CUDA"]
     fn gpu_reports_all_sensors() {
-        if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
-            println!("CALORIMETER_TEST_DEVICE is not cuda: nothing was checked");
-            return;
-        }
         let uuid = library().unwrap().device_by_index(0).unwrap().uuid().unwrap();
         let mut gpu = nvml(&uuid).unwrap();
         println!("{:#}\n{}\n{:?}", gpu.facts(), gpu.policy(), gpu.other_users(&[]));

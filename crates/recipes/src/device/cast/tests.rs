@@ -124,15 +124,13 @@ fn recipes_use_castable_formats() {
 }
 
 #[test]
+#[ignore = "needs Vulkan"]
 fn vulkan_casts_match_host() {
     check::<WgpuRuntime>(&WgpuDevice::Cpu);
 }
 
 #[test]
+#[ignore = "needs CUDA"]
 fn cuda_casts_match_host() {
-    if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
-        println!("skipped: CALORIMETER_TEST_DEVICE is not cuda");
-        return;
-    }
     check::<cubecl::cuda::CudaRuntime>(&burn_cuda::CudaDevice::new(0));
 }

@@ -16,10 +16,10 @@ pub const STATIC_SCALE: f32 = 224.0 / MAX_E4M3;
 /// Quantizes a row of bf16 bit patterns; returns the e4m3 values and the scale.
 ///
 /// ```
-/// use calorimeter_kernels::rowwise::{bf16, quantize_row, value};
+/// use calorimeter_kernels::rowwise::{e4m3_to_f32, quantize_row, to_bf16};
 ///
-/// let (codes, scale) = quantize_row(&[448.0, -3.0, 0.0].map(bf16));
-/// assert_eq!((scale, value(codes[1])), (1.0, -3.0));
+/// let (codes, scale) = quantize_row(&[448.0, -3.0, 0.0].map(to_bf16));
+/// assert_eq!((scale, e4m3_to_f32(codes[1])), (1.0, -3.0));
 /// ```
 pub fn quantize_row(row: &[u16]) -> (Vec<u8>, f32) {
     let scale = row_scale(row);

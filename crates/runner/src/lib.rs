@@ -5,14 +5,14 @@
 //!
 //! ```
 //! use calorimeter_runner::devices;
-//! use calorimeter_runner::dialects::{Source, read};
+//! use calorimeter_runner::dialects::{ConfigSource, read};
 //! use calorimeter_runner::entries::{Overrides, resolve};
 //! use calorimeter_runner::plan::Plan;
 //!
 //! let text = "recipes: [baseline, int8wo]\nmodels: [{device: cpu, shapes: [{name: pow2, max_power: 11}]}]";
-//! let source = Source { path: "inline.yml".into(), text: text.into() };
-//! let entries = read(&[source], devices::here())?.entries;
-//! let plan = Plan::new(resolve(entries, &Overrides::default(), devices::here())?, None);
+//! let source = ConfigSource { path: "inline.yml".into(), text: text.into() };
+//! let entries = read(&[source], devices::this_machine())?.entries;
+//! let plan = Plan::new(resolve(entries, &Overrides::default(), devices::this_machine())?, None);
 //! // Two shapes, two recipes; the default implementation on a CPU is eager.
 //! assert_eq!(plan.len(), 4);
 //! for (case, supported) in plan.cases() {

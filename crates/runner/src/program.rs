@@ -20,7 +20,7 @@ use std::process::ExitCode;
 ///
 /// ```no_run
 /// use calorimeter_runner::Calorimeter;
-/// use calorimeter_sinks::{Run, Sink, SinkError};
+/// use calorimeter_sinks::{Sink, SinkError, SinkInput};
 ///
 /// struct Counting;
 ///
@@ -29,7 +29,7 @@ use std::process::ExitCode;
 ///         "counting"
 ///     }
 ///
-///     fn write(&self, run: &Run) -> Result<Vec<std::path::PathBuf>, SinkError> {
+///     fn write(&self, run: &SinkInput) -> Result<Vec<std::path::PathBuf>, SinkError> {
 ///         eprintln!("{} cases", run.records.len());
 ///         Ok(Vec::new())
 ///     }

@@ -39,9 +39,9 @@ enum Pairing {
 /// Points generated from named axes.
 ///
 /// ```
-/// use calorimeter_shapes::{Axis, Grid, Range, Step};
+/// use calorimeter_shapes::{Axis, Grid, RangeStep, ValueRange};
 ///
-/// let rows = Range::new(1, 4, Step::Multiply(2))?;
+/// let rows = ValueRange::new(1, 4, RangeStep::Multiply(2))?;
 /// let grid = Grid::product([Axis::new("rows", rows), Axis::new("width", [512, 1024])])?;
 /// let points: Vec<String> = grid.iter().take(3).map(|point| point.to_string()).collect();
 /// assert_eq!(points, ["rows1-width512", "rows1-width1024", "rows2-width512"]);

@@ -18,9 +18,9 @@ static GENERATORS: LazyLock<Registry<Generator>> = LazyLock::new(|| {
 /// taken, or if a parameter has another kind in another generator.
 ///
 /// ```
-/// use calorimeter_shapes::{Generator, Kind, NamedShape, Parameter, ShapeError, ShapeSource, register};
+/// use calorimeter_shapes::{Generator, NamedShape, Parameter, ParameterKind, ShapeError, ShapeSource, register};
 ///
-/// const ROWS: Parameter = Parameter { name: "m", about: "rows", kind: Kind::Sizes { default: &[1, 16] } };
+/// const ROWS: Parameter = Parameter { name: "m", about: "rows", kind: ParameterKind::Sizes { default: &[1, 16] } };
 ///
 /// static TALL: Generator = Generator {
 ///     name: "tall",

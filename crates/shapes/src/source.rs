@@ -16,11 +16,11 @@ impl ShapeSource {
     /// Creates a source from a generator's name and parameter values.
     ///
     /// ```
-    /// use calorimeter_shapes::{Shape, ShapeSource, Value};
+    /// use calorimeter_shapes::{SettingValue, Shape, ShapeSource};
     ///
-    /// let cubes = ShapeSource::new("pow2", [("max_power", Value::Power(12))])?;
+    /// let cubes = ShapeSource::new("pow2", [("max_power", SettingValue::Power(12))])?;
     /// assert_eq!(cubes.count(), Some(3));
-    /// let one = ShapeSource::new("custom", [("shapes", Value::Shapes(vec![Shape::new(8, 4096, 4096)?]))])?;
+    /// let one = ShapeSource::new("custom", [("shapes", SettingValue::Shapes(vec![Shape::new(8, 4096, 4096)?]))])?;
     /// assert_eq!(one.shapes()?[0].shape.to_string(), "m8-k4096-n4096");
     /// # Ok::<(), calorimeter_shapes::ShapeError>(())
     /// ```

@@ -37,12 +37,12 @@ impl SpeedChange {
     /// Compares two values with intervals.
     ///
     /// ```
-    /// use calorimeter_timing::{Change, Figure};
+    /// use calorimeter_timing::{SpeedChange, ValueWithInterval};
     ///
-    /// let figure = |middle: f64| Figure { middle, lo: middle * 0.995, hi: middle * 1.005 };
-    /// let change = Change::of_figures(figure(100.0), figure(105.0)).unwrap();
+    /// let value = |center: f64| ValueWithInterval { center, lo: center * 0.995, hi: center * 1.005 };
+    /// let change = SpeedChange::from_intervals(value(100.0), value(105.0)).unwrap();
     /// assert!(change.hi < 1.0 && change.p < 1e-6, "{change:?}");
-    /// assert!(Change::of_figures(figure(100.0), figure(100.1)).unwrap().p > 0.5);
+    /// assert!(SpeedChange::from_intervals(value(100.0), value(100.1)).unwrap().p > 0.5);
     /// ```
     pub fn from_intervals(before: ValueWithInterval, after: ValueWithInterval) -> Option<Self> {
         Self::new(quotient(before, after), INTERVAL_DEGREES_OF_FREEDOM)
@@ -134,7 +134,7 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
-    fn figure(rng: &mut ChaCha8Rng, nanos: f64) -> ValueWithInterval {
+    fn value(rng: &mut ChaCha8Rng, nanos: f64) -> ValueWithInterval {
         let windows: Vec<f64> = (0..30).map(|_| nanos * (0.01 * normal(rng)).exp()).collect();
         let interval = Interval::from_samples(&windows).unwrap();
         let (lo, hi) = interval.bounds.unwrap();
@@ -157,12 +157,12 @@ mod tests {
         let (mut before_control, mut after_control, mut found) = (0, 0, 0);
         for _ in 0..40 {
             let mut changes: Vec<SpeedChange> = (0..500)
-                .map(|_| SpeedChange::from_intervals(figure(&mut rng, 1000.0), figure(&mut rng, 1000.0)).unwrap())
+                .map(|_| SpeedChange::from_intervals(value(&mut rng, 1000.0), value(&mut rng, 1000.0)).unwrap())
                 .collect();
             before_control += changes.iter().filter(|change| change.lo > 1.0 || change.hi < 1.0).count();
             let real = |changes: &[SpeedChange]| discoveries(&changes.iter().map(|c| c.p).collect::<Vec<_>>(), 0.05);
             after_control += real(&changes).iter().filter(|real| **real).count();
-            changes[17] = SpeedChange::from_intervals(figure(&mut rng, 1000.0), figure(&mut rng, 1050.0)).unwrap();
+            changes[17] = SpeedChange::from_intervals(value(&mut rng, 1000.0), value(&mut rng, 1050.0)).unwrap();
             found += usize::from(real(&changes)[17]);
         }
         assert!(before_control <= 40 * 25, "{before_control} of {}", 40 * 500);
@@ -216,9 +216,9 @@ mod tests {
 
     #[test]
     fn nonpositive_values_have_no_change() {
-        let figure = |middle| ValueWithInterval { center: middle, lo: middle, hi: middle };
-        assert_eq!(SpeedChange::from_intervals(figure(0.0), figure(1.0)), None);
-        assert_eq!(SpeedChange::from_intervals(figure(1.0), figure(f64::NAN)), None);
+        let value = |middle| ValueWithInterval { center: middle, lo: middle, hi: middle };
+        assert_eq!(SpeedChange::from_intervals(value(0.0), value(1.0)), None);
+        assert_eq!(SpeedChange::from_intervals(value(1.0), value(f64::NAN)), None);
         assert_eq!(SpeedChange::from_processes(&[1.0, -1.0], &[1.0]), None);
     }
 }

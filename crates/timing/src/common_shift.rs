@@ -29,10 +29,10 @@ impl CommonShift {
     /// ```
     /// use calorimeter_timing::CommonShift;
     ///
-    /// let slower = CommonShift::of(&[0.91, 0.9, 0.905, 0.9, 0.895, 0.9, 0.9, 0.9, 0.9, 1.3], 0.02).unwrap();
-    /// assert!((slower.factor - 0.9).abs() < 1e-9 && slower.alike > 0.8);
-    /// assert_eq!(CommonShift::of(&[0.9, 0.8, 0.7, 0.6, 0.5, 0.4], 0.02), None);
-    /// assert_eq!(CommonShift::of(&[1.0; 10], 0.02), None);
+    /// let slower = CommonShift::from_ratios(&[0.91, 0.9, 0.905, 0.9, 0.895, 0.9, 0.9, 0.9, 0.9, 1.3], 0.02).unwrap();
+    /// assert!((slower.factor - 0.9).abs() < 1e-9 && slower.share > 0.8);
+    /// assert_eq!(CommonShift::from_ratios(&[0.9, 0.8, 0.7, 0.6, 0.5, 0.4], 0.02), None);
+    /// assert_eq!(CommonShift::from_ratios(&[1.0; 10], 0.02), None);
     /// ```
     pub fn from_ratios(ratios: &[f64], margin: f64) -> Option<Self> {
         let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();

@@ -10,7 +10,7 @@
 //!
 //! let problem = Problem { model: "ln_linear_gelu".parse()?, shape: Shape::new(8, 32, 16)?, dtype: Dtype::F32, seed: 42 };
 //! let tensors = problem.tensors();
-//! let int8wo = "int8wo".parse::<Recipe>()?.treatment(problem.dtype, None)?;
+//! let int8wo = "int8wo".parse::<Recipe>()?.quant_config(problem.dtype, None)?;
 //! let setup = Setup { implementation: Implementation::Eager, device: Device::Cpu, sets: 1 };
 //! let mut workload = open(&problem, &tensors, &int8wo, setup, &mut NativeDevices::default())?;
 //! let reference = problem.reference(&tensors, &int8wo)?;

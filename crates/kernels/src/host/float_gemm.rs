@@ -14,13 +14,13 @@ const MIN_PART_ROWS: usize = 192;
 /// GEMM of f32 rows with a weight of `n` rows of `k` elements, with the widest vectors of this processor.
 ///
 /// ```
-/// use calorimeter_kernels::host::{FloatProduct, Int8Rows, Numbers, Weights};
+/// use calorimeter_kernels::host::{FloatGemm, FloatVec, HostGemmWeight, Int8Weight};
 ///
 /// // Rows of values 1, 2, 3, 4 and 0, 0, 0, -1, the second with a scale of one half.
-/// let rows = Int8Rows { codes: vec![0x04030201, 0xff000000], scales: Numbers::F32(vec![1.0, 0.5]) };
-/// let product = FloatProduct::new(Weights::Int8(rows), 2, 4);
+/// let weight = Int8Weight { codes: vec![0x04030201, 0xff000000], scales: FloatVec::F32(vec![1.0, 0.5]) };
+/// let gemm = FloatGemm::new(HostGemmWeight::Int8(weight), 2, 4);
 /// let mut y = [0.0; 2];
-/// product.run(&[1.0, 1.0, 1.0, 10.0], &mut y);
+/// gemm.run(&[1.0, 1.0, 1.0, 10.0], &mut y);
 /// assert_eq!(y, [46.0, -5.0]);
 /// ```
 #[derive(Debug, Clone)]

@@ -30,12 +30,12 @@ type Int8PanelRow = [AlignedWords; PANEL / 16];
 /// GEMM of int8 rows with a weight of `n` int8 rows, by the fastest instructions of this processor.
 ///
 /// ```
-/// use calorimeter_kernels::host::{Int8Product, Numbers};
+/// use calorimeter_kernels::host::{FloatVec, Int8Gemm};
 ///
 /// // A row of values 1, 2, 3, 4 and one of 0, 0, 0, -1, times a row of 1, 1, 1, 10 whose scale is one half.
-/// let product = Int8Product::new(&[0x04030201, 0xff000000], Numbers::F32(vec![1.0, 2.0]));
+/// let gemm = Int8Gemm::new(&[0x04030201, 0xff000000], FloatVec::F32(vec![1.0, 2.0]));
 /// let mut y = [0.0; 2];
-/// product.run(&[0x0a010101], &[0.5], &mut y);
+/// gemm.run(&[0x0a010101], &[0.5], &mut y);
 /// assert_eq!(y, [23.0, -10.0]);
 /// ```
 #[derive(Debug, Clone)]

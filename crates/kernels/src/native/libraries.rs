@@ -28,7 +28,7 @@ pub struct LibraryStatus {
 /// ```
 /// # #[cfg(feature = "cuda")]
 /// for library in calorimeter_kernels::native::libraries() {
-///     println!("{}: {}", library.name, library.why.as_deref().unwrap_or("found"));
+///     println!("{}: {}", library.name, library.problem.as_deref().unwrap_or("found"));
 /// }
 /// ```
 pub fn libraries() -> Vec<LibraryStatus> {

@@ -8,7 +8,7 @@
 //!     copy.check()?;
 //!     let start = std::time::Instant::now();
 //!     copy.launch()?;
-//!     copy.settle()?;
+//!     copy.synchronize()?;
 //!     println!("{:.1} GB/s", copy.bytes() as f64 / start.elapsed().as_nanos() as f64);
 //!     Ok(())
 //! }

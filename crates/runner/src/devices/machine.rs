@@ -76,14 +76,14 @@ impl Devices {
     ///
     /// ```
     /// use calorimeter_runner::devices::{Devices, DiscoveredDevice};
-    /// use calorimeter_runner::entries::Wanted;
+    /// use calorimeter_runner::entries::DeviceSelection;
     /// use calorimeter_zoo::Device;
     ///
     /// let two = [0, 1].map(|index| DiscoveredDevice::named(Device::Cuda(index), "a GPU"));
-    /// let machine = Devices::invented(two);
-    /// assert_eq!(machine.choose(Wanted::Auto), Ok(Device::Cuda(0)));
-    /// assert!(machine.present(Device::Cuda(2)).is_err());
-    /// assert_eq!(Devices::invented([]).choose(Wanted::Auto), Ok(Device::Cpu));
+    /// let machine = Devices::simulated(two);
+    /// assert_eq!(machine.choose(DeviceSelection::Auto), Ok(Device::Cuda(0)));
+    /// assert!(machine.find(Device::Cuda(2)).is_err());
+    /// assert_eq!(Devices::simulated([]).choose(DeviceSelection::Auto), Ok(Device::Cpu));
     /// ```
     pub fn simulated(devices: impl IntoIterator<Item = DiscoveredDevice>) -> Self {
         let mut devices: Vec<DiscoveredDevice> = devices.into_iter().collect();

@@ -68,12 +68,12 @@ impl RowwiseOperator {
     /// Runs the operator synchronously on rows of `columns` elements.
     ///
     /// ```
-    /// use calorimeter_kernels::host::{Numbers, Rowwise};
+    /// use calorimeter_kernels::host::{FloatVec, RowwiseOperator};
     ///
-    /// let x = Numbers::F32(vec![0.0, 0.0, 7.0, 7.0]);
-    /// let mut y = [Numbers::F32(vec![0.0; 4])];
-    /// Rowwise::Softmax.run(&[x], 2, &mut y);
-    /// assert_eq!(y, [Numbers::F32(vec![0.5; 4])]);
+    /// let x = FloatVec::F32(vec![0.0, 0.0, 7.0, 7.0]);
+    /// let mut y = [FloatVec::F32(vec![0.0; 4])];
+    /// RowwiseOperator::Softmax.run(&[x], 2, &mut y);
+    /// assert_eq!(y, [FloatVec::F32(vec![0.5; 4])]);
     /// ```
     ///
     /// # Panics

@@ -216,7 +216,7 @@ mod tests {
         assert!(note(folder.path(), "refused").is_empty());
         let (first, locks) = acquire_scripted("shared", "900", folder.path());
         let (second, taken) = acquire_scripted("shared", "800", folder.path());
-        assert_eq!((taken.err().unwrap().as_str(), second.calls().len()), ("another run holds it locked", 0));
+        assert_eq!((taken.err().unwrap().as_str(), second.calls().len()), ("locked by another run", 0));
         assert!(note(folder.path(), "shared").contains("900 MHz"));
         drop(locks);
         assert_eq!(first.calls().len(), 2);

@@ -397,7 +397,7 @@ fn missing_devices_leave_the_journal_unchanged() {
     let journal = journal.replace("device: mock", "device: cuda:97");
     scene.write("out/journal.jsonl", &journal);
     let ended = scene.run("run --resume out");
-    assert!(ended.error().starts_with("device cuda:97 is not here"), "{ended:?}");
+    assert!(ended.error().starts_with("device cuda:97 not found"), "{ended:?}");
     assert!(fs::read_to_string(scene.path("out/journal.jsonl")).unwrap() == journal);
 }
 

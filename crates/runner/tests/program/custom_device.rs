@@ -50,7 +50,7 @@ fn unsupported_custom_device_cases_are_planned() {
     assert!(reasons.iter().all(|reason| reason.contains("graph: only `native` on cuda")), "{reasons:?}");
     let planned = run(&scene, "run c.yml --dry-run --format jsonl --implementations eager,native");
     let reasons: Vec<String> = planned.expect_code(0).objects().iter().map(|case| case["reason"].to_string()).collect();
-    assert!(reasons[0].contains("not for thread:0") && reasons[1] == "null", "{reasons:?}");
+    assert!(reasons[0].contains("not thread:0") && reasons[1] == "null", "{reasons:?}");
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn resuming_writes_only_inside_the_folder() {
         std::os::unix::fs::symlink(&target, &link).unwrap();
         let before: Vec<_> = files(&scene.path("home")).iter().map(|path| fs::read(path).unwrap()).collect();
         let ended = resume(&scene, "all/run");
-        assert!(ended.error().contains("leads out of the folder of the run"), "{ended:?}");
+        assert!(ended.error().contains("link out of the folder of the run"), "{ended:?}");
         let after: Vec<_> = files(&scene.path("home")).iter().map(|path| fs::read(path).unwrap()).collect();
         assert_eq!(before, after, "{}", link.display());
     }
@@ -91,7 +91,7 @@ fn journals_cannot_redirect_output() {
         fs::write(&journal, text.replace(&format!("\"csv_path\":\"{home}\""), &format!("\"csv_path\":\"{folder}\"")))
             .unwrap();
         let ended = resume(&scene, &run).expect_code(0).stderr.clone();
-        assert!(ended.contains("a journal that is resumed may come from somebody else"), "{folder}: {ended}");
+        assert!(ended.contains("a resumed journal may come from another user"), "{folder}: {ended}");
         assert_eq!(files(&scene.path("home")), Vec::<PathBuf>::new(), "{folder}");
     }
 }

@@ -26,7 +26,7 @@ fn merged_shards_equal_an_unsharded_run() {
         scene.run(&format!("run c.yml --out p{part} --shard {part}/3 --profile")).expect_code(0);
     }
     let merged = scene.run("merge p3 p1 p2 --out all");
-    assert!(merged.expect_code(0).stderr.contains("28 cases of 3 parts in all"), "{merged:?}");
+    assert!(merged.expect_code(0).stderr.contains("28 cases of 3 parts"), "{merged:?}");
     assert_eq!(times(&scene, "all"), times(&scene, "whole"));
     let rows = |dir: &str| fs::read_to_string(scene.path(dir).join("results.csv")).unwrap();
     assert!(rows("all") == rows("whole"), "the rows differ, or their order");
@@ -60,8 +60,8 @@ fn missing_shards_are_listed() {
     fs::write(&journal, cut).unwrap();
     let merged = scene.run("merge p1 p3 --out all");
     let output = &merged.expect_code(5).stderr;
-    assert!(output.contains("part 2/3 is missing\n"), "{output}");
-    assert!(output.contains("part 3/3 has 2 of ") && output.contains("calorimeter run --resume p3\n"), "{output}");
+    assert!(output.contains("shard 2/3 is missing\n"), "{output}");
+    assert!(output.contains("shard 3/3 has 2 of ") && output.contains("calorimeter run --resume p3\n"), "{output}");
     assert_eq!(scene.journal("all").records.len(), scene.journal("p1").records.len() + 2);
     assert!(scene.journal("all").summary.unwrap().interrupted);
     // Completed by a resume.

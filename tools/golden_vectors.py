@@ -1,47 +1,53 @@
 #!/usr/bin/env python3
-"""Write golden vectors: what torchao itself computes for each quantization recipe.
+"""Writes golden vectors: the values that torchao computes for each quantization recipe.
 
-One small safetensors file per recipe, weight dtype and kind of data goes into the
-directory given as argument, together with `summary.json` (what ran, how, and what did
-not and why). The Rust implementation of the recipes is tested against these files.
+One small safetensors file per recipe, weight dtype and kind of data goes into the directory
+given as argument. `summary.json` lists all cases, with the reasons of those that failed. The
+Rust implementation of the recipes is tested against these files.
 
-Pinned versions: torchao 0.14.1 with torch 2.11.0, CPU execution only (the GPU is hidden
-on purpose: CUDA rounds a few operations differently). torchao's C++ extensions are not
-used; 0.14.1 refuses to load them under torch 2.11.
+Pinned versions: torchao 0.14.1 with torch 2.11.0, on the CPU. The GPU is hidden, because CUDA
+rounds a few operations differently. torchao's C++ extensions are not used; 0.14.1 does not load
+them under torch 2.11.
 
-How to run (no network and no GPU needed, well under a minute):
+Usage (needs no GPU; the last command needs no network and takes less than a minute):
 
     pip download --no-deps torchao==0.14.1        # on a machine with a network
     unzip -d torchao-0.14.1 torchao-0.14.1-*.whl
     PYTHONPATH=torchao-0.14.1 python3 tools/golden_vectors.py OUT_DIR [--only TEXT]
 
-Tensors in a file (those that the recipe has; bf16 and f16 values widened to F32):
+Tensors in a file, if the recipe has them (bf16 and f16 values are widened to F32):
 
     weight (n,k)              exact in the dtype named in the metadata
-    input (m,k)               likewise
-    codes (n,k)               I8 or U8; float8 as raw bytes; fp4, fp6, uintx one code a byte
-    scales, zeros             as torchao stores them; e8m0 and e4m3 block scales as raw U8
-    tensor_scale              NVFP4's second-level scale (1,)
+    input (m,k)               exact in the dtype named in the metadata
+    codes (n,k)               quantized values as I8 or U8: float8 as raw bytes; fp4, fp6 and
+                              uintx unpacked, one value per byte
+    scales, zeros             as stored by torchao; e8m0 and e4m3 block scales as raw U8
+    tensor_scale              second-level scale of NVFP4 (1,)
     input_codes, input_scales, input_zeros, input_tensor_scale
-    dequantized (n,k)         what torchao's dequantize gives, in the weight's dtype
-    output (m,n)              what the quantized linear gives
+    dequantized (n,k)         result of torchao's dequantize, in the dtype of the weight
+    output (m,n)              result of the quantized linear layer
 
-and in some files only: `pruned` (the weight after 2:4 pruning), `group_scales` and
-`reference_weight` (marlin-qqq: stored group ratios, and torchao's idea of the kernel's weight),
-`output_cpu_kernel` (float8dq-tensor through `_scaled_mm`), `output_weight_only` (nvfp4).
-Codes, scales, zeros and dequantized weights are exact; the last bit of an output, and of an
-HQQ zero point, may depend on the order of a sum.
+Tensors of single recipes:
 
-Metadata `path` says how the weight was quantized: `quantize_` (the public entry point), or
-`primitives` where a CPU cannot build the recipe's packed layout: then torchao's own
-quantization functions are called with the recipe's arguments and a plain layout.
-Metadata `output_path` says where `output` is from: `torchao` (its own linear), or
-`emulated: ...` where the kernel needs a GPU: then the formula given there was used.
+    pruned                    weight after 2:4 pruning
+    group_scales              marlin-qqq: stored group ratios
+    reference_weight          marlin-qqq: torchao's reference of the weight that the kernel uses
+    output_cpu_kernel         float8dq-tensor through `_scaled_mm`
+    output_weight_only        nvfp4
+
+Quantized values, scales, zero points and dequantized weights are exact. The last bit of an
+output, and of an HQQ zero point, may depend on the order of a summation.
+
+Metadata `path` names the way in which the weight was quantized: `quantize_` (the public entry
+point), or `primitives` if a CPU cannot build the packed layout of the recipe. In that case
+torchao's quantization functions are called with the arguments of the recipe and a plain layout.
+Metadata `output_path` names the origin of `output`: `torchao` (its own linear layer), or
+`emulated: ...` with the formula that was used, if the kernel needs a GPU.
 
 Weight rows of the `edge` data (row mod 8): 0 normal, 1 all zero, 2 constant, 3 small with one
 huge outlier, 4 around the smallest normal number of the dtype, 5 one-sided positive, 6 like a
 real weight (std 0.02), 7 multiples of 1/8 (rounding ties). Tokens: 0 normal, 1 scaled up,
-2 all zero, 3 with an outlier, 4 one-sided. `normal` data are plain normal numbers.
+2 all zero, 3 with an outlier, 4 one-sided. The `normal` data are normally distributed.
 """
 
 import argparse
@@ -122,38 +128,38 @@ def make_input(m, k, dtype, data, generator):
     return x.to(dtype)
 
 
-# ---------------------------------------------------------------- small helpers
+# ---------------------------------------------------------------- linear layers and tensors
 
 
-def linear_with(weight):
+def linear_module(weight):
     n, k = weight.shape
     module = torch.nn.Linear(k, n, bias=False, dtype=weight.dtype)
     module.weight = torch.nn.Parameter(weight.clone(), requires_grad=False)
     return module
 
 
-def quantized_linear(weight, config):
-    """The public path: quantize_ on an nn.Linear."""
-    module = linear_with(weight)
+def quantize_linear(weight, config):
+    """Returns an nn.Linear that is quantized by torchao's public entry point `quantize_`."""
+    module = linear_module(weight)
     api.quantize_(module, config)
     if type(module.weight.data) is torch.Tensor:
-        raise RuntimeError("quantize_ left the weight as it was")
+        raise RuntimeError("quantize_ did not change the weight")
     return module
 
 
 def run_linear(weight, x):
-    # oneDNN's bf16 kernels flush subnormals on some CPUs: use torch's own
+    # oneDNN's bf16 kernels flush subnormals on some CPUs, so use torch's own kernels.
     with torch.no_grad(), torch.backends.mkldnn.flags(enabled=False):
         return torch.nn.functional.linear(x, weight)
 
 
-def raw(tensor):
-    """Float8 and e8m0 tensors as their bytes."""
+def raw_bytes(tensor):
+    """Returns the bytes of a float8 or e8m0 tensor."""
     return tensor.contiguous().view(torch.uint8)
 
 
-def small_codes(codes):
-    """int32 codes in the narrowest of uint8 and int8 that holds them."""
+def narrow_codes(codes):
+    """Converts int32 quantized values to uint8, or to int8 if some are negative."""
     if codes.dtype != torch.int32:
         return codes
     low, high = int(codes.min()), int(codes.max())
@@ -161,40 +167,40 @@ def small_codes(codes):
         return codes.to(torch.uint8)
     if low >= -128 and high <= 127:
         return codes.to(torch.int8)
-    raise ValueError(f"codes out of range: {low}..{high}")
+    raise ValueError(f"quantized values out of range: {low}..{high}, expected 0..255 or -128..127")
 
 
 def plain_parts(quantized, prefix=""):
-    """codes, scales and zeros of an AffineQuantizedTensor."""
+    """Returns quantized values, scales and zero points of an AffineQuantizedTensor."""
     parts = quantized.tensor_impl.get_plain()
-    found = {prefix + "codes": parts[0], prefix + "scales": parts[1]}
+    tensors = {prefix + "codes": parts[0], prefix + "scales": parts[1]}
     if len(parts) > 2 and parts[2] is not None:
-        found[prefix + "zeros"] = parts[2]
-    return found
+        tensors[prefix + "zeros"] = parts[2]
+    return tensors
 
 
-def exact_product(x_codes, w_codes):
-    """codes @ codes.T in f64, as f32: exact for integers, a well-rounded sum for float8."""
+def exact_matmul(x_codes, w_codes):
+    """Returns x @ w.T, computed in f64 and rounded to f32; exact for integers."""
     return (x_codes.double() @ w_codes.double().t()).float()
 
 
-def scaled_product(x_codes, x_scales, w_codes, w_scales, dtype):
-    """f32(f32(acc * sx) * sw), then one cast."""
-    acc = exact_product(x_codes, w_codes)
+def scaled_matmul(x_codes, x_scales, w_codes, w_scales, dtype):
+    """Returns f32(f32(acc * x_scale) * w_scale), cast to `dtype`."""
+    acc = exact_matmul(x_codes, w_codes)
     acc = acc * x_scales.float().reshape(-1, 1)
     return (acc * w_scales.float().reshape(1, -1)).to(dtype)
 
 
-SCALED_PRODUCT = "emulated: cast(f32(acc * input_scale) * weight_scale), acc in f32"
-PLAIN_LINEAR = "emulated: linear with the dequantized weight"
+SCALED_MATMUL_PATH = "emulated: cast(f32(acc * input_scale) * weight_scale), acc in f32"
+PLAIN_LINEAR_PATH = "emulated: linear with the dequantized weight"
 
 
-# ---------------------------------------------------------------- the recipes
-# Each takes (weight, input, **arguments) and returns (tensors, metadata).
+# ---------------------------------------------------------------- recipes
+# Each function takes (weight, input, **arguments) and returns (tensors, metadata).
 
 
 def int8wo(weight, x):
-    module = quantized_linear(weight, api.Int8WeightOnlyConfig(set_inductor_config=False))
+    module = quantize_linear(weight, api.Int8WeightOnlyConfig(set_inductor_config=False))
     w = module.weight
     tensors = plain_parts(w)
     tensors.update(dequantized=w.dequantize(), output=run_linear(w, x))
@@ -205,12 +211,12 @@ def int8dq(weight, x, decode=False):
     config = api.Int8DynamicActivationInt8WeightConfig(
         weight_only_decode=decode, set_inductor_config=False
     )
-    w = quantized_linear(weight, config).weight
+    w = quantize_linear(weight, config).weight
     inner = w.original_weight_tensor
     tensors = plain_parts(inner)
     meta = {"path": "quantize_", "output_path": "torchao"}
     if decode:
-        # one token per sequence: torchao leaves the activation alone
+        # With one token per sequence, torchao does not quantize the activation.
         meta["linear_input_shape"] = f"{x.shape[0]},1,{x.shape[1]}"
         output = run_linear(w, x.unsqueeze(1)).squeeze(1)
     else:
@@ -224,14 +230,14 @@ def int8dq_semi(weight, x):
     from torchao.dtypes import SemiSparseLayout
 
     pruned = SemiSparseLayout().pre_process(weight.clone())
-    w = quantized_linear(
+    w = quantize_linear(
         pruned, api.Int8DynamicActivationInt8WeightConfig(set_inductor_config=False)
     ).weight
     inner = w.original_weight_tensor
     activation = w.input_quant_func(x)
     tensors = plain_parts(inner)
     tensors.update(plain_parts(activation, "input_"))
-    acc = exact_product(tensors["input_codes"], tensors["codes"])
+    acc = exact_matmul(tensors["input_codes"], tensors["codes"])
     fused = (acc * tensors["scales"].float().reshape(1, -1)).to(torch.bfloat16)
     output = (fused * tensors["input_scales"].reshape(-1, 1)).to(x.dtype)
     tensors.update(pruned=pruned, dequantized=inner.dequantize(), output=output)
@@ -272,13 +278,13 @@ def int4wo(weight, x, group, hqq=False):
     tensors.update(dequantized=dequantized, output=run_linear(dequantized, x))
     meta = {
         "path": "primitives",
-        "output_path": PLAIN_LINEAR,
+        "output_path": PLAIN_LINEAR_PATH,
         "group_size": str(group),
         "bits": "4",
         "padded_shape": f"{padded.shape[0]},{padded.shape[1]}",
     }
     if padded.shape != weight.shape:
-        # what the padding itself becomes: the last row and group
+        # Quantized padding: the last row and group.
         scales, zeros = parts["scales"].reshape(rows, -1), parts["zeros"].reshape(rows, -1)
         meta["padding_code_scale_zero"] = (
             f"{int(parts['codes'][-1, -1])},{float(scales[-1, -1])!r},{float(zeros[-1, -1])!r}"
@@ -290,7 +296,7 @@ def uintx(weight, x, bits, group, hqq=False):
     config = api.UIntXWeightOnlyConfig(
         getattr(torch, f"uint{bits}"), group, use_hqq=hqq, set_inductor_config=False
     )
-    w = quantized_linear(weight, config).weight
+    w = quantize_linear(weight, config).weight
     tensors = plain_parts(w)
     tensors.update(dequantized=w.dequantize(), output=run_linear(w, x))
     return tensors, {
@@ -326,7 +332,7 @@ def gemlite4(weight, x, group):
     }
     return tensors, {
         "path": "primitives",
-        "output_path": PLAIN_LINEAR,
+        "output_path": PLAIN_LINEAR_PATH,
         "dequantized_path": "emulated: (code - zero) * scale, rounded to the dtype twice",
         "group_size": str(group),
         "bits": "4",
@@ -341,13 +347,13 @@ def gemlite8(weight, x):
     tensors = plain_parts(quantized)
     dequantized = quantized.dequantize()
     tensors.update(dequantized=dequantized, output=run_linear(dequantized, x))
-    return tensors, {"path": "primitives", "output_path": PLAIN_LINEAR, "bits": "8"}
+    return tensors, {"path": "primitives", "output_path": PLAIN_LINEAR_PATH, "bits": "8"}
 
 
 def fp6(weight, x):
     if weight.shape[0] % 256 == 0:
         config = api.FPXWeightOnlyConfig(3, 2, set_inductor_config=False)
-        w = quantized_linear(weight, config).weight
+        w = quantize_linear(weight, config).weight
         tensors = plain_parts(w)
         dequantized, path = w.dequantize(), "quantize_"
     else:
@@ -358,7 +364,7 @@ def fp6(weight, x):
         )
         tensors, path = {"codes": codes, "scales": scale}, "primitives"
     tensors.update(dequantized=dequantized, output=run_linear(dequantized, x))
-    return tensors, {"path": path, "output_path": PLAIN_LINEAR, "bits": "6"}
+    return tensors, {"path": path, "output_path": PLAIN_LINEAR_PATH, "bits": "6"}
 
 
 def int8adq_int4w_symm(weight, x):
@@ -371,11 +377,11 @@ def int8adq_int4w_symm(weight, x):
         layout=CutlassInt4PackedLayout(),
         set_inductor_config=False,
     )
-    w = quantized_linear(weight, config).weight
+    w = quantize_linear(weight, config).weight
     inner = w.original_weight_tensor
     tensors = plain_parts(inner)
     tensors.update(plain_parts(w.input_quant_func(x), "input_"))
-    output = scaled_product(
+    output = scaled_matmul(
         tensors["input_codes"],
         tensors["input_scales"],
         tensors["codes"],
@@ -383,22 +389,22 @@ def int8adq_int4w_symm(weight, x):
         x.dtype,
     )
     tensors.update(dequantized=inner.dequantize(), output=output)
-    return tensors, {"path": "quantize_", "output_path": SCALED_PRODUCT, "bits": "4"}
+    return tensors, {"path": "quantize_", "output_path": SCALED_MATMUL_PATH, "bits": "4"}
 
 
 def marlin_sparse(weight, x, group=128):
     from torchao.sparsity.utils import mask_creator
 
-    # the layout's pre_process does this on the GPU
+    # Equivalent to the layout's pre_process on the GPU.
     pruned = (mask_creator(weight).bool() * weight).contiguous()
     block = (1, group)
     scale, zero = prim.choose_qparams_affine(
         pruned, SYMMETRIC, block, torch.int32, 0, 15, 1e-6, zero_point_dtype=torch.bfloat16
     )
     codes = prim.quantize_affine(pruned, block, scale, zero, torch.int32, 0, 15)
-    # NaN (zero times an infinite reciprocal): a GPU makes it 0, an x86 CPU the lowest int
+    # NaN (zero times an infinite reciprocal) converts to 0 on a GPU, but to the lowest integer on an x86 CPU.
     lowest = torch.iinfo(torch.int32).min
-    artifacts = int((codes == lowest).sum())
+    nan_count = int((codes == lowest).sum())
     codes = torch.where(codes == lowest, torch.zeros_like(codes), codes)
     dequantized = prim.dequantize_affine(
         codes, block, scale, zero, torch.int32, 0, 15, output_dtype=weight.dtype
@@ -413,10 +419,10 @@ def marlin_sparse(weight, x, group=128):
     }
     return tensors, {
         "path": "primitives",
-        "output_path": PLAIN_LINEAR,
+        "output_path": PLAIN_LINEAR_PATH,
         "group_size": str(group),
         "bits": "4",
-        "nan_codes_set_to_zero": str(artifacts),
+        "nan_codes_set_to_zero": str(nan_count),
     }
 
 
@@ -438,8 +444,8 @@ def marlin_qqq(weight, x, group=128):
     if group_scales.numel() > 0:
         tensors["group_scales"] = group_scales.reshape(n, k // group)
     tensors.update(plain_parts(activation, "input_"))
-    wide = tensors["input_codes"].float() * tensors["input_scales"].reshape(-1, 1)
-    tensors["output"] = exact_product(wide, reference).to(x.dtype)
+    dequantized_input = tensors["input_codes"].float() * tensors["input_scales"].reshape(-1, 1)
+    tensors["output"] = exact_matmul(dequantized_input, reference).to(x.dtype)
     return tensors, {
         "path": "primitives",
         "output_path": "emulated: dequantized input times torchao's reference weight "
@@ -457,7 +463,7 @@ def int8_dynamic_activation_intx(weight, x, bits, group, scale_dtype=None, versi
         weight_scale_dtype=scale_dtype,
         version=version,
     )
-    w = quantized_linear(weight, config).weight
+    w = quantize_linear(weight, config).weight
     if version == 2:
         tensors = {"codes": w.qdata, "scales": w.scale, "zeros": w.zero_point}
         dequantized = w.dequantize()
@@ -479,9 +485,9 @@ def int8_dynamic_activation_intx(weight, x, bits, group, scale_dtype=None, versi
 
 def float8wo(weight, x):
     config = api.Float8WeightOnlyConfig(set_inductor_config=False)
-    w = quantized_linear(weight, config).weight
+    w = quantize_linear(weight, config).weight
     tensors = {
-        "codes": raw(w.qdata),
+        "codes": raw_bytes(w.qdata),
         "scales": w.scale,
         "dequantized": w.dequantize(),
         "output": run_linear(w, x),
@@ -505,16 +511,16 @@ def float8dq(weight, x, granularity):
     )
     activation = Float8Tensor.from_hp(x, granularity=granularity)
     tensors = {
-        "codes": raw(w.qdata),
+        "codes": raw_bytes(w.qdata),
         "scales": w.scale,
-        "input_codes": raw(activation.qdata),
+        "input_codes": raw_bytes(activation.qdata),
         "input_scales": activation.scale,
         "dequantized": w.dequantize(),
-        "output": scaled_product(
+        "output": scaled_matmul(
             activation.qdata.float(), activation.scale, w.qdata.float(), w.scale, x.dtype
         ),
     }
-    meta = {"path": "primitives", "output_path": SCALED_PRODUCT}
+    meta = {"path": "primitives", "output_path": SCALED_MATMUL_PATH}
     if isinstance(granularity, PerTensor):
         try:
             tensors["output_cpu_kernel"] = run_linear(w, x)
@@ -536,22 +542,23 @@ def float8dq_semi(weight, x):
     x_codes, x_scales, _ = activation.tensor_impl.get_plain()
     tensors = {
         "pruned": pruned,
-        "codes": raw(w_codes),
+        "codes": raw_bytes(w_codes),
         "scales": w_scales,
-        "input_codes": raw(x_codes),
+        "input_codes": raw_bytes(x_codes),
         "input_scales": x_scales,
         "dequantized": w.dequantize(),
-        "output": scaled_product(x_codes.float(), x_scales, w_codes.float(), w_scales, x.dtype),
+        "output": scaled_matmul(x_codes.float(), x_scales, w_codes.float(), w_scales, x.dtype),
     }
-    return tensors, {"path": "primitives", "output_path": SCALED_PRODUCT}
+    return tensors, {"path": "primitives", "output_path": SCALED_MATMUL_PATH}
 
 
 def mx_codes(mx):
+    """Returns the quantized values of an MXTensor, one per byte."""
     from torchao.prototype.mx_formats.kernels import unpack_uint4
 
     if mx._elem_dtype == torch.float4_e2m1fn_x2:
         return unpack_uint4(mx.qdata)
-    return raw(mx.qdata)
+    return raw_bytes(mx.qdata)
 
 
 def mx(weight, x, element, mode):
@@ -565,7 +572,7 @@ def mx(weight, x, element, mode):
         config = MXFPInferenceConfig(
             activation_dtype=element, weight_dtype=element, gemm_kernel_choice=emulated
         )
-        w, path = quantized_linear(weight, config).weight, "quantize_"
+        w, path = quantize_linear(weight, config).weight, "quantize_"
     else:
         arguments = QuantizeTensorToMXKwargs(
             elem_dtype=element, scaling_mode=mode, gemm_kernel_choice=emulated
@@ -581,9 +588,9 @@ def mx(weight, x, element, mode):
     activation = MXTensor.to_mx(x, element, scaling_mode=mode)
     tensors = {
         "codes": mx_codes(w),
-        "scales": raw(w._scale_e8m0).reshape(weight.shape[0], -1),
+        "scales": raw_bytes(w._scale_e8m0).reshape(weight.shape[0], -1),
         "input_codes": mx_codes(activation),
-        "input_scales": raw(activation._scale_e8m0).reshape(x.shape[0], -1),
+        "input_scales": raw_bytes(activation._scale_e8m0).reshape(x.shape[0], -1),
         "dequantized": w.to_dtype(weight.dtype),
         "output": run_linear(w, x),
     }
@@ -609,7 +616,7 @@ def nvfp4(weight, x, tensor_scale):
     config = NVFP4InferenceConfig(
         mm_config=NVFP4MMConfig.WEIGHT_ONLY, use_dynamic_per_tensor_scale=tensor_scale
     )
-    w = quantized_linear(weight, config).weight
+    w = quantize_linear(weight, config).weight
     n, k = weight.shape
     w_global = w._per_tensor_scale
     x_global = per_tensor_amax_to_scale(torch.max(torch.abs(x))) if tensor_scale else None
@@ -622,15 +629,15 @@ def nvfp4(weight, x, tensor_scale):
         values = f4_unpacked_to_f32(codes).reshape(codes.shape[0], -1, 16)
         return (values * scales.float().unsqueeze(-1)).reshape(codes.shape[0], -1)
 
-    output = exact_product(block_values(x_codes, x_scales), block_values(w_codes, w_scales))
+    output = exact_matmul(block_values(x_codes, x_scales), block_values(w_codes, w_scales))
     output = output.to(x.dtype)
     if tensor_scale:
         output = output * (x_global * w_global).to(x.dtype)
     tensors = {
         "codes": w_codes,
-        "scales": raw(w_scales),
+        "scales": raw_bytes(w_scales),
         "input_codes": x_codes,
-        "input_scales": raw(x_scales),
+        "input_scales": raw_bytes(x_scales),
         "dequantized": w.to_dtype(weight.dtype),
         "output": output,
         "output_weight_only": run_linear(w, x),
@@ -646,29 +653,29 @@ def nvfp4(weight, x, tensor_scale):
     }
 
 
-# ---------------------------------------------------------------- the list
+# ---------------------------------------------------------------- list of cases
 
 
-def recipe_list():
-    """(recipe, function, arguments, dtypes, options); options: n, k, data, tag."""
-    every, half, float_only = ["bf16", "f16", "f32"], ["bf16", "f16"], ["f32"]
+def list_cases():
+    """Returns tuples (recipe, function, arguments, dtypes, options) with the options n, k, data and tag."""
+    all_dtypes, half_dtypes, f32 = ["bf16", "f16", "f32"], ["bf16", "f16"], ["f32"]
     bf16, f16, mx_dtypes = ["bf16"], ["f16"], ["bf16", "f32"]
     cases = [
-        ("int8wo", int8wo, {}, every, {}),
-        ("int8dq", int8dq, {}, every, {}),
+        ("int8wo", int8wo, {}, all_dtypes, {}),
+        ("int8dq", int8dq, {}, all_dtypes, {}),
         ("int8dq_prefill_wo_decode", int8dq, {"decode": True}, bf16, {}),
-        ("int8dq+semi", int8dq_semi, {}, half, {}),
+        ("int8dq+semi", int8dq_semi, {}, half_dtypes, {}),
         ("fp6", fp6, {}, bf16, {"n": 256, "k": 64, "tag": "packed"}),
-        ("fp6", fp6, {}, every, {}),
-        ("int8adq-int4w-symm", int8adq_int4w_symm, {}, every, {}),
-        ("marlin+semi", marlin_sparse, {}, half, {"k": 256}),
+        ("fp6", fp6, {}, all_dtypes, {}),
+        ("int8adq-int4w-symm", int8adq_int4w_symm, {}, all_dtypes, {}),
+        ("marlin+semi", marlin_sparse, {}, half_dtypes, {"k": 256}),
         ("marlin-qqq", marlin_qqq, {}, f16, {"k": 256}),
         ("marlin-qqq", marlin_qqq, {}, f16, {"tag": "k128"}),
-        ("gemlitewo-8", gemlite8, {}, half, {}),
-        ("float8wo", float8wo, {}, every, {}),
-        ("float8dq-tensor", float8dq, {"granularity": PerTensor()}, every, {"n": 16}),
+        ("gemlitewo-8", gemlite8, {}, half_dtypes, {}),
+        ("float8wo", float8wo, {}, all_dtypes, {}),
+        ("float8dq-tensor", float8dq, {"granularity": PerTensor()}, all_dtypes, {"n": 16}),
         ("float8dq-row", float8dq, {"granularity": PerRow()}, bf16, {"n": 16}),
-        ("float8dq+semi", float8dq_semi, {}, half, {"n": 16}),
+        ("float8dq+semi", float8dq_semi, {}, half_dtypes, {"n": 16}),
         ("nvfp4", nvfp4, {"tensor_scale": True}, mx_dtypes, {"n": 16}),
         ("nvfp4_no_global_scale", nvfp4, {"tensor_scale": False}, mx_dtypes, {"n": 16}),
     ]
@@ -683,23 +690,23 @@ def recipe_list():
     cases.append(("int4wo-64-hqq", int4wo, {"group": 64, "hqq": True}, bf16, plain))
     cases.append(("int4wo-64-hqq", int4wo, {"group": 64, "hqq": True}, ["f32"], plain))
     for bits in range(1, 9):
-        dtypes = every if bits == 4 else bf16
+        dtypes = all_dtypes if bits == 4 else bf16
         cases.append((f"uintx-{bits}-64", uintx, {"bits": bits, "group": 64}, dtypes, {}))
         hqq = {"bits": bits, "group": 64, "hqq": True}
         if bits in (2, 3, 4, 8):
             cases.append((f"uintx-{bits}-64-hqq", uintx, hqq, dtypes, {}))
     cases.append(("uintx-4-64-hqq", uintx, hqq | {"bits": 4}, ["f32"], plain))
-    for group, dtypes in ((32, bf16), (64, half)):
+    for group, dtypes in ((32, bf16), (64, half_dtypes)):
         cases.append((f"gemlitewo-4-{group}", gemlite4, {"group": group}, dtypes, {}))
     for bits, group in ((1, 32), (2, 32), (3, 32), (4, 32), (4, 0), (8, 64)):
         name = f"int8_dynamic_activation_intx_weight-{bits}-{group}-true"
         arguments = {"bits": bits, "group": group}
-        cases.append((name, int8_dynamic_activation_intx, arguments, float_only, {}))
+        cases.append((name, int8_dynamic_activation_intx, arguments, f32, {}))
     name = "int8_dynamic_activation_intx_weight-4-32-true"
     bf16_scale = {"bits": 4, "group": 32, "scale_dtype": torch.bfloat16}
-    cases.append((name, int8_dynamic_activation_intx, bf16_scale, float_only, {"tag": "bf16scale"}))
-    old = bf16_scale | {"version": 1}
-    cases.append((name, int8_dynamic_activation_intx, old, float_only, {"tag": "v1"}))
+    cases.append((name, int8_dynamic_activation_intx, bf16_scale, f32, {"tag": "bf16scale"}))
+    version_1 = bf16_scale | {"version": 1}
+    cases.append((name, int8_dynamic_activation_intx, version_1, f32, {"tag": "v1"}))
     elements = (("mxfp8", torch.float8_e4m3fn), ("mxfp4", torch.float4_e2m1fn_x2))
     for short, element in elements:
         for mode in ("floor", "rceil"):
@@ -711,11 +718,11 @@ def recipe_list():
 # ---------------------------------------------------------------- writing
 
 
-def storable(name, tensor):
-    """A contiguous CPU tensor in one of the few dtypes that the files use."""
+def to_storable(name, tensor):
+    """Returns a contiguous copy of a tensor in a dtype that the files support."""
     tensor = tensor.detach()
     if name in ("codes", "input_codes"):
-        tensor = small_codes(tensor)
+        tensor = narrow_codes(tensor)
     if tensor.is_floating_point():
         tensor = tensor.float()
     elif tensor.dtype == torch.int64:
@@ -729,7 +736,7 @@ def tensor_bytes(tensor):
 
 def write_safetensors(path, tensors, metadata):
     header, blobs, offset = {"__metadata__": metadata}, [], 0
-    # four-byte types first, so that each tensor is aligned
+    # Four-byte types first, so that each tensor is aligned.
     order = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
     for name in order:
         blob = tensor_bytes(tensors[name])
@@ -757,16 +764,16 @@ def run_case(recipe, function, arguments, dtype_name, options, out_dir):
     generator = torch.Generator().manual_seed(SEED)
     weight = make_weight(n, k, dtype, data, generator)
     x = make_input(m, k, dtype, data, generator)
-    found, meta = function(weight.clone(), x.clone(), **arguments)
+    outputs, meta = function(weight.clone(), x.clone(), **arguments)
     meta = dict(meta)
     for name in ("scales", "zeros", "input_scales", "input_zeros"):
-        if name in found:
-            meta[name + "_dtype"] = str(found[name].dtype).removeprefix("torch.")
-    tensors = {"weight": weight, "input": x, **found}
-    tensors = {name: storable(name, tensor) for name, tensor in tensors.items()}
+        if name in outputs:
+            meta[name + "_dtype"] = str(outputs[name].dtype).removeprefix("torch.")
+    tensors = {"weight": weight, "input": x, **outputs}
+    tensors = {name: to_storable(name, tensor) for name, tensor in tensors.items()}
     for name, shape in (("codes", (n, k)), ("dequantized", (n, k)), ("output", (m, n))):
         if tuple(tensors[name].shape) != shape:
-            raise ValueError(f"{name} has shape {tuple(tensors[name].shape)}, not {shape}")
+            raise ValueError(f"shape of {name}: {tuple(tensors[name].shape)}, expected {shape}")
     meta.update(
         recipe=recipe,
         dtype=dtype_name,
@@ -787,8 +794,8 @@ def run_case(recipe, function, arguments, dtype_name, options, out_dir):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("out_dir")
-    parser.add_argument("--only", default="", help="run recipes whose name contains this")
+    parser.add_argument("out_dir", help="output directory")
+    parser.add_argument("--only", default="", metavar="TEXT", help="run only recipes with TEXT in their name")
     parser.add_argument("--trace", action="store_true", help="print tracebacks of failures")
     options = parser.parse_args()
     os.makedirs(options.out_dir, exist_ok=True)
@@ -799,7 +806,7 @@ def main():
         "torch_version": torch.__version__,
         "cases": [],
     }
-    for recipe, function, arguments, dtypes, case in recipe_list():
+    for recipe, function, arguments, dtypes, case in list_cases():
         if options.only not in recipe:
             continue
         for dtype_name in dtypes:
@@ -811,19 +818,19 @@ def main():
                     )
                 entry["status"] = "ok"
             except Exception as error:
-                why = f"{type(error).__name__}: {error}".strip().splitlines()[0][:300]
-                entry |= {"status": "failed", "why": why}
-                print(f"{recipe}: {why} ({dtype_name})")
+                reason = f"{type(error).__name__}: {error}".strip().splitlines()[0][:300]
+                entry |= {"status": "failed", "why": reason}
+                print(f"{recipe}: {reason} ({dtype_name})")
                 if options.trace:
                     traceback.print_exc()
             summary["cases"].append(entry)
     with open(os.path.join(options.out_dir, "summary.json"), "w") as file:
         json.dump(summary, file, indent=1)
         file.write("\n")
-    done = [entry for entry in summary["cases"] if entry["status"] == "ok"]
-    total = sum(entry["bytes"] for entry in done)
-    print(f"{len(done)} of {len(summary['cases'])} cases, {total} bytes")
-    return 0 if done else 1
+    succeeded = [entry for entry in summary["cases"] if entry["status"] == "ok"]
+    total = sum(entry["bytes"] for entry in succeeded)
+    print(f"{len(succeeded)} of {len(summary['cases'])} cases succeeded, {total} bytes")
+    return 0 if succeeded else 1
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ use crate::mock::MockRule;
 use crate::noise_floor::{DeviceNoise, NOISE_VERSION, NoiseRates, WorkloadNoise, clock_policy, noise_path};
 use crate::platforms;
 use crate::run::{Request, RunError};
-use crate::worker::{AssignedCase, Assignment, Event, Executor, Listener, Subprocess};
+use crate::worker::{AssignedCase, Assignment, AssignmentPurpose, Event, Executor, Listener, Subprocess};
 use calorimeter_case::Axes;
 use calorimeter_case::record::Speedup;
 use calorimeter_recipes::{Dtype, Element, Recipe};
@@ -241,11 +241,10 @@ fn aa_assignment(case: &Case, index: u32, found: &DiscoveredDevice) -> Assignmen
         foreign: None,
         device,
         run_dir: None,
-        timing: Some(timing),
+        purpose: AssignmentPurpose::Measure(timing),
         seed,
         mock,
         concurrent_devices: false,
-        is_probe: false,
         next: None,
     }
 }

@@ -9,7 +9,7 @@ use crate::devices;
 use crate::noise_floor::NoiseFloor;
 use crate::plan::{Group, Plan, PlannedCase};
 use crate::platforms;
-use crate::worker::{AssignedCase, Assignment, Executor, NextGroup, WorkerError};
+use crate::worker::{AssignedCase, Assignment, AssignmentPurpose, Executor, NextGroup, WorkerError};
 use calorimeter_case::{Clock, Device};
 use calorimeter_timing::Options;
 use calorimeter_zoo::Subject;
@@ -64,11 +64,14 @@ impl Dispatcher<'_> {
             },
             device: device.facts(),
             run_dir: Some(self.output_dirs.dir.clone()),
-            timing: (!self.untimed).then(|| Options { margin, ..entry.timing.clone() }),
+            purpose: if self.untimed {
+                AssignmentPurpose::Check
+            } else {
+                AssignmentPurpose::Measure(Options { margin, ..entry.timing.clone() })
+            },
             seed: entry.seed,
             mock: entry.mock.clone(),
             concurrent_devices: concurrent,
-            is_probe: false,
             next: None,
         }
     }

@@ -2,7 +2,9 @@
 
 use crate::devices::DiscoveredDevice;
 use crate::platforms;
-use crate::worker::{AssignedCase, Assignment, Event, Executor, Listener, TracedKernels, WorkerError};
+use crate::worker::{
+    AssignedCase, Assignment, AssignmentPurpose, Event, Executor, Listener, TracedKernels, WorkerError,
+};
 use calorimeter_case::CaseId;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -23,12 +25,13 @@ impl KernelTracer {
     ) -> Result<(), WorkerError> {
         let wanted = |one: &AssignedCase| one.case.profiler || one.case.fusion.is_some();
         let hidden = platforms::for_device(device.device).needs_kernel_tracer();
-        if !hidden || assignment.timing.is_none() || !assignment.cases.iter().any(wanted) {
+        if !hidden || !assignment.purpose.is_timed() || !assignment.cases.iter().any(wanted) {
             return Ok(());
         }
         let Some(tracer) = self.0.get_or_insert_with(|| executor.kernel_tracer()) else { return Ok(()) };
         let mut collector = KernelListener { kernels: HashMap::new(), listener };
-        tracer.run(assignment, device, timeout, &mut collector)?;
+        let traced = Assignment { purpose: AssignmentPurpose::TraceKernels, ..assignment.clone() };
+        tracer.run(&traced, device, timeout, &mut collector)?;
         for one in &mut assignment.cases {
             one.kernels = collector.kernels.remove(&one.case.id);
         }

@@ -35,7 +35,7 @@ pub fn batches(
     }
     let fits =
         |cases: &[&AssignedCase]| cases.iter().map(|one| required_bytes(&one.case, one.sets)).sum::<u64>() <= budget;
-    if assignment.timing.is_none() || fits(&fitting.iter().collect::<Vec<_>>()) {
+    if !assignment.purpose.is_timed() || fits(&fitting.iter().collect::<Vec<_>>()) {
         return vec![fitting];
     }
     let with_baseline = |one: &AssignedCase| {

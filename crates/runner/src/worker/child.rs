@@ -107,25 +107,19 @@ fn serve() -> std::io::Result<()> {
         match serde_json::from_str(&line?)? {
             WorkerCommand::Configure {
                 position,
-                caches:
-                    WorkerCaches {
-                        autotune_dir: tuning,
-                        tuning_level: level,
-                        peaks_dir: peaks,
-                        forbid_tuning: never_tune,
-                        trace_kernels: look,
-                    },
+                caches: WorkerCaches { autotune_dir, tuning_level, peaks_dir, forbid_tuning },
+                trace_kernels,
             } => {
-                calorimeter_zoo::backends::configure(tuning.as_deref(), level, look);
-                context.machines = NativeDevices::with_cache_dir(tuning.as_deref());
-                (context.tuning_level, context.traces_kernels) = (level, look);
-                if never_tune {
+                calorimeter_zoo::backends::configure(autotune_dir.as_deref(), tuning_level, trace_kernels);
+                context.machines = NativeDevices::with_cache_dir(autotune_dir.as_deref());
+                context.tuning_level = tuning_level;
+                if forbid_tuning {
                     context.silence.disable_tuning();
                 }
-                (context.autotune_dir, context.peaks_dir) = (tuning, peaks);
+                (context.autotune_dir, context.peaks_dir) = (autotune_dir, peaks_dir);
                 progress = Some(ProgressFile::open_inherited(position)?);
             }
-            WorkerCommand::Measure(assignment) => {
+            WorkerCommand::Run(assignment) => {
                 let progress = progress
                     .as_ref()
                     .ok_or_else(|| std::io::Error::other("a command arrived before the configuration"))?;

@@ -1,6 +1,6 @@
 //! Events of a run, and their listener.
 
-use calorimeter_case::{CaseId, Record};
+use calorimeter_case::{CaseId, Record, Status};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -34,6 +34,17 @@ pub enum Event {
     },
     /// A case has finished. Listeners of a run receive it after the record is on disk.
     CaseFinished(Box<Record>),
+}
+
+impl Event {
+    /// Case that a worker has finished, with its status: it was recorded, or its kernels were traced.
+    pub(super) fn finished_case(&self) -> Option<(&CaseId, Status)> {
+        match self {
+            Self::CaseFinished(record) => Some((&record.case.id, record.outcome.status)),
+            Self::KernelsTraced { case, .. } => Some((case, Status::Ok)),
+            Self::RunStarted { .. } | Self::ActiveStages(_) | Self::Progress { .. } => None,
+        }
+    }
 }
 
 /// Receives every event and may stop the work.

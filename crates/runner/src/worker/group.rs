@@ -13,7 +13,7 @@ use super::inspect::{inspect, inspections};
 use super::kernel_trace;
 use super::operands::GroupOperands;
 use super::poison::{PoisonedProcess, catch_poison};
-use super::protocol::Assignment;
+use super::protocol::{Assignment, AssignmentPurpose};
 use crate::mock::MockRule;
 use crate::platforms;
 use calorimeter_case::{CaseId, Device, Record, Status};
@@ -29,7 +29,7 @@ pub fn run_assignment(
     if platforms::for_device(first.case.device).is_scripted() {
         MockRule::exit_if_device_lost(&assignment.mock, &first.case.id);
     }
-    if !assignment.is_probe {
+    if !matches!(assignment.purpose, AssignmentPurpose::ProbeInterference(_)) {
         context.probed_case = None;
     }
     let ahead = context.prefetch.take().and_then(InputPrefetch::finish);
@@ -43,7 +43,7 @@ pub fn run_assignment(
             return Ok(());
         }
     };
-    if context.traces_kernels {
+    if let AssignmentPurpose::TraceKernels = assignment.purpose {
         return kernel_trace::trace_kernels(&mut GroupContext {
             assignment,
             operands: &mut operands,
@@ -51,7 +51,7 @@ pub fn run_assignment(
             listener,
         });
     }
-    if assignment.timing.is_some() && context.sensors.is_none() {
+    if assignment.purpose.is_timed() && context.sensors.is_none() {
         // Before the first use of the device, so that the sensors record its idle power.
         listener.report_progress(&first.case.id, Stage::Open);
         context.sensors = Some(Sensors::start(operands.device, &assignment.device));
@@ -70,16 +70,17 @@ pub fn run_assignment(
                 Err(record) => finish_case(*record, &mut group)?,
             }
         }
-        let Some(timing) = &assignment.timing else { continue };
-        if group.context.prefetch.is_none() {
+        if assignment.purpose.is_timed() && group.context.prefetch.is_none() {
             group.context.prefetch = assignment.next.as_ref().and_then(InputPrefetch::start);
         }
-        if assignment.is_probe {
-            time(&mut arms, timing, &mut group)?;
-        } else {
-            measure_placements(&mut arms, timing, &mut group)?;
-            check_after_timing(&mut arms, &mut group)?;
-            inspect(&mut inspections, &mut arms, &mut group)?;
+        match &assignment.purpose {
+            AssignmentPurpose::Check | AssignmentPurpose::TraceKernels => continue,
+            AssignmentPurpose::ProbeInterference(options) => time(&mut arms, options, &mut group)?,
+            AssignmentPurpose::Measure(options) => {
+                measure_placements(&mut arms, options, &mut group)?;
+                check_after_timing(&mut arms, &mut group)?;
+                inspect(&mut inspections, &mut arms, &mut group)?;
+            }
         }
         if group.listener.interrupted() {
             // An interrupted measurement is discarded: a resumed run must give the results of an uninterrupted one.

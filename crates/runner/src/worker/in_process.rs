@@ -39,9 +39,9 @@ struct FirstResultListener<'a> {
 
 impl Listener for FirstResultListener<'_> {
     fn on_event(&mut self, event: Event) {
-        if let Event::CaseFinished(record) = &event {
-            let Entry::Vacant(first) = self.finished.entry(record.case.id.clone()) else { return };
-            first.insert(record.outcome.status);
+        if let Some((case, status)) = event.finished_case() {
+            let Entry::Vacant(first) = self.finished.entry(case.clone()) else { return };
+            first.insert(status);
         }
         self.listener.on_event(event);
     }

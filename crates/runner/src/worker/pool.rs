@@ -3,7 +3,7 @@
 use super::child::{HEARTBEAT_INTERVAL, WORKER_ARGUMENT};
 use super::event::{Event, Listener, Stage};
 use super::position::ProgressFile;
-use super::protocol::{AssignedCase, Assignment, WorkerCaches, WorkerCommand, WorkerMessage};
+use super::protocol::{AssignedCase, Assignment, AssignmentPurpose, WorkerCaches, WorkerCommand, WorkerMessage};
 use super::remaining::remaining_cases;
 use super::{Executor, WorkerError, autotune_cache};
 use crate::cache::file_name;
@@ -56,6 +56,8 @@ type WorkerProgram = fn() -> std::io::Result<Command>;
 /// Running worker process.
 struct Worker {
     device: Device,
+    /// True if the process was configured to trace kernels, so that it cannot time cases.
+    traces_kernels: bool,
     child: Child,
     commands: ChildStdin,
     messages: Receiver<WorkerMessage>,
@@ -94,9 +96,15 @@ impl Subprocess {
         self.worker = None;
     }
 
-    fn worker_for(&mut self, device: &DiscoveredDevice) -> Result<&mut Worker, WorkerError> {
+    fn worker_for(
+        &mut self,
+        device: &DiscoveredDevice,
+        purpose: &AssignmentPurpose,
+    ) -> Result<&mut Worker, WorkerError> {
+        let traces_kernels = matches!(purpose, AssignmentPurpose::TraceKernels);
+        let fits = |worker: &Worker| worker.device == device.device && worker.traces_kernels == traces_kernels;
         // The worker of another device must exit before the next one starts.
-        let fitting = self.worker.take().filter(|worker| worker.device == device.device);
+        let fitting = self.worker.take().filter(fits);
         let worker = match fitting {
             Some(worker) => worker,
             None => {
@@ -106,6 +114,7 @@ impl Subprocess {
                     self.threads,
                     device,
                     WorkerCaches { autotune_dir: tuning, ..self.caches.clone() },
+                    traces_kernels,
                 )?
             }
         };
@@ -143,8 +152,8 @@ impl Executor for Subprocess {
                 return Ok(());
             }
             let rest = assignment.filter_cases(|id| pending.contains(id));
-            let ending =
-                self.worker_for(device)?.run_assignment(&rest, timeout, &mut finished, &without_baseline, listener);
+            let worker = self.worker_for(device, &assignment.purpose)?;
+            let ending = worker.run_assignment(&rest, timeout, &mut finished, &without_baseline, listener);
             let (case, status, reason) = match ending {
                 AssignmentEnd::Done => continue,
                 AssignmentEnd::MissingRecord { case } => (
@@ -199,10 +208,7 @@ impl Executor for Subprocess {
     }
 
     fn kernel_tracer(&self) -> Option<Box<dyn Executor>> {
-        Some(Box::new(Self {
-            threads: self.threads,
-            ..Self::new(WorkerCaches { trace_kernels: true, ..self.caches.clone() })
-        }))
+        Some(Box::new(Self { threads: self.threads, ..Self::new(self.caches.clone()) }))
     }
 
     fn for_concurrent_devices(&self, devices: usize) -> Option<Box<dyn Executor + Send>> {
@@ -215,7 +221,8 @@ impl Worker {
         program: WorkerProgram,
         threads: Option<usize>,
         device: &DiscoveredDevice,
-        kept: WorkerCaches,
+        caches: WorkerCaches,
+        traces_kernels: bool,
     ) -> Result<Self, WorkerError> {
         let mut program = program().map_err(WorkerError::Spawn)?;
         if let Some(threads) = threads.filter(|_| std::env::var_os(THREADS_VARIABLE).is_none()) {
@@ -269,9 +276,17 @@ impl Worker {
         }
 
         let number = position.descriptor();
-        let mut worker =
-            Self { device: device.device, child, commands: orders, messages, position, stderr, stderr_closed: drained };
-        worker.send(&WorkerCommand::Configure { position: number, caches: kept });
+        let mut worker = Self {
+            device: device.device,
+            traces_kernels,
+            child,
+            commands: orders,
+            messages,
+            position,
+            stderr,
+            stderr_closed: drained,
+        };
+        worker.send(&WorkerCommand::Configure { position: number, caches, trace_kernels: traces_kernels });
         Ok(worker)
     }
 
@@ -293,7 +308,7 @@ impl Worker {
         if self.position.clear().is_err() {
             return AssignmentEnd::Exited { case: None };
         }
-        self.send(&WorkerCommand::Measure(Box::new(assignment.clone())));
+        self.send(&WorkerCommand::Run(Box::new(assignment.clone())));
         let mut spent: HashMap<CaseId, Duration> = HashMap::new();
         let mut reported: HashSet<CaseId> = HashSet::new();
         let (mut silent, mut polled) = (Duration::ZERO, Instant::now());
@@ -321,14 +336,10 @@ impl Worker {
                     {
                         record.warn(BASELINE_LOST);
                     }
-                    let (case, status) = match &event {
-                        Event::CaseFinished(record) => (record.case.id.clone(), record.outcome.status),
-                        Event::KernelsTraced { case, .. } => (case.clone(), Status::Ok),
-                        Event::RunStarted { .. } | Event::ActiveStages(_) | Event::Progress { .. } => continue,
-                    };
+                    let Some((case, status)) = event.finished_case() else { continue };
                     reported.insert(case.clone());
                     // A baseline that is measured again keeps its first record.
-                    if let Entry::Vacant(first) = finished.entry(case) {
+                    if let Entry::Vacant(first) = finished.entry(case.clone()) {
                         first.insert(status);
                         listener.on_event(event);
                     }

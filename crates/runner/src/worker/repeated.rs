@@ -29,7 +29,7 @@ impl Executor for RepeatedExecutor {
         timeout: Duration,
         listener: &mut dyn Listener,
     ) -> Result<(), WorkerError> {
-        if self.processes == 1 || assignment.timing.is_none() {
+        if self.processes == 1 || !assignment.purpose.is_timed() {
             return self.workers.run(assignment, device, timeout, listener);
         }
         let mut found: HashMap<CaseId, Vec<Record>> = HashMap::new();

@@ -9,6 +9,7 @@ use crate::worker::event::{Listener, Stage};
 use crate::worker::group_context::GroupContext;
 use crate::worker::panics;
 use crate::worker::poison::{PoisonedProcess, catch_poison, poisoned_by};
+use crate::worker::protocol::AssignmentPurpose;
 use calorimeter_case::record::{Estimate, Scatter, Speedup, Telemetry, WindowRecord, finite};
 use calorimeter_case::{CaseId, Clock, Record, Status};
 use calorimeter_timing::{
@@ -81,7 +82,8 @@ fn run_rounds(
     }
     let silence = group.context.silence;
     // A probe is short: with sensors, it would start with a warm-up under its own load.
-    let sensors = group.context.sensors.as_mut().filter(|_| !group.assignment.is_probe).map(Sensors::watch);
+    let is_probe = matches!(group.assignment.purpose, AssignmentPurpose::ProbeInterference(_));
+    let sensors = group.context.sensors.as_mut().filter(|_| !is_probe).map(Sensors::watch);
     let listener = &mut *group.listener;
     let range = CaseRange::new(cases.to_vec());
     let mut watcher = MeasurementObserver { cases, silence, sensors, range, listener, last: 0, poison: None };

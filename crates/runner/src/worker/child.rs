@@ -123,10 +123,10 @@ fn serve() -> std::io::Result<()> {
                 let progress = progress
                     .as_ref()
                     .ok_or_else(|| std::io::Error::other("a command arrived before the configuration"))?;
-                if let Err(PoisonedProcess { case, reason }) =
+                if let Err(PoisonedProcess { case, cause, reason }) =
                     run_assignment(&assignment, &mut context, &mut event_sender(&pipe, progress, &assignment))
                 {
-                    pipe.send(&WorkerMessage::Poisoned { case, reason });
+                    pipe.send(&WorkerMessage::Poisoned { case, cause, reason });
                     // Destructors may wait for a device that no longer responds.
                     std::process::exit(1);
                 }

@@ -12,7 +12,7 @@ use super::input_prefetch::InputPrefetch;
 use super::inspect::{inspect, inspections};
 use super::kernel_trace;
 use super::operands::GroupOperands;
-use super::poison::{PoisonedProcess, catch_poison};
+use super::poison::{PoisonCause, PoisonedProcess, catch_poison};
 use super::protocol::{Assignment, AssignmentPurpose};
 use crate::mock::MockRule;
 use crate::platforms;
@@ -105,7 +105,7 @@ fn finish_case(record: Record, group: &mut GroupContext<'_>) -> Result<(), Poiso
     let device: Device = group.operands.device;
     if let Some(why) = failed.then(|| group.context.machines.failure(device)).flatten() {
         let reason = record.outcome.reason.clone().unwrap_or(why);
-        return Err(PoisonedProcess { case: record.case.id.clone(), reason });
+        return Err(PoisonedProcess { case: record.case.id.clone(), cause: PoisonCause::DeviceFailure, reason });
     }
     group.listener.on_event(Event::CaseFinished(Box::new(record)));
     Ok(())

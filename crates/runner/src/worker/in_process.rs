@@ -76,7 +76,7 @@ impl Executor for InProcess {
             }
             let context = self.context(&assignment.device.identity);
             let mut ends = FirstResultListener { listener, finished: &mut finished };
-            if let Err(PoisonedProcess { case, reason }) = run_assignment(&rest, context, &mut ends) {
+            if let Err(PoisonedProcess { case, reason, .. }) = run_assignment(&rest, context, &mut ends) {
                 let Some(poisoned) = rest.cases.into_iter().find(|assigned| assigned.case.id == case) else { continue };
                 // A baseline that was measured again keeps its record, but no longer serves as a baseline.
                 if finished.insert(case, Status::Failed).is_none() {

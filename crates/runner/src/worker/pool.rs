@@ -2,6 +2,7 @@
 
 use super::child::{HEARTBEAT_INTERVAL, WORKER_ARGUMENT};
 use super::event::{Event, Listener, Stage};
+use super::poison::PoisonCause;
 use super::position::ProgressFile;
 use super::protocol::{AssignedCase, Assignment, AssignmentPurpose, WorkerCaches, WorkerCommand, WorkerMessage};
 use super::remaining::remaining_cases;
@@ -72,7 +73,7 @@ enum AssignmentEnd {
     Done,
     MissingRecord { case: CaseId },
     Interrupted,
-    Poisoned { case: CaseId, reason: String },
+    Poisoned { case: CaseId, cause: PoisonCause, reason: String },
     TimedOut { case: CaseId },
     Hung { case: Option<CaseId>, silence: Duration },
     Exited { case: Option<CaseId> },
@@ -165,11 +166,13 @@ impl Executor for Subprocess {
                     self.worker = None;
                     return Ok(());
                 }
-                AssignmentEnd::Poisoned { case, reason } if reason.contains(TUNING_DISABLED) => {
+                AssignmentEnd::Poisoned { case, cause: PoisonCause::TuningDisabled, .. } => {
                     let once = Autotune { level: self.caches.tuning_level, ..Autotune::default() };
-                    (Some(case), Status::Skipped, format!("{}; run once with --autotune {once}", TUNING_DISABLED))
+                    (Some(case), Status::Skipped, format!("{TUNING_DISABLED}; run once with --autotune {once}"))
                 }
-                AssignmentEnd::Poisoned { case, reason } => (Some(case), Status::Failed, reason),
+                AssignmentEnd::Poisoned { case, cause: PoisonCause::Panic | PoisonCause::DeviceFailure, reason } => {
+                    (Some(case), Status::Failed, reason)
+                }
                 AssignmentEnd::TimedOut { case } => {
                     (Some(case), Status::Timeout, format!("took longer than {timeout:?}"))
                 }
@@ -344,7 +347,9 @@ impl Worker {
                         listener.on_event(event);
                     }
                 }
-                Some(WorkerMessage::Poisoned { case, reason }) => return AssignmentEnd::Poisoned { case, reason },
+                Some(WorkerMessage::Poisoned { case, cause, reason }) => {
+                    return AssignmentEnd::Poisoned { case, cause, reason };
+                }
                 Some(WorkerMessage::Done) => {
                     let missing = assignment.cases.iter().find(|assigned| !finished.contains_key(&assigned.case.id));
                     return missing
@@ -513,6 +518,21 @@ mod tests {
         let records = records_of_worker(&assignment, &lines);
         let statuses: Vec<_> = records.iter().map(|record| (&*record.case.id, record.outcome.status)).collect();
         assert_eq!(statuses, [("0", Status::Ok), ("1", Status::Ok)]);
+    }
+
+    #[test]
+    fn poison_cause_decides_the_status() {
+        for (cause, status) in [
+            (PoisonCause::TuningDisabled, Status::Skipped),
+            (PoisonCause::Panic, Status::Failed),
+            (PoisonCause::DeviceFailure, Status::Failed),
+        ] {
+            let assignment = assignment(1);
+            let case = assignment.cases[0].case.id.clone();
+            let poisoned = WorkerMessage::Poisoned { case, cause, reason: TUNING_DISABLED.into() };
+            let records = records_of_workers(&assignment, &[format!("read order; echo '{}'", to_line(&poisoned))]);
+            assert_eq!(records.iter().map(|record| record.outcome.status).collect::<Vec<_>>(), [status], "{cause:?}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Protocol between a run and its workers: one JSON object per line.
 
+use super::poison::PoisonCause;
 use super::{Event, TracedKernels};
 use crate::mock::MockRule;
 use calorimeter_case::{Case, CaseId, TuningLevel};
@@ -38,7 +39,9 @@ pub enum WorkerMessage {
     Poisoned {
         /// Id of the case.
         case: CaseId,
-        /// Reason.
+        /// Cause.
+        cause: PoisonCause,
+        /// Reason for the reader of the record.
         reason: String,
     },
     /// The assignment is finished.

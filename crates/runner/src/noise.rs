@@ -9,7 +9,7 @@ use crate::mock::MockRule;
 use crate::noise_floor::{DeviceNoise, NOISE_VERSION, NoiseRates, WorkloadNoise, clock_policy, noise_path};
 use crate::platforms;
 use crate::run::{Request, RunError};
-use crate::worker::{AssignedCase, Assignment, AssignmentPurpose, Event, Executor, Listener, Subprocess};
+use crate::worker::{AssignedCase, Assignment, AssignmentPurpose, Executor, Subprocess, WorkerEvent, WorkerListener};
 use calorimeter_case::Axes;
 use calorimeter_case::record::Speedup;
 use calorimeter_recipes::{Dtype, Element, Recipe};
@@ -255,9 +255,9 @@ struct ComparisonListener<'a> {
     interrupted: &'a dyn Fn() -> bool,
 }
 
-impl Listener for ComparisonListener<'_> {
-    fn on_event(&mut self, event: Event) {
-        if let Event::CaseFinished(record) = event {
+impl WorkerListener for ComparisonListener<'_> {
+    fn on_event(&mut self, event: WorkerEvent) {
+        if let WorkerEvent::CaseFinished(record) = event {
             self.records.push(*record);
         }
     }

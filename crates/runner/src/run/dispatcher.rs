@@ -38,7 +38,7 @@ impl Dispatcher<'_> {
         let device = self.devices.get(entry.device);
         let mut assignment =
             Assignment { next: self.next_group(group, next, writer), ..self.assignment(group, writer, false) };
-        self.kernel_tracer.trace(&mut assignment, device, entry.timeout, &*self.executor, writer.listener)?;
+        self.kernel_tracer.trace(&mut assignment, device, entry.timeout, &*self.executor, writer)?;
         self.executor.run(&assignment, device, entry.timeout, writer)
     }
 

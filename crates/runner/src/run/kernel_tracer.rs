@@ -3,7 +3,7 @@
 use crate::devices::DiscoveredDevice;
 use crate::platforms;
 use crate::worker::{
-    AssignedCase, Assignment, AssignmentPurpose, Event, Executor, Listener, TracedKernels, WorkerError,
+    AssignedCase, Assignment, AssignmentPurpose, Executor, TracedKernels, WorkerError, WorkerEvent, WorkerListener,
 };
 use calorimeter_case::CaseId;
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ impl KernelTracer {
         device: &DiscoveredDevice,
         timeout: Duration,
         executor: &dyn Executor,
-        listener: &mut dyn Listener,
+        listener: &mut dyn WorkerListener,
     ) -> Result<(), WorkerError> {
         let wanted = |one: &AssignedCase| one.case.profiler || one.case.fusion.is_some();
         let hidden = platforms::for_device(device.device).needs_kernel_tracer();
@@ -42,14 +42,14 @@ impl KernelTracer {
 /// Listener that collects traced kernels. Failures are ignored, because they recur when the case is measured.
 struct KernelListener<'a> {
     kernels: HashMap<CaseId, TracedKernels>,
-    listener: &'a mut dyn Listener,
+    listener: &'a mut dyn WorkerListener,
 }
 
-impl Listener for KernelListener<'_> {
-    fn on_event(&mut self, event: Event) {
+impl WorkerListener for KernelListener<'_> {
+    fn on_event(&mut self, event: WorkerEvent) {
         match event {
-            Event::Progress { .. } => self.listener.on_event(event),
-            Event::KernelsTraced { case, kernels } if kernels.passes > 0 => {
+            WorkerEvent::Progress { .. } => self.listener.on_event(event),
+            WorkerEvent::KernelsTraced { case, kernels } if kernels.passes > 0 => {
                 self.kernels.insert(case, kernels);
             }
             _ => {}

@@ -1,7 +1,7 @@
 //! Worker side of the protocol: commands on standard input, events on a separate pipe.
 
 use super::context::WorkerContext;
-use super::event::{Event, Listener};
+use super::event::{WorkerEvent, WorkerListener};
 use super::group::run_assignment;
 use super::poison::PoisonedProcess;
 use super::position::ProgressFile;
@@ -60,12 +60,12 @@ fn kill_own_group() {
     }
 }
 
-impl Listener for EventSender<'_> {
-    fn on_event(&mut self, event: Event) {
+impl WorkerListener for EventSender<'_> {
+    fn on_event(&mut self, event: WorkerEvent) {
         match event {
             // Stored in the shared file and polled by the run: a message per window would wake its threads during the
             // measurement.
-            Event::Progress { case, stage } => {
+            WorkerEvent::Progress { case, stage } => {
                 let Some(at) = self.cases.iter().position(|id| *id == case) else { return };
                 // Without it, the run could not detect which case hangs.
                 if let Err(error) = self.position.set(at, stage) {

@@ -6,7 +6,7 @@ use super::arm::{CaseArm, check_after_timing, prepare, time};
 use super::batches::batches;
 use super::buffer_placement::measure_placements;
 use super::context::WorkerContext;
-use super::event::{Event, Listener, Stage};
+use super::event::{Stage, WorkerEvent, WorkerListener};
 use super::group_context::GroupContext;
 use super::input_prefetch::InputPrefetch;
 use super::inspect::{inspect, inspections};
@@ -23,7 +23,7 @@ use std::collections::HashSet;
 pub fn run_assignment(
     assignment: &Assignment,
     context: &mut WorkerContext,
-    listener: &mut dyn Listener,
+    listener: &mut dyn WorkerListener,
 ) -> Result<(), PoisonedProcess> {
     let Some(first) = assignment.cases.first() else { return Ok(()) };
     if platforms::for_device(first.case.device).is_scripted() {
@@ -38,7 +38,7 @@ pub fn run_assignment(
         Err(error) => {
             for assigned in &assignment.cases {
                 let record = Record::without_time(assigned.case.clone(), Status::Failed, error.to_string());
-                listener.on_event(Event::CaseFinished(Box::new(record)));
+                listener.on_event(WorkerEvent::CaseFinished(Box::new(record)));
             }
             return Ok(());
         }
@@ -107,20 +107,20 @@ fn finish_case(record: Record, group: &mut GroupContext<'_>) -> Result<(), Poiso
         let reason = record.outcome.reason.clone().unwrap_or(why);
         return Err(PoisonedProcess { case: record.case.id.clone(), cause: PoisonCause::DeviceFailure, reason });
     }
-    group.listener.on_event(Event::CaseFinished(Box::new(record)));
+    group.listener.on_event(WorkerEvent::CaseFinished(Box::new(record)));
     Ok(())
 }
 
 /// Forwards only the first result of each case: a baseline is measured again in each batch that needs it.
 struct DedupListener<'a> {
-    listener: &'a mut dyn Listener,
+    listener: &'a mut dyn WorkerListener,
     recorded: HashSet<CaseId>,
 }
 
-impl Listener for DedupListener<'_> {
-    fn on_event(&mut self, event: Event) {
+impl WorkerListener for DedupListener<'_> {
+    fn on_event(&mut self, event: WorkerEvent) {
         match &event {
-            Event::CaseFinished(record) if !self.recorded.insert(record.case.id.clone()) => {}
+            WorkerEvent::CaseFinished(record) if !self.recorded.insert(record.case.id.clone()) => {}
             _ => self.listener.on_event(event),
         }
     }

@@ -28,7 +28,7 @@ mod remaining;
 mod repeated;
 
 pub use child::serve_if_worker;
-pub use event::{Event, Listener, Stage, TracedKernels};
+pub use event::{Stage, TracedKernels, WorkerEvent, WorkerListener};
 pub use in_process::InProcess;
 pub use pool::Subprocess;
 pub use protocol::{AssignedCase, Assignment, AssignmentPurpose, DeviceFacts, NextGroup, WorkerCaches};
@@ -47,7 +47,7 @@ pub trait Executor {
         assignment: &Assignment,
         device: &DiscoveredDevice,
         timeout: Duration,
-        listener: &mut dyn Listener,
+        listener: &mut dyn WorkerListener,
     ) -> Result<(), WorkerError>;
 
     /// Creates another executor for use on several devices concurrently; `None` if that is not supported.

@@ -1,7 +1,7 @@
 //! Run side of the protocol: starts, watches, kills and replaces worker processes.
 
 use super::child::{HEARTBEAT_INTERVAL, WORKER_ARGUMENT};
-use super::event::{Event, Listener, Stage};
+use super::event::{Stage, WorkerEvent, WorkerListener};
 use super::poison::PoisonCause;
 use super::position::ProgressFile;
 use super::protocol::{AssignedCase, Assignment, AssignmentPurpose, WorkerCaches, WorkerCommand, WorkerMessage};
@@ -143,7 +143,7 @@ impl Executor for Subprocess {
         assignment: &Assignment,
         device: &DiscoveredDevice,
         timeout: Duration,
-        listener: &mut dyn Listener,
+        listener: &mut dyn WorkerListener,
     ) -> Result<(), WorkerError> {
         let (mut finished, mut without_baseline) = (HashMap::new(), HashSet::new());
         let mut early_exits = 0;
@@ -193,7 +193,7 @@ impl Executor for Subprocess {
                     record.outcome.stderr_tail = stderr_tail;
                     // A baseline that was measured again keeps its record, but no longer serves as a baseline.
                     if finished.insert(assigned.case.id.clone(), status).is_none() {
-                        listener.on_event(Event::CaseFinished(Box::new(record)));
+                        listener.on_event(WorkerEvent::CaseFinished(Box::new(record)));
                     } else {
                         let compared = |one: &&AssignedCase| one.baseline.as_ref() == Some(&assigned.case.id);
                         without_baseline
@@ -306,7 +306,7 @@ impl Worker {
         timeout: Duration,
         finished: &mut HashMap<CaseId, Status>,
         without_baseline: &HashSet<CaseId>,
-        listener: &mut dyn Listener,
+        listener: &mut dyn WorkerListener,
     ) -> AssignmentEnd {
         if self.position.clear().is_err() {
             return AssignmentEnd::Exited { case: None };
@@ -333,7 +333,7 @@ impl Worker {
             silent = if message.is_some() { Duration::ZERO } else { silent + passed };
             match message {
                 Some(WorkerMessage::Event(mut event)) => {
-                    if let Event::CaseFinished(record) = &mut event
+                    if let WorkerEvent::CaseFinished(record) = &mut event
                         && record.is_ok()
                         && without_baseline.contains(&record.case.id)
                     {
@@ -460,9 +460,9 @@ mod tests {
     #[derive(Default)]
     struct RecordCollector(Vec<Record>);
 
-    impl Listener for RecordCollector {
-        fn on_event(&mut self, event: Event) {
-            if let Event::CaseFinished(record) = event {
+    impl WorkerListener for RecordCollector {
+        fn on_event(&mut self, event: WorkerEvent) {
+            if let WorkerEvent::CaseFinished(record) = event {
                 self.0.push(*record);
             }
         }
@@ -511,7 +511,7 @@ mod tests {
         let assignment = assignment(2);
         let record = |case: usize, status| {
             let record = Record::new(assignment.cases[case].case.clone(), status);
-            to_line(&WorkerMessage::Event(Event::CaseFinished(Box::new(record))))
+            to_line(&WorkerMessage::Event(WorkerEvent::CaseFinished(Box::new(record))))
         };
         let lines =
             [record(0, Status::Ok), record(0, Status::Failed), record(1, Status::Ok), to_line(&WorkerMessage::Done)];
@@ -540,7 +540,7 @@ mod tests {
         let assignment = assignment(2);
         let ended = |case: usize| {
             let record = Record::new(assignment.cases[case].case.clone(), Status::Ok);
-            format!("echo '{}'", to_line(&WorkerMessage::Event(Event::CaseFinished(Box::new(record)))))
+            format!("echo '{}'", to_line(&WorkerMessage::Event(WorkerEvent::CaseFinished(Box::new(record)))))
         };
         let touches_the_baseline = r"printf '\001\000\000\000\004\000\000\000' >&9";
         let first = format!("read order; {touches_the_baseline}; {}", ended(0));

@@ -1,7 +1,7 @@
 //! Protocol between a run and its workers: one JSON object per line.
 
 use super::poison::PoisonCause;
-use super::{Event, TracedKernels};
+use super::{TracedKernels, WorkerEvent};
 use crate::mock::MockRule;
 use calorimeter_case::{Case, CaseId, TuningLevel};
 use calorimeter_timing::Options;
@@ -34,7 +34,7 @@ pub enum WorkerMessage {
     /// The worker is alive.
     Heartbeat,
     /// An event of a case.
-    Event(Event),
+    Event(WorkerEvent),
     /// A case left the process in an untrusted state; the worker exits.
     Poisoned {
         /// Id of the case.

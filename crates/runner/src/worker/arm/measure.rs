@@ -5,7 +5,7 @@ use super::roofline;
 use super::sensors::{SensorWatch, Sensors};
 use super::state::CaseArm;
 use crate::platforms::{self, Platform};
-use crate::worker::event::{Listener, Stage};
+use crate::worker::event::{Stage, WorkerListener};
 use crate::worker::group_context::GroupContext;
 use crate::worker::panics;
 use crate::worker::poison::{PoisonedProcess, catch_poison, poisoned_by};
@@ -234,7 +234,7 @@ struct MeasurementObserver<'a> {
     silence: &'static JitMonitor,
     sensors: Option<SensorWatch<'a>>,
     range: CaseRange,
-    listener: &'a mut dyn Listener,
+    listener: &'a mut dyn WorkerListener,
     last: usize,
     poison: Option<PoisonedProcess>,
 }

@@ -2,7 +2,7 @@
 //! and all result files; the limit is 5 s.
 
 use calorimeter_runner::dialects::ConfigSource;
-use calorimeter_runner::run::{Event, Listener, OutputDirs, PreparedRun, Request, RunError};
+use calorimeter_runner::run::{OutputDirs, PreparedRun, Request, RunError, RunEvent, RunListener};
 use calorimeter_runner::worker::{Subprocess, WorkerCaches, serve_if_worker};
 use criterion::{BatchSize, Criterion, Throughput};
 use tempfile::TempDir;
@@ -19,8 +19,8 @@ models: [{shapes: [{name: sweep, min_power: 6, max_power: 10}]}]
 ";
 
 struct Silent;
-impl Listener for Silent {
-    fn on_event(&mut self, _: Event) {}
+impl RunListener for Silent {
+    fn on_event(&mut self, _: RunEvent) {}
 }
 
 fn mock_run(criterion: &mut Criterion) -> Result<(), RunError> {

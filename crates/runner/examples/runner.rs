@@ -4,7 +4,7 @@
 //! `cargo run -p calorimeter-runner --example runner [-- configs/quickstart.yml]`
 
 use calorimeter_runner::dialects::ConfigSource;
-use calorimeter_runner::run::{Event, Listener, OutputDirs, Request, RunError};
+use calorimeter_runner::run::{OutputDirs, Request, RunError, RunEvent, RunListener};
 use calorimeter_runner::worker::{Subprocess, WorkerCaches, serve_if_worker};
 
 const CASES: &str = "
@@ -17,9 +17,9 @@ models: [{model: ln_linear_gelu, shapes: [{name: custom, shapes: [[1, 512, 512],
 
 struct Lines;
 
-impl Listener for Lines {
-    fn on_event(&mut self, event: Event) {
-        let Event::CaseFinished(record) = event else { return };
+impl RunListener for Lines {
+    fn on_event(&mut self, event: RunEvent) {
+        let RunEvent::CaseFinished(record) = event else { return };
         let time = record.time.time_ns.map_or_else(String::new, |time| format!("{:.1} us", time.median / 1e3));
         println!("{:<62} {:9} {time:>12}", record.case.id, record.outcome.status.to_string());
     }

@@ -9,7 +9,7 @@ use crate::mock::MockRule;
 use crate::noise_floor::{DeviceNoise, NOISE_VERSION, NoiseRates, WorkloadNoise, clock_policy, noise_path};
 use crate::platforms;
 use crate::run::{Request, RunError};
-use crate::worker::{AssignedCase, Assignment, Event, Executor, Listener, Subprocess};
+use crate::worker::{AssignedCase, Assignment, AssignmentPurpose, Executor, Subprocess, WorkerEvent, WorkerListener};
 use calorimeter_case::Axes;
 use calorimeter_case::record::Speedup;
 use calorimeter_recipes::{Dtype, Element, Recipe};
@@ -241,11 +241,10 @@ fn aa_assignment(case: &Case, index: u32, found: &DiscoveredDevice) -> Assignmen
         foreign: None,
         device,
         run_dir: None,
-        timing: Some(timing),
+        purpose: AssignmentPurpose::Measure(timing),
         seed,
         mock,
         concurrent_devices: false,
-        is_probe: false,
         next: None,
     }
 }
@@ -256,9 +255,9 @@ struct ComparisonListener<'a> {
     interrupted: &'a dyn Fn() -> bool,
 }
 
-impl Listener for ComparisonListener<'_> {
-    fn on_event(&mut self, event: Event) {
-        if let Event::CaseFinished(record) = event {
+impl WorkerListener for ComparisonListener<'_> {
+    fn on_event(&mut self, event: WorkerEvent) {
+        if let WorkerEvent::CaseFinished(record) = event {
             self.records.push(*record);
         }
     }

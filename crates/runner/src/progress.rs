@@ -10,8 +10,8 @@ pub use line::ProgressState;
 use crate::clock_lock;
 use crate::log_line::log_line;
 use crate::print::{print, width};
-use crate::run::PreparedRun;
-use crate::worker::{Event, Listener, Stage};
+use crate::run::{PreparedRun, RunEvent, RunListener};
+use crate::worker::Stage;
 use calorimeter_case::CaseId;
 use calorimeter_sinks::Record;
 use calorimeter_sinks::terminal::{Color, LiveTable};
@@ -125,14 +125,13 @@ impl Terminal {
     }
 }
 
-impl Listener for Terminal {
-    fn on_event(&mut self, event: Event) {
+impl RunListener for Terminal {
+    fn on_event(&mut self, event: RunEvent) {
         match event {
-            Event::RunStarted { cases, finished: already } => self.on_start(cases, &already),
-            Event::Progress { case, stage } => self.on_progress(case, stage),
-            Event::ActiveStages(at) => self.devices = at.len(),
-            Event::CaseFinished(record) => self.on_case_finished(&record),
-            Event::KernelsTraced { .. } => {}
+            RunEvent::RunStarted { cases, finished: already } => self.on_start(cases, &already),
+            RunEvent::Progress { case, stage } => self.on_progress(case, stage),
+            RunEvent::ActiveStages(at) => self.devices = at.len(),
+            RunEvent::CaseFinished(record) => self.on_case_finished(&record),
         }
     }
 

@@ -222,6 +222,5 @@ fn worker_caches(prepared: &PreparedRun, place: &OutputDirs) -> WorkerCaches {
         tuning_level: autotune.level,
         peaks_dir: crate::cache::cache_dir("peaks"),
         forbid_tuning: autotune.cache == TuningCacheMode::Off,
-        trace_kernels: false,
     }
 }

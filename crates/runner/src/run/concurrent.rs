@@ -1,12 +1,13 @@
 //! Concurrent measurement of a fleet: one thread per device, and one record writer.
 
+use super::RunEvent;
 use super::device_thread::{DeviceCommand, DeviceMessage, MessageContent, run_device};
 use super::dispatcher::Dispatcher;
 use super::host_memory::{HostMemoryBudget, host_bytes};
 use super::interference::{InterferenceProbe, probe_command};
 use super::record_writer::RecordWriter;
 use crate::plan::{Group, Plan};
-use crate::worker::{Assignment, Event, Executor, Listener, Stage, WorkerError};
+use crate::worker::{Assignment, Executor, Stage, WorkerError, WorkerEvent, WorkerListener};
 use calorimeter_case::{CaseId, Device, Record};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -207,10 +208,10 @@ impl<'a> FleetRun<'a, '_> {
         while self.is_busy() {
             let Some(DeviceMessage { device, content: word }) = self.next_message(writer) else { continue };
             match word {
-                MessageContent::Event(Event::CaseFinished(record)) if done_once.len() < probed => {
+                MessageContent::Event(WorkerEvent::CaseFinished(record)) if done_once.len() < probed => {
                     found.insert(device, *record);
                 }
-                MessageContent::Event(Event::CaseFinished(_)) => {}
+                MessageContent::Event(WorkerEvent::CaseFinished(_)) => {}
                 MessageContent::Event(event) => self.forward(device, event, writer),
                 MessageContent::Done(done) => {
                     self.finish_assignment(device, done, writer);
@@ -237,7 +238,7 @@ impl<'a> FleetRun<'a, '_> {
             }
             let Some(DeviceMessage { device, content: word }) = self.next_message(writer) else { continue };
             match word {
-                MessageContent::Event(Event::CaseFinished(mut record)) => {
+                MessageContent::Event(WorkerEvent::CaseFinished(mut record)) => {
                     let is_concurrent = self.devices[&device].active.as_ref().is_some_and(|work| work.interference);
                     if is_concurrent {
                         self.is_concurrent.warn(&mut record);
@@ -305,11 +306,11 @@ impl<'a> FleetRun<'a, '_> {
         message.ok()
     }
 
-    fn forward(&mut self, device: Device, event: Event, writer: &mut RecordWriter<'_>) {
-        if let Event::Progress { case, stage } = &event {
-            self.stages.insert(device, (case.clone(), *stage));
-            writer.listener.on_event(Event::ActiveStages(self.stages.values().cloned().collect()));
-            writer.listener.on_event(event);
+    fn forward(&mut self, device: Device, event: WorkerEvent, writer: &mut RecordWriter<'_>) {
+        if let WorkerEvent::Progress { case, stage } = event {
+            self.stages.insert(device, (case.clone(), stage));
+            writer.listener.on_event(RunEvent::ActiveStages(self.stages.values().cloned().collect()));
+            writer.listener.on_event(RunEvent::Progress { case, stage });
         }
     }
 
@@ -319,6 +320,6 @@ impl<'a> FleetRun<'a, '_> {
         }
         self.stages.remove(&device);
         writer.flush_device(device);
-        writer.listener.on_event(Event::ActiveStages(self.stages.values().cloned().collect()));
+        writer.listener.on_event(RunEvent::ActiveStages(self.stages.values().cloned().collect()));
     }
 }

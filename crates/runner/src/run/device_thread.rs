@@ -3,7 +3,7 @@
 
 use super::kernel_tracer::KernelTracer;
 use crate::devices::DiscoveredDevice;
-use crate::worker::{Assignment, Event, Executor, Listener, WorkerError};
+use crate::worker::{Assignment, Executor, WorkerError, WorkerEvent, WorkerListener};
 use calorimeter_case::Device;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
@@ -22,7 +22,7 @@ pub struct DeviceMessage {
 }
 
 pub enum MessageContent {
-    Event(Event),
+    Event(WorkerEvent),
     /// The assignment is done, or workers failed.
     Done(Result<(), WorkerError>),
 }
@@ -57,8 +57,8 @@ impl DeviceEventSender<'_> {
     }
 }
 
-impl Listener for DeviceEventSender<'_> {
-    fn on_event(&mut self, event: Event) {
+impl WorkerListener for DeviceEventSender<'_> {
+    fn on_event(&mut self, event: WorkerEvent) {
         self.send(MessageContent::Event(event));
     }
 

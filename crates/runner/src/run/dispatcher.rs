@@ -9,7 +9,7 @@ use crate::devices;
 use crate::noise_floor::NoiseFloor;
 use crate::plan::{Group, Plan, PlannedCase};
 use crate::platforms;
-use crate::worker::{AssignedCase, Assignment, Executor, NextGroup, WorkerError};
+use crate::worker::{AssignedCase, Assignment, AssignmentPurpose, Executor, NextGroup, WorkerError};
 use calorimeter_case::{Clock, Device};
 use calorimeter_timing::Options;
 use calorimeter_zoo::Subject;
@@ -38,7 +38,7 @@ impl Dispatcher<'_> {
         let device = self.devices.get(entry.device);
         let mut assignment =
             Assignment { next: self.next_group(group, next, writer), ..self.assignment(group, writer, false) };
-        self.kernel_tracer.trace(&mut assignment, device, entry.timeout, &*self.executor, writer.listener)?;
+        self.kernel_tracer.trace(&mut assignment, device, entry.timeout, &*self.executor, writer)?;
         self.executor.run(&assignment, device, entry.timeout, writer)
     }
 
@@ -64,11 +64,14 @@ impl Dispatcher<'_> {
             },
             device: device.facts(),
             run_dir: Some(self.output_dirs.dir.clone()),
-            timing: (!self.untimed).then(|| Options { margin, ..entry.timing.clone() }),
+            purpose: if self.untimed {
+                AssignmentPurpose::Check
+            } else {
+                AssignmentPurpose::Measure(Options { margin, ..entry.timing.clone() })
+            },
             seed: entry.seed,
             mock: entry.mock.clone(),
             concurrent_devices: concurrent,
-            is_probe: false,
             next: None,
         }
     }

@@ -1,7 +1,7 @@
 //! Interference probe: one case in isolation, and with all other devices busy.
 
 use super::device_thread::DeviceCommand;
-use crate::worker::{AssignedCase, Assignment};
+use crate::worker::{AssignedCase, Assignment, AssignmentPurpose};
 use calorimeter_case::record::Estimate;
 use calorimeter_case::{Device, Record, Verdict};
 use calorimeter_timing::Options;
@@ -100,20 +100,17 @@ impl DeviceInterference {
 
 /// Command for the interference probe: the first case of a group, without its baseline and with short time limits.
 pub fn probe_command(assignment: Assignment, timeout: Duration) -> Option<DeviceCommand> {
-    let timing = assignment.timing.clone()?;
+    let timing = assignment.purpose.timing()?.clone();
     let AssignedCase { case, sets, .. } = assignment.cases.first()?.clone();
     let cases = vec![AssignedCase { case, baseline: None, sets, kernels: None }];
-    let timing = Options {
+    let purpose = AssignmentPurpose::ProbeInterference(Options {
         min_time: timing.min_time.min(PROBE_TIME),
         max_time: timing.max_time.min(5 * PROBE_TIME),
         warm_up: timing.warm_up.min(PROBE_TIME),
         energy: false,
         ..timing
-    };
-    Some(DeviceCommand {
-        assignment: Assignment { cases, timing: Some(timing), is_probe: true, ..assignment },
-        timeout,
-    })
+    });
+    Some(DeviceCommand { assignment: Assignment { cases, purpose, ..assignment }, timeout })
 }
 
 /// Approximate duration of a probe.

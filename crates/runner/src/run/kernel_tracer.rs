@@ -2,7 +2,9 @@
 
 use crate::devices::DiscoveredDevice;
 use crate::platforms;
-use crate::worker::{AssignedCase, Assignment, Event, Executor, Listener, TracedKernels, WorkerError};
+use crate::worker::{
+    AssignedCase, Assignment, AssignmentPurpose, Executor, TracedKernels, WorkerError, WorkerEvent, WorkerListener,
+};
 use calorimeter_case::CaseId;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,16 +21,17 @@ impl KernelTracer {
         device: &DiscoveredDevice,
         timeout: Duration,
         executor: &dyn Executor,
-        listener: &mut dyn Listener,
+        listener: &mut dyn WorkerListener,
     ) -> Result<(), WorkerError> {
         let wanted = |one: &AssignedCase| one.case.profiler || one.case.fusion.is_some();
         let hidden = platforms::for_device(device.device).needs_kernel_tracer();
-        if !hidden || assignment.timing.is_none() || !assignment.cases.iter().any(wanted) {
+        if !hidden || !assignment.purpose.is_timed() || !assignment.cases.iter().any(wanted) {
             return Ok(());
         }
         let Some(tracer) = self.0.get_or_insert_with(|| executor.kernel_tracer()) else { return Ok(()) };
         let mut collector = KernelListener { kernels: HashMap::new(), listener };
-        tracer.run(assignment, device, timeout, &mut collector)?;
+        let traced = Assignment { purpose: AssignmentPurpose::TraceKernels, ..assignment.clone() };
+        tracer.run(&traced, device, timeout, &mut collector)?;
         for one in &mut assignment.cases {
             one.kernels = collector.kernels.remove(&one.case.id);
         }
@@ -39,14 +42,14 @@ impl KernelTracer {
 /// Listener that collects traced kernels. Failures are ignored, because they recur when the case is measured.
 struct KernelListener<'a> {
     kernels: HashMap<CaseId, TracedKernels>,
-    listener: &'a mut dyn Listener,
+    listener: &'a mut dyn WorkerListener,
 }
 
-impl Listener for KernelListener<'_> {
-    fn on_event(&mut self, event: Event) {
+impl WorkerListener for KernelListener<'_> {
+    fn on_event(&mut self, event: WorkerEvent) {
         match event {
-            Event::Progress { .. } => self.listener.on_event(event),
-            Event::KernelsTraced { case, kernels } if kernels.passes > 0 => {
+            WorkerEvent::Progress { .. } => self.listener.on_event(event),
+            WorkerEvent::KernelsTraced { case, kernels } if kernels.passes > 0 => {
                 self.kernels.insert(case, kernels);
             }
             _ => {}

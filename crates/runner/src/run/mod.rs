@@ -6,6 +6,7 @@ mod device_thread;
 mod dispatcher;
 mod environment_changes;
 mod error;
+mod event;
 mod host_memory;
 mod interference;
 mod kernel_tracer;
@@ -20,8 +21,8 @@ mod request;
 mod run_devices;
 
 pub use crate::host::now;
-pub use crate::worker::{Event, Listener};
 pub use error::RunError;
+pub use event::{RunEvent, RunListener};
 pub use outcome::RunOutcome;
 pub use output_dirs::{OutputDirs, run_id};
 pub use plan_order::{sort_as_planned, sort_briefs_as_planned};
@@ -31,7 +32,7 @@ use crate::entries::Autotune;
 use crate::environment;
 use crate::host::command_line;
 use crate::plan::{Group, Plan, Prediction};
-use crate::worker::Executor;
+use crate::worker::{Executor, WorkerListener};
 use calorimeter_case::{CaseId, Implementation};
 use calorimeter_sinks::Journal;
 use calorimeter_sinks::journal::{Header, JournalContents, Resumed};
@@ -88,7 +89,7 @@ impl PreparedRun {
         &self,
         place: &OutputDirs,
         executor: &mut dyn Executor,
-        listener: &mut dyn Listener,
+        listener: &mut dyn RunListener,
     ) -> Result<RunOutcome, RunError> {
         let devices = RunDevices::discover(self.plan.devices(), &self.request.overrides)?;
         let _locks = devices.lock_clocks(&self.request.overrides)?;
@@ -103,7 +104,7 @@ impl PreparedRun {
         &self,
         place: &OutputDirs,
         executor: &mut dyn Executor,
-        listener: &mut dyn Listener,
+        listener: &mut dyn RunListener,
     ) -> Result<RunOutcome, RunError> {
         if let Some(link) = containment::escaping_link(place) {
             return Err(RunError::EscapingLink { link });
@@ -137,7 +138,7 @@ impl PreparedRun {
         (journal, contents): (Journal, JournalContents),
         place: &OutputDirs,
         executor: &mut dyn Executor,
-        listener: &mut dyn Listener,
+        listener: &mut dyn RunListener,
     ) -> Result<RunOutcome, RunError> {
         let JournalContents { header, records, warnings, resumed, .. } = contents;
         let (plan, untimed) = (&self.plan, self.request.overrides.untimed);

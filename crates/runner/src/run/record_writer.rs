@@ -1,8 +1,9 @@
 //! Writer of records: appends each to the journal, then notifies the listener.
 
+use super::{RunEvent, RunListener};
 use crate::host::now;
 use crate::plan::{Group, PlannedCase};
-use crate::worker::{Event, Listener};
+use crate::worker::{WorkerEvent, WorkerListener};
 use calorimeter_case::{CaseId, Device, Record, Status};
 use calorimeter_sinks::{Journal, SinkError};
 use std::collections::{BTreeMap, HashMap};
@@ -14,12 +15,12 @@ pub struct RecordWriter<'a> {
     pub records: Vec<Record>,
     /// Status of cases that an earlier part of the run finished.
     earlier_cases: HashMap<CaseId, Status>,
-    pub listener: &'a mut dyn Listener,
+    pub listener: &'a mut dyn RunListener,
     /// Start time of the current group of each device.
     group_starts: BTreeMap<Device, String>,
     /// Events of records on disk that are not sent yet, per device. Buffering keeps the cases of a group adjacent in
     /// the output when several devices are busy.
-    pending_events: BTreeMap<Device, Vec<Event>>,
+    pending_events: BTreeMap<Device, Vec<RunEvent>>,
     buffers_events: bool,
     /// Error after which no records are written.
     pub error: Option<SinkError>,
@@ -28,12 +29,12 @@ pub struct RecordWriter<'a> {
 impl<'a> RecordWriter<'a> {
     /// Creates a writer with the records of an earlier part of the run; sends the event that a run of `cases` cases
     /// starts.
-    pub fn new(journal: Journal, mut records: Vec<Record>, cases: usize, listener: &'a mut dyn Listener) -> Self {
+    pub fn new(journal: Journal, mut records: Vec<Record>, cases: usize, listener: &'a mut dyn RunListener) -> Self {
         // Exact capacity: a vector that grows by doubling may allocate twice the memory.
         records.reserve_exact(cases.saturating_sub(records.len()));
         let earlier_cases: HashMap<CaseId, Status> =
             records.iter().map(|record| (record.case.id.clone(), record.outcome.status)).collect();
-        listener.on_event(Event::RunStarted { cases, finished: earlier_cases.keys().cloned().collect() });
+        listener.on_event(RunEvent::RunStarted { cases, finished: earlier_cases.keys().cloned().collect() });
         let (group_starts, pending_events) = (BTreeMap::new(), BTreeMap::new());
         Self {
             journal,
@@ -103,7 +104,7 @@ impl<'a> RecordWriter<'a> {
                 self.records.push(kept);
                 record.restore_series(series);
                 let device = record.case.device;
-                self.pending_events.entry(device).or_default().push(Event::CaseFinished(Box::new(record)));
+                self.pending_events.entry(device).or_default().push(RunEvent::CaseFinished(Box::new(record)));
                 if !self.buffers_events {
                     self.flush_device(device);
                 }
@@ -122,12 +123,12 @@ impl<'a> RecordWriter<'a> {
     }
 }
 
-impl Listener for RecordWriter<'_> {
-    fn on_event(&mut self, event: Event) {
+impl WorkerListener for RecordWriter<'_> {
+    fn on_event(&mut self, event: WorkerEvent) {
         match event {
-            Event::CaseFinished(record) => self.write(*record),
-            Event::Progress { .. } => self.listener.on_event(event),
-            Event::RunStarted { .. } | Event::ActiveStages(_) | Event::KernelsTraced { .. } => {}
+            WorkerEvent::CaseFinished(record) => self.write(*record),
+            WorkerEvent::Progress { case, stage } => self.listener.on_event(RunEvent::Progress { case, stage }),
+            WorkerEvent::KernelsTraced { .. } => {}
         }
     }
 

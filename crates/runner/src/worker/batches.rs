@@ -1,7 +1,7 @@
 //! Batches of cases whose memory fits on the device.
 
 use super::context::WorkerContext;
-use super::event::{Event, Listener};
+use super::event::{WorkerEvent, WorkerListener};
 use super::protocol::{AssignedCase, Assignment};
 use calorimeter_case::{Case, Device, Record, Status};
 
@@ -12,7 +12,7 @@ pub fn batches(
     assignment: &Assignment,
     device: Device,
     context: &mut WorkerContext,
-    listener: &mut dyn Listener,
+    listener: &mut dyn WorkerListener,
 ) -> Vec<Vec<AssignedCase>> {
     let Some(free) = context.free_memory(device) else {
         return vec![assignment.cases.clone()];
@@ -31,11 +31,12 @@ pub fn batches(
         }
         let (need, free) = (required_bytes(case, min_sets) as f64 / 1e9, free as f64 / 1e9);
         let reason = format!("does not fit: it needs about {need:.1} GB, {free:.1} GB are free on {device}");
-        listener.on_event(Event::CaseFinished(Box::new(Record::without_time(case.clone(), Status::Failed, reason))));
+        let record = Record::without_time(case.clone(), Status::Failed, reason);
+        listener.on_event(WorkerEvent::CaseFinished(Box::new(record)));
     }
     let fits =
         |cases: &[&AssignedCase]| cases.iter().map(|one| required_bytes(&one.case, one.sets)).sum::<u64>() <= budget;
-    if assignment.timing.is_none() || fits(&fitting.iter().collect::<Vec<_>>()) {
+    if !assignment.purpose.is_timed() || fits(&fitting.iter().collect::<Vec<_>>()) {
         return vec![fitting];
     }
     let with_baseline = |one: &AssignedCase| {

@@ -1,7 +1,7 @@
 //! Worker side of the protocol: commands on standard input, events on a separate pipe.
 
 use super::context::WorkerContext;
-use super::event::{Event, Listener};
+use super::event::{WorkerEvent, WorkerListener};
 use super::group::run_assignment;
 use super::poison::PoisonedProcess;
 use super::position::ProgressFile;
@@ -60,12 +60,12 @@ fn kill_own_group() {
     }
 }
 
-impl Listener for EventSender<'_> {
-    fn on_event(&mut self, event: Event) {
+impl WorkerListener for EventSender<'_> {
+    fn on_event(&mut self, event: WorkerEvent) {
         match event {
             // Stored in the shared file and polled by the run: a message per window would wake its threads during the
             // measurement.
-            Event::Progress { case, stage } => {
+            WorkerEvent::Progress { case, stage } => {
                 let Some(at) = self.cases.iter().position(|id| *id == case) else { return };
                 // Without it, the run could not detect which case hangs.
                 if let Err(error) = self.position.set(at, stage) {
@@ -107,32 +107,26 @@ fn serve() -> std::io::Result<()> {
         match serde_json::from_str(&line?)? {
             WorkerCommand::Configure {
                 position,
-                caches:
-                    WorkerCaches {
-                        autotune_dir: tuning,
-                        tuning_level: level,
-                        peaks_dir: peaks,
-                        forbid_tuning: never_tune,
-                        trace_kernels: look,
-                    },
+                caches: WorkerCaches { autotune_dir, tuning_level, peaks_dir, forbid_tuning },
+                trace_kernels,
             } => {
-                calorimeter_zoo::backends::configure(tuning.as_deref(), level, look);
-                context.machines = NativeDevices::with_cache_dir(tuning.as_deref());
-                (context.tuning_level, context.traces_kernels) = (level, look);
-                if never_tune {
+                calorimeter_zoo::backends::configure(autotune_dir.as_deref(), tuning_level, trace_kernels);
+                context.machines = NativeDevices::with_cache_dir(autotune_dir.as_deref());
+                context.tuning_level = tuning_level;
+                if forbid_tuning {
                     context.silence.disable_tuning();
                 }
-                (context.autotune_dir, context.peaks_dir) = (tuning, peaks);
+                (context.autotune_dir, context.peaks_dir) = (autotune_dir, peaks_dir);
                 progress = Some(ProgressFile::open_inherited(position)?);
             }
-            WorkerCommand::Measure(assignment) => {
+            WorkerCommand::Run(assignment) => {
                 let progress = progress
                     .as_ref()
                     .ok_or_else(|| std::io::Error::other("a command arrived before the configuration"))?;
-                if let Err(PoisonedProcess { case, reason }) =
+                if let Err(PoisonedProcess { case, cause, reason }) =
                     run_assignment(&assignment, &mut context, &mut event_sender(&pipe, progress, &assignment))
                 {
-                    pipe.send(&WorkerMessage::Poisoned { case, reason });
+                    pipe.send(&WorkerMessage::Poisoned { case, cause, reason });
                     // Destructors may wait for a device that no longer responds.
                     std::process::exit(1);
                 }

@@ -24,8 +24,6 @@ pub struct WorkerContext {
     pub autotune_dir: Option<PathBuf>,
     /// Rounding of sizes in autotune keys.
     pub tuning_level: TuningLevel,
-    /// True if this worker traces kernels instead of timing.
-    pub traces_kernels: bool,
     /// Directory of measured peaks.
     pub peaks_dir: Option<PathBuf>,
     /// Inputs of the next group, computed in the background.
@@ -48,7 +46,6 @@ impl WorkerContext {
             granularities: HashMap::new(),
             autotune_dir,
             tuning_level: TuningLevel::default(),
-            traces_kernels: false,
             peaks_dir,
             prefetch: None,
             probed_case: None,

@@ -1,54 +1,56 @@
-//! Events of a run, and their listener.
+//! Events of an assignment, and their listener.
 
-use calorimeter_case::{CaseId, Record};
+use calorimeter_case::{CaseId, Record, Status};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Event of a run; most concern a case.
+/// Event of a case in an assignment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Event {
-    /// A run starts. Sent by the run only.
-    RunStarted {
-        /// Number of cases.
-        cases: usize,
-        /// Cases that an earlier part of the run finished.
-        finished: Vec<CaseId>,
-    },
-    /// Work on a case continues.
+pub enum WorkerEvent {
+    /// Work on the case continues.
     Progress {
         /// Id of the case.
         case: CaseId,
         /// Current stage.
         stage: Stage,
     },
-    /// Current stage of every busy device. Sent by the run only.
-    ActiveStages(Vec<(CaseId, Stage)>),
-    /// The kernels of a case were traced.
+    /// The kernels of the case were traced.
     KernelsTraced {
         /// Id of the case.
         case: CaseId,
         /// Traced kernels.
         kernels: TracedKernels,
     },
-    /// A case has finished. Listeners of a run receive it after the record is on disk.
+    /// The case has finished.
     CaseFinished(Box<Record>),
 }
 
-/// Receives every event and may stop the work.
-pub trait Listener {
-    /// Handles an event.
-    fn on_event(&mut self, event: Event);
+impl WorkerEvent {
+    /// Case that has finished, with its status: it was recorded, or its kernels were traced.
+    pub(super) fn finished_case(&self) -> Option<(&CaseId, Status)> {
+        match self {
+            Self::CaseFinished(record) => Some((&record.case.id, record.outcome.status)),
+            Self::KernelsTraced { case, .. } => Some((case, Status::Ok)),
+            Self::Progress { .. } => None,
+        }
+    }
+}
 
-    /// True if the work must stop; cases without a record remain for a later run.
+/// Receives every event of an assignment and may stop the work.
+pub trait WorkerListener {
+    /// Handles an event.
+    fn on_event(&mut self, event: WorkerEvent);
+
+    /// True if the work must stop.
     fn interrupted(&self) -> bool {
         false
     }
 
     /// Reports the current stage of a case.
     fn report_progress(&mut self, case: &CaseId, stage: Stage) {
-        self.on_event(Event::Progress { case: case.clone(), stage });
+        self.on_event(WorkerEvent::Progress { case: case.clone(), stage });
     }
 }
 

@@ -6,14 +6,14 @@ use super::arm::{CaseArm, check_after_timing, prepare, time};
 use super::batches::batches;
 use super::buffer_placement::measure_placements;
 use super::context::WorkerContext;
-use super::event::{Event, Listener, Stage};
+use super::event::{Stage, WorkerEvent, WorkerListener};
 use super::group_context::GroupContext;
 use super::input_prefetch::InputPrefetch;
 use super::inspect::{inspect, inspections};
 use super::kernel_trace;
 use super::operands::GroupOperands;
-use super::poison::{PoisonedProcess, catch_poison};
-use super::protocol::Assignment;
+use super::poison::{PoisonCause, PoisonedProcess, catch_poison};
+use super::protocol::{Assignment, AssignmentPurpose};
 use crate::mock::MockRule;
 use crate::platforms;
 use calorimeter_case::{CaseId, Device, Record, Status};
@@ -23,13 +23,13 @@ use std::collections::HashSet;
 pub fn run_assignment(
     assignment: &Assignment,
     context: &mut WorkerContext,
-    listener: &mut dyn Listener,
+    listener: &mut dyn WorkerListener,
 ) -> Result<(), PoisonedProcess> {
     let Some(first) = assignment.cases.first() else { return Ok(()) };
     if platforms::for_device(first.case.device).is_scripted() {
         MockRule::exit_if_device_lost(&assignment.mock, &first.case.id);
     }
-    if !assignment.is_probe {
+    if !matches!(assignment.purpose, AssignmentPurpose::ProbeInterference(_)) {
         context.probed_case = None;
     }
     let ahead = context.prefetch.take().and_then(InputPrefetch::finish);
@@ -38,12 +38,12 @@ pub fn run_assignment(
         Err(error) => {
             for assigned in &assignment.cases {
                 let record = Record::without_time(assigned.case.clone(), Status::Failed, error.to_string());
-                listener.on_event(Event::CaseFinished(Box::new(record)));
+                listener.on_event(WorkerEvent::CaseFinished(Box::new(record)));
             }
             return Ok(());
         }
     };
-    if context.traces_kernels {
+    if let AssignmentPurpose::TraceKernels = assignment.purpose {
         return kernel_trace::trace_kernels(&mut GroupContext {
             assignment,
             operands: &mut operands,
@@ -51,7 +51,7 @@ pub fn run_assignment(
             listener,
         });
     }
-    if assignment.timing.is_some() && context.sensors.is_none() {
+    if assignment.purpose.is_timed() && context.sensors.is_none() {
         // Before the first use of the device, so that the sensors record its idle power.
         listener.report_progress(&first.case.id, Stage::Open);
         context.sensors = Some(Sensors::start(operands.device, &assignment.device));
@@ -70,16 +70,17 @@ pub fn run_assignment(
                 Err(record) => finish_case(*record, &mut group)?,
             }
         }
-        let Some(timing) = &assignment.timing else { continue };
-        if group.context.prefetch.is_none() {
+        if assignment.purpose.is_timed() && group.context.prefetch.is_none() {
             group.context.prefetch = assignment.next.as_ref().and_then(InputPrefetch::start);
         }
-        if assignment.is_probe {
-            time(&mut arms, timing, &mut group)?;
-        } else {
-            measure_placements(&mut arms, timing, &mut group)?;
-            check_after_timing(&mut arms, &mut group)?;
-            inspect(&mut inspections, &mut arms, &mut group)?;
+        match &assignment.purpose {
+            AssignmentPurpose::Check | AssignmentPurpose::TraceKernels => continue,
+            AssignmentPurpose::ProbeInterference(options) => time(&mut arms, options, &mut group)?,
+            AssignmentPurpose::Measure(options) => {
+                measure_placements(&mut arms, options, &mut group)?;
+                check_after_timing(&mut arms, &mut group)?;
+                inspect(&mut inspections, &mut arms, &mut group)?;
+            }
         }
         if group.listener.interrupted() {
             // An interrupted measurement is discarded: a resumed run must give the results of an uninterrupted one.
@@ -104,22 +105,22 @@ fn finish_case(record: Record, group: &mut GroupContext<'_>) -> Result<(), Poiso
     let device: Device = group.operands.device;
     if let Some(why) = failed.then(|| group.context.machines.failure(device)).flatten() {
         let reason = record.outcome.reason.clone().unwrap_or(why);
-        return Err(PoisonedProcess { case: record.case.id.clone(), reason });
+        return Err(PoisonedProcess { case: record.case.id.clone(), cause: PoisonCause::DeviceFailure, reason });
     }
-    group.listener.on_event(Event::CaseFinished(Box::new(record)));
+    group.listener.on_event(WorkerEvent::CaseFinished(Box::new(record)));
     Ok(())
 }
 
 /// Forwards only the first result of each case: a baseline is measured again in each batch that needs it.
 struct DedupListener<'a> {
-    listener: &'a mut dyn Listener,
+    listener: &'a mut dyn WorkerListener,
     recorded: HashSet<CaseId>,
 }
 
-impl Listener for DedupListener<'_> {
-    fn on_event(&mut self, event: Event) {
+impl WorkerListener for DedupListener<'_> {
+    fn on_event(&mut self, event: WorkerEvent) {
         match &event {
-            Event::CaseFinished(record) if !self.recorded.insert(record.case.id.clone()) => {}
+            WorkerEvent::CaseFinished(record) if !self.recorded.insert(record.case.id.clone()) => {}
             _ => self.listener.on_event(event),
         }
     }

@@ -1,7 +1,7 @@
 //! State shared by all steps of one assignment.
 
 use super::context::WorkerContext;
-use super::event::Listener;
+use super::event::WorkerListener;
 use super::operands::GroupOperands;
 use super::protocol::Assignment;
 use crate::platforms;
@@ -14,7 +14,7 @@ pub struct GroupContext<'a> {
     pub assignment: &'a Assignment,
     pub operands: &'a mut GroupOperands,
     pub context: &'a mut WorkerContext,
-    pub listener: &'a mut dyn Listener,
+    pub listener: &'a mut dyn WorkerListener,
 }
 
 impl GroupContext<'_> {

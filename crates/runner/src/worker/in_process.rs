@@ -1,7 +1,7 @@
 //! Executor without isolation, for programs that embed the runner and cannot start themselves again.
 
 use super::context::WorkerContext;
-use super::event::{Event, Listener};
+use super::event::{WorkerEvent, WorkerListener};
 use super::group::run_assignment;
 use super::poison::PoisonedProcess;
 use super::protocol::Assignment;
@@ -33,15 +33,15 @@ impl InProcess {
 
 /// Forwards the first result of each case and remembers its status.
 struct FirstResultListener<'a> {
-    listener: &'a mut dyn Listener,
+    listener: &'a mut dyn WorkerListener,
     finished: &'a mut HashMap<CaseId, Status>,
 }
 
-impl Listener for FirstResultListener<'_> {
-    fn on_event(&mut self, event: Event) {
-        if let Event::CaseFinished(record) = &event {
-            let Entry::Vacant(first) = self.finished.entry(record.case.id.clone()) else { return };
-            first.insert(record.outcome.status);
+impl WorkerListener for FirstResultListener<'_> {
+    fn on_event(&mut self, event: WorkerEvent) {
+        if let Some((case, status)) = event.finished_case() {
+            let Entry::Vacant(first) = self.finished.entry(case.clone()) else { return };
+            first.insert(status);
         }
         self.listener.on_event(event);
     }
@@ -57,7 +57,7 @@ impl Executor for InProcess {
         assignment: &Assignment,
         _: &DiscoveredDevice,
         _: Duration,
-        listener: &mut dyn Listener,
+        listener: &mut dyn WorkerListener,
     ) -> Result<(), WorkerError> {
         let mut finished = HashMap::new();
         loop {
@@ -70,18 +70,18 @@ impl Executor for InProcess {
                 let reason = format!("an earlier case left this process in an untrusted state: {reason}");
                 for assigned in rest.cases.into_iter().filter(|assigned| !finished.contains_key(&assigned.case.id)) {
                     let record = Record::without_time(assigned.case, Status::Skipped, reason.clone());
-                    listener.on_event(Event::CaseFinished(Box::new(record)));
+                    listener.on_event(WorkerEvent::CaseFinished(Box::new(record)));
                 }
                 return Ok(());
             }
             let context = self.context(&assignment.device.identity);
             let mut ends = FirstResultListener { listener, finished: &mut finished };
-            if let Err(PoisonedProcess { case, reason }) = run_assignment(&rest, context, &mut ends) {
+            if let Err(PoisonedProcess { case, reason, .. }) = run_assignment(&rest, context, &mut ends) {
                 let Some(poisoned) = rest.cases.into_iter().find(|assigned| assigned.case.id == case) else { continue };
                 // A baseline that was measured again keeps its record, but no longer serves as a baseline.
                 if finished.insert(case, Status::Failed).is_none() {
                     let record = Record::without_time(poisoned.case, Status::Failed, reason.clone());
-                    listener.on_event(Event::CaseFinished(Box::new(record)));
+                    listener.on_event(WorkerEvent::CaseFinished(Box::new(record)));
                 }
                 // A panic on this thread was unwound properly; one on a device thread was not.
                 self.poison = panics::device_panic().map(|_| reason);

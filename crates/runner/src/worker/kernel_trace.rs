@@ -1,7 +1,7 @@
 //! Kernels of each case as reported by the runtime. A separate worker traces them, because the runtime then
 //! synchronizes after every kernel.
 
-use super::event::{Event, Stage, TracedKernels};
+use super::event::{Stage, TracedKernels, WorkerEvent};
 use super::group_context::GroupContext;
 use super::poison::{PoisonedProcess, catch_poison};
 use crate::log_line::log_line;
@@ -24,7 +24,7 @@ pub fn trace_kernels(group: &mut GroupContext<'_>) -> Result<(), PoisonedProcess
             log_line!("{}: cannot trace its kernels: {error}", case.id);
             TracedKernels::default()
         });
-        group.listener.on_event(Event::KernelsTraced { case: case.id.clone(), kernels });
+        group.listener.on_event(WorkerEvent::KernelsTraced { case: case.id.clone(), kernels });
     }
     Ok(())
 }

@@ -28,25 +28,26 @@ mod remaining;
 mod repeated;
 
 pub use child::serve_if_worker;
-pub use event::{Event, Listener, Stage, TracedKernels};
+pub use event::{Stage, TracedKernels, WorkerEvent, WorkerListener};
 pub use in_process::InProcess;
 pub use pool::Subprocess;
-pub use protocol::{AssignedCase, Assignment, DeviceFacts, NextGroup, WorkerCaches};
+pub use protocol::{AssignedCase, Assignment, AssignmentPurpose, DeviceFacts, NextGroup, WorkerCaches};
 pub use repeated::RepeatedExecutor;
 
 use crate::devices::DiscoveredDevice;
 use calorimeter_case::Device;
 use std::time::Duration;
 
-/// Runs assignments. Every case of an assignment gets a record, unless the listener interrupts it.
+/// Runs assignments. Every case gets a record, unless the listener interrupts the work or the assignment only traces
+/// kernels.
 pub trait Executor {
-    /// Measures one assignment on its device.
+    /// Runs one assignment on its device.
     fn run(
         &mut self,
         assignment: &Assignment,
         device: &DiscoveredDevice,
         timeout: Duration,
-        listener: &mut dyn Listener,
+        listener: &mut dyn WorkerListener,
     ) -> Result<(), WorkerError>;
 
     /// Creates another executor for use on several devices concurrently; `None` if that is not supported.
@@ -54,7 +55,7 @@ pub trait Executor {
         None
     }
 
-    /// Creates an executor that traces kernels instead of timing, if supported. Its assignments end without records.
+    /// Creates another executor for assignments that trace kernels; `None` if tracing is not supported.
     fn kernel_tracer(&self) -> Option<Box<dyn Executor>> {
         None
     }

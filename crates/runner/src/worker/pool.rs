@@ -1,9 +1,10 @@
 //! Run side of the protocol: starts, watches, kills and replaces worker processes.
 
 use super::child::{HEARTBEAT_INTERVAL, WORKER_ARGUMENT};
-use super::event::{Event, Listener, Stage};
+use super::event::{Stage, WorkerEvent, WorkerListener};
+use super::poison::PoisonCause;
 use super::position::ProgressFile;
-use super::protocol::{AssignedCase, Assignment, WorkerCaches, WorkerCommand, WorkerMessage};
+use super::protocol::{AssignedCase, Assignment, AssignmentPurpose, WorkerCaches, WorkerCommand, WorkerMessage};
 use super::remaining::remaining_cases;
 use super::{Executor, WorkerError, autotune_cache};
 use crate::cache::file_name;
@@ -56,6 +57,8 @@ type WorkerProgram = fn() -> std::io::Result<Command>;
 /// Running worker process.
 struct Worker {
     device: Device,
+    /// True if the process was configured to trace kernels, so that it cannot time cases.
+    traces_kernels: bool,
     child: Child,
     commands: ChildStdin,
     messages: Receiver<WorkerMessage>,
@@ -70,7 +73,7 @@ enum AssignmentEnd {
     Done,
     MissingRecord { case: CaseId },
     Interrupted,
-    Poisoned { case: CaseId, reason: String },
+    Poisoned { case: CaseId, cause: PoisonCause, reason: String },
     TimedOut { case: CaseId },
     Hung { case: Option<CaseId>, silence: Duration },
     Exited { case: Option<CaseId> },
@@ -94,9 +97,15 @@ impl Subprocess {
         self.worker = None;
     }
 
-    fn worker_for(&mut self, device: &DiscoveredDevice) -> Result<&mut Worker, WorkerError> {
+    fn worker_for(
+        &mut self,
+        device: &DiscoveredDevice,
+        purpose: &AssignmentPurpose,
+    ) -> Result<&mut Worker, WorkerError> {
+        let traces_kernels = matches!(purpose, AssignmentPurpose::TraceKernels);
+        let fits = |worker: &Worker| worker.device == device.device && worker.traces_kernels == traces_kernels;
         // The worker of another device must exit before the next one starts.
-        let fitting = self.worker.take().filter(|worker| worker.device == device.device);
+        let fitting = self.worker.take().filter(fits);
         let worker = match fitting {
             Some(worker) => worker,
             None => {
@@ -106,6 +115,7 @@ impl Subprocess {
                     self.threads,
                     device,
                     WorkerCaches { autotune_dir: tuning, ..self.caches.clone() },
+                    traces_kernels,
                 )?
             }
         };
@@ -133,7 +143,7 @@ impl Executor for Subprocess {
         assignment: &Assignment,
         device: &DiscoveredDevice,
         timeout: Duration,
-        listener: &mut dyn Listener,
+        listener: &mut dyn WorkerListener,
     ) -> Result<(), WorkerError> {
         let (mut finished, mut without_baseline) = (HashMap::new(), HashSet::new());
         let mut early_exits = 0;
@@ -143,8 +153,8 @@ impl Executor for Subprocess {
                 return Ok(());
             }
             let rest = assignment.filter_cases(|id| pending.contains(id));
-            let ending =
-                self.worker_for(device)?.run_assignment(&rest, timeout, &mut finished, &without_baseline, listener);
+            let worker = self.worker_for(device, &assignment.purpose)?;
+            let ending = worker.run_assignment(&rest, timeout, &mut finished, &without_baseline, listener);
             let (case, status, reason) = match ending {
                 AssignmentEnd::Done => continue,
                 AssignmentEnd::MissingRecord { case } => (
@@ -156,11 +166,13 @@ impl Executor for Subprocess {
                     self.worker = None;
                     return Ok(());
                 }
-                AssignmentEnd::Poisoned { case, reason } if reason.contains(TUNING_DISABLED) => {
+                AssignmentEnd::Poisoned { case, cause: PoisonCause::TuningDisabled, .. } => {
                     let once = Autotune { level: self.caches.tuning_level, ..Autotune::default() };
-                    (Some(case), Status::Skipped, format!("{}; run once with --autotune {once}", TUNING_DISABLED))
+                    (Some(case), Status::Skipped, format!("{TUNING_DISABLED}; run once with --autotune {once}"))
                 }
-                AssignmentEnd::Poisoned { case, reason } => (Some(case), Status::Failed, reason),
+                AssignmentEnd::Poisoned { case, cause: PoisonCause::Panic | PoisonCause::DeviceFailure, reason } => {
+                    (Some(case), Status::Failed, reason)
+                }
                 AssignmentEnd::TimedOut { case } => {
                     (Some(case), Status::Timeout, format!("took longer than {timeout:?}"))
                 }
@@ -181,7 +193,7 @@ impl Executor for Subprocess {
                     record.outcome.stderr_tail = stderr_tail;
                     // A baseline that was measured again keeps its record, but no longer serves as a baseline.
                     if finished.insert(assigned.case.id.clone(), status).is_none() {
-                        listener.on_event(Event::CaseFinished(Box::new(record)));
+                        listener.on_event(WorkerEvent::CaseFinished(Box::new(record)));
                     } else {
                         let compared = |one: &&AssignedCase| one.baseline.as_ref() == Some(&assigned.case.id);
                         without_baseline
@@ -199,10 +211,7 @@ impl Executor for Subprocess {
     }
 
     fn kernel_tracer(&self) -> Option<Box<dyn Executor>> {
-        Some(Box::new(Self {
-            threads: self.threads,
-            ..Self::new(WorkerCaches { trace_kernels: true, ..self.caches.clone() })
-        }))
+        Some(Box::new(Self { threads: self.threads, ..Self::new(self.caches.clone()) }))
     }
 
     fn for_concurrent_devices(&self, devices: usize) -> Option<Box<dyn Executor + Send>> {
@@ -215,7 +224,8 @@ impl Worker {
         program: WorkerProgram,
         threads: Option<usize>,
         device: &DiscoveredDevice,
-        kept: WorkerCaches,
+        caches: WorkerCaches,
+        traces_kernels: bool,
     ) -> Result<Self, WorkerError> {
         let mut program = program().map_err(WorkerError::Spawn)?;
         if let Some(threads) = threads.filter(|_| std::env::var_os(THREADS_VARIABLE).is_none()) {
@@ -269,9 +279,17 @@ impl Worker {
         }
 
         let number = position.descriptor();
-        let mut worker =
-            Self { device: device.device, child, commands: orders, messages, position, stderr, stderr_closed: drained };
-        worker.send(&WorkerCommand::Configure { position: number, caches: kept });
+        let mut worker = Self {
+            device: device.device,
+            traces_kernels,
+            child,
+            commands: orders,
+            messages,
+            position,
+            stderr,
+            stderr_closed: drained,
+        };
+        worker.send(&WorkerCommand::Configure { position: number, caches, trace_kernels: traces_kernels });
         Ok(worker)
     }
 
@@ -288,12 +306,12 @@ impl Worker {
         timeout: Duration,
         finished: &mut HashMap<CaseId, Status>,
         without_baseline: &HashSet<CaseId>,
-        listener: &mut dyn Listener,
+        listener: &mut dyn WorkerListener,
     ) -> AssignmentEnd {
         if self.position.clear().is_err() {
             return AssignmentEnd::Exited { case: None };
         }
-        self.send(&WorkerCommand::Measure(Box::new(assignment.clone())));
+        self.send(&WorkerCommand::Run(Box::new(assignment.clone())));
         let mut spent: HashMap<CaseId, Duration> = HashMap::new();
         let mut reported: HashSet<CaseId> = HashSet::new();
         let (mut silent, mut polled) = (Duration::ZERO, Instant::now());
@@ -315,25 +333,23 @@ impl Worker {
             silent = if message.is_some() { Duration::ZERO } else { silent + passed };
             match message {
                 Some(WorkerMessage::Event(mut event)) => {
-                    if let Event::CaseFinished(record) = &mut event
+                    if let WorkerEvent::CaseFinished(record) = &mut event
                         && record.is_ok()
                         && without_baseline.contains(&record.case.id)
                     {
                         record.warn(BASELINE_LOST);
                     }
-                    let (case, status) = match &event {
-                        Event::CaseFinished(record) => (record.case.id.clone(), record.outcome.status),
-                        Event::KernelsTraced { case, .. } => (case.clone(), Status::Ok),
-                        Event::RunStarted { .. } | Event::ActiveStages(_) | Event::Progress { .. } => continue,
-                    };
+                    let Some((case, status)) = event.finished_case() else { continue };
                     reported.insert(case.clone());
                     // A baseline that is measured again keeps its first record.
-                    if let Entry::Vacant(first) = finished.entry(case) {
+                    if let Entry::Vacant(first) = finished.entry(case.clone()) {
                         first.insert(status);
                         listener.on_event(event);
                     }
                 }
-                Some(WorkerMessage::Poisoned { case, reason }) => return AssignmentEnd::Poisoned { case, reason },
+                Some(WorkerMessage::Poisoned { case, cause, reason }) => {
+                    return AssignmentEnd::Poisoned { case, cause, reason };
+                }
                 Some(WorkerMessage::Done) => {
                     let missing = assignment.cases.iter().find(|assigned| !finished.contains_key(&assigned.case.id));
                     return missing
@@ -444,9 +460,9 @@ mod tests {
     #[derive(Default)]
     struct RecordCollector(Vec<Record>);
 
-    impl Listener for RecordCollector {
-        fn on_event(&mut self, event: Event) {
-            if let Event::CaseFinished(record) = event {
+    impl WorkerListener for RecordCollector {
+        fn on_event(&mut self, event: WorkerEvent) {
+            if let WorkerEvent::CaseFinished(record) = event {
                 self.0.push(*record);
             }
         }
@@ -495,7 +511,7 @@ mod tests {
         let assignment = assignment(2);
         let record = |case: usize, status| {
             let record = Record::new(assignment.cases[case].case.clone(), status);
-            to_line(&WorkerMessage::Event(Event::CaseFinished(Box::new(record))))
+            to_line(&WorkerMessage::Event(WorkerEvent::CaseFinished(Box::new(record))))
         };
         let lines =
             [record(0, Status::Ok), record(0, Status::Failed), record(1, Status::Ok), to_line(&WorkerMessage::Done)];
@@ -505,11 +521,26 @@ mod tests {
     }
 
     #[test]
+    fn poison_cause_decides_the_status() {
+        for (cause, status) in [
+            (PoisonCause::TuningDisabled, Status::Skipped),
+            (PoisonCause::Panic, Status::Failed),
+            (PoisonCause::DeviceFailure, Status::Failed),
+        ] {
+            let assignment = assignment(1);
+            let case = assignment.cases[0].case.id.clone();
+            let poisoned = WorkerMessage::Poisoned { case, cause, reason: TUNING_DISABLED.into() };
+            let records = records_of_workers(&assignment, &[format!("read order; echo '{}'", to_line(&poisoned))]);
+            assert_eq!(records.iter().map(|record| record.outcome.status).collect::<Vec<_>>(), [status], "{cause:?}");
+        }
+    }
+
+    #[test]
     fn lost_baseline_is_reported() {
         let assignment = assignment(2);
         let ended = |case: usize| {
             let record = Record::new(assignment.cases[case].case.clone(), Status::Ok);
-            format!("echo '{}'", to_line(&WorkerMessage::Event(Event::CaseFinished(Box::new(record)))))
+            format!("echo '{}'", to_line(&WorkerMessage::Event(WorkerEvent::CaseFinished(Box::new(record)))))
         };
         let touches_the_baseline = r"printf '\001\000\000\000\004\000\000\000' >&9";
         let first = format!("read order; {touches_the_baseline}; {}", ended(0));

@@ -1,6 +1,7 @@
 //! Protocol between a run and its workers: one JSON object per line.
 
-use super::{Event, TracedKernels};
+use super::poison::PoisonCause;
+use super::{TracedKernels, WorkerEvent};
 use crate::mock::MockRule;
 use calorimeter_case::{Case, CaseId, TuningLevel};
 use calorimeter_timing::Options;
@@ -19,9 +20,11 @@ pub enum WorkerCommand {
         position: i32,
         /// Persistent caches.
         caches: WorkerCaches,
+        /// True if the runtime times every kernel, which only [`AssignmentPurpose::TraceKernels`] needs.
+        trace_kernels: bool,
     },
-    /// Measure an assignment.
-    Measure(Box<Assignment>),
+    /// Run an assignment.
+    Run(Box<Assignment>),
 }
 
 /// Message from a worker to the run, over the pipe that was its standard output.
@@ -31,12 +34,14 @@ pub enum WorkerMessage {
     /// The worker is alive.
     Heartbeat,
     /// An event of a case.
-    Event(Event),
+    Event(WorkerEvent),
     /// A case left the process in an untrusted state; the worker exits.
     Poisoned {
         /// Id of the case.
         case: CaseId,
-        /// Reason.
+        /// Cause.
+        cause: PoisonCause,
+        /// Reason for the reader of the record.
         reason: String,
     },
     /// The assignment is finished.
@@ -57,8 +62,6 @@ pub struct WorkerCaches {
     pub peaks_dir: Option<PathBuf>,
     /// True if kernels without a cached decision must not be tuned.
     pub forbid_tuning: bool,
-    /// True if the worker lets the runtime time every kernel instead of measuring cases: see [`TracedKernels`].
-    pub trace_kernels: bool,
 }
 
 /// Facts about a device, so that a worker need not discover devices.
@@ -77,7 +80,36 @@ pub struct DeviceFacts {
     pub locked_clock: Option<LockedClock>,
 }
 
-/// Group of cases to measure, or its remainder.
+/// Purpose of an assignment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AssignmentPurpose {
+    /// Open and check each case without timing it.
+    Check,
+    /// Check and time each case.
+    Measure(Options),
+    /// Time a case without gate, inspections and peaks, to detect interference between devices.
+    ProbeInterference(Options),
+    /// Trace the kernels of each case instead of recording it: see [`TracedKernels`].
+    TraceKernels,
+}
+
+impl AssignmentPurpose {
+    /// Measurement options; `None` if the cases are not timed.
+    pub fn timing(&self) -> Option<&Options> {
+        match self {
+            Self::Measure(options) | Self::ProbeInterference(options) => Some(options),
+            Self::Check | Self::TraceKernels => None,
+        }
+    }
+
+    /// True if the cases are timed.
+    pub fn is_timed(&self) -> bool {
+        self.timing().is_some()
+    }
+}
+
+/// Group of cases, or its remainder, for one worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Assignment {
     /// Cases with equal workload, shape, dtype and device.
@@ -91,8 +123,8 @@ pub struct Assignment {
     /// Folder of the run, for traces and memory profiles.
     #[serde(default, with = "crate::path_serde::option")]
     pub run_dir: Option<PathBuf>,
-    /// Measurement options; without them each case is opened and checked, but not timed.
-    pub timing: Option<Options>,
+    /// Purpose, which selects the steps of each case.
+    pub purpose: AssignmentPurpose,
     /// Seed of the tensors.
     pub seed: u64,
     /// Rules of the mock device.
@@ -100,9 +132,6 @@ pub struct Assignment {
     /// True if other devices of the host are busy concurrently.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub concurrent_devices: bool,
-    /// True for the interference probe: only a time is measured, without gate, inspections and peaks.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_probe: bool,
     /// Group whose inputs may be prefetched meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<NextGroup>,
@@ -144,11 +173,10 @@ impl Assignment {
             foreign: self.foreign,
             device: self.device.clone(),
             run_dir: self.run_dir.clone(),
-            timing: self.timing.clone(),
+            purpose: self.purpose.clone(),
             seed: self.seed,
             mock: self.mock.clone(),
             concurrent_devices: self.concurrent_devices,
-            is_probe: self.is_probe,
             next: self.next.clone(),
         }
     }

@@ -17,6 +17,7 @@ pub fn remaining_cases(assignment: &Assignment, ended: &HashMap<CaseId, Status>)
 
 #[cfg(test)]
 pub mod tests {
+    use super::super::protocol::AssignmentPurpose;
     use super::*;
     use calorimeter_case::Case;
 
@@ -34,11 +35,10 @@ pub mod tests {
             foreign: None,
             device: Default::default(),
             run_dir: None,
-            timing: None,
+            purpose: AssignmentPurpose::Check,
             seed: 0,
             mock: vec![],
             concurrent_devices: false,
-            is_probe: false,
             next: None,
         }
     }

@@ -1,7 +1,7 @@
 //! Repeated measurement of every case in several processes.
 
 use super::combine::combine_processes;
-use super::{Assignment, Event, Executor, Listener, Subprocess, WorkerError};
+use super::{Assignment, Executor, Subprocess, WorkerError, WorkerEvent, WorkerListener};
 use crate::devices::DiscoveredDevice;
 use calorimeter_case::{CaseId, Record};
 use std::collections::HashMap;
@@ -27,9 +27,9 @@ impl Executor for RepeatedExecutor {
         assignment: &Assignment,
         device: &DiscoveredDevice,
         timeout: Duration,
-        listener: &mut dyn Listener,
+        listener: &mut dyn WorkerListener,
     ) -> Result<(), WorkerError> {
-        if self.processes == 1 || assignment.timing.is_none() {
+        if self.processes == 1 || !assignment.purpose.is_timed() {
             return self.workers.run(assignment, device, timeout, listener);
         }
         let mut found: HashMap<CaseId, Vec<Record>> = HashMap::new();
@@ -46,7 +46,7 @@ impl Executor for RepeatedExecutor {
         }
         for assigned in &assignment.cases {
             if let Some(record) = found.remove(&assigned.case.id).and_then(combine_processes) {
-                listener.on_event(Event::CaseFinished(Box::new(record)));
+                listener.on_event(WorkerEvent::CaseFinished(Box::new(record)));
             }
         }
         Ok(())
@@ -64,13 +64,13 @@ impl Executor for RepeatedExecutor {
 /// Collects the records of all processes; forwards other events.
 struct CollectingListener<'a> {
     records: &'a mut HashMap<CaseId, Vec<Record>>,
-    listener: &'a mut dyn Listener,
+    listener: &'a mut dyn WorkerListener,
 }
 
-impl Listener for CollectingListener<'_> {
-    fn on_event(&mut self, event: Event) {
+impl WorkerListener for CollectingListener<'_> {
+    fn on_event(&mut self, event: WorkerEvent) {
         match event {
-            Event::CaseFinished(record) => self.records.entry(record.case.id.clone()).or_default().push(*record),
+            WorkerEvent::CaseFinished(record) => self.records.entry(record.case.id.clone()).or_default().push(*record),
             other => self.listener.on_event(other),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::scene::Scene;
 use calorimeter_runner::dialects::ConfigSource;
-use calorimeter_runner::run::{Event, Listener, OutputDirs, Request};
+use calorimeter_runner::run::{OutputDirs, Request, RunEvent, RunListener};
 use calorimeter_runner::worker::InProcess;
 use calorimeter_sinks::{Record, Status};
 
@@ -13,18 +13,18 @@ struct EventLog {
     records: Vec<Record>,
 }
 
-impl Listener for EventLog {
-    fn on_event(&mut self, event: Event) {
+impl RunListener for EventLog {
+    fn on_event(&mut self, event: RunEvent) {
         match event {
-            Event::RunStarted { cases, finished: already } => {
+            RunEvent::RunStarted { cases, finished: already } => {
                 assert!(already.is_empty());
                 self.cases = cases;
             }
-            Event::Progress { case, .. } => {
+            RunEvent::Progress { case, .. } => {
                 assert!(case.contains("/cpu/f32/"), "{case}");
                 self.touched += 1;
             }
-            Event::CaseFinished(record) => self.records.push(*record),
+            RunEvent::CaseFinished(record) => self.records.push(*record),
             other => panic!("{other:?}"),
         }
     }

@@ -4,8 +4,8 @@
 use crate::scene::{ProgramOutput, Scene, TIMING, find_record, wait_until};
 use calorimeter_case::Verdict;
 use calorimeter_runner::dialects::ConfigSource;
-use calorimeter_runner::run::{Event, OutputDirs, Request};
-use calorimeter_runner::worker::{Assignment, Executor, InProcess, Listener, WorkerError};
+use calorimeter_runner::run::{OutputDirs, Request, RunEvent, RunListener};
+use calorimeter_runner::worker::{Assignment, Executor, InProcess, WorkerError, WorkerListener};
 use calorimeter_sinks::Status;
 use rustix::process::Signal;
 use std::fs::{self, File};
@@ -155,7 +155,7 @@ impl Executor for FailingExecutor {
         assignment: &Assignment,
         device: &calorimeter_runner::devices::DiscoveredDevice,
         timeout: Duration,
-        listener: &mut dyn Listener,
+        listener: &mut dyn WorkerListener,
     ) -> Result<(), WorkerError> {
         if self.0 == 0 {
             return Err(WorkerError::ExitedEarly("no more processes".into()));
@@ -167,8 +167,8 @@ impl Executor for FailingExecutor {
 
 struct NullListener;
 
-impl Listener for NullListener {
-    fn on_event(&mut self, _: Event) {}
+impl RunListener for NullListener {
+    fn on_event(&mut self, _: RunEvent) {}
 }
 
 #[test]

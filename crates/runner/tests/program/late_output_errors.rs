@@ -2,7 +2,7 @@
 
 use crate::scene::{Scene, find_record};
 use calorimeter_runner::dialects::ConfigSource;
-use calorimeter_runner::run::{Event, Listener, OutputDirs, Request};
+use calorimeter_runner::run::{OutputDirs, Request, RunEvent, RunListener};
 use calorimeter_runner::worker::InProcess;
 use calorimeter_sinks::Status;
 use calorimeter_zoo::{
@@ -70,8 +70,8 @@ const CORRECT_LAUNCHES: u32 = 2000;
 
 struct NullListener;
 
-impl Listener for NullListener {
-    fn on_event(&mut self, _: Event) {}
+impl RunListener for NullListener {
+    fn on_event(&mut self, _: RunEvent) {}
 }
 
 #[test]

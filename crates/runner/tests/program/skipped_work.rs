@@ -4,7 +4,7 @@ use crate::scene::{Scene, find_record};
 use crate::seeded_random::{first_seed, is_short, tries};
 use calorimeter_kernels::host::{FloatGemm, FloatVec, HostGemmWeight};
 use calorimeter_runner::dialects::ConfigSource;
-use calorimeter_runner::run::{Event, Listener, OutputDirs, Request};
+use calorimeter_runner::run::{OutputDirs, Request, RunEvent, RunListener};
 use calorimeter_runner::worker::InProcess;
 use calorimeter_sinks::Status;
 use calorimeter_zoo::{
@@ -102,8 +102,8 @@ impl Workload for Product {
 
 struct NullListener;
 
-impl Listener for NullListener {
-    fn on_event(&mut self, _: Event) {}
+impl RunListener for NullListener {
+    fn on_event(&mut self, _: RunEvent) {}
 }
 
 #[test]

@@ -69,7 +69,7 @@ pub fn check_first_output(
         baseline_weight_bytes,
         quantise_ns: workload.quantization_time().map(|time| time.as_nanos() as u64),
     };
-    let timed = group.assignment.timing.is_some();
+    let timed = group.assignment.purpose.is_timed();
     let semi_structured = treatment.sparsity == Some(Sparsity::SemiStructured);
     if record.is_ok() && timed && semi_structured && !workload.skips_zeros() {
         record.warn(DENSE_KERNEL_WARNING);

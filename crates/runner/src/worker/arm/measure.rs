@@ -5,10 +5,11 @@ use super::roofline;
 use super::sensors::{SensorWatch, Sensors};
 use super::state::CaseArm;
 use crate::platforms::{self, Platform};
-use crate::worker::event::{Listener, Stage};
+use crate::worker::event::{Stage, WorkerListener};
 use crate::worker::group_context::GroupContext;
 use crate::worker::panics;
 use crate::worker::poison::{PoisonedProcess, catch_poison, poisoned_by};
+use crate::worker::protocol::AssignmentPurpose;
 use calorimeter_case::record::{Estimate, Scatter, Speedup, Telemetry, WindowRecord, finite};
 use calorimeter_case::{CaseId, Clock, Record, Status};
 use calorimeter_timing::{
@@ -81,7 +82,8 @@ fn run_rounds(
     }
     let silence = group.context.silence;
     // A probe is short: with sensors, it would start with a warm-up under its own load.
-    let sensors = group.context.sensors.as_mut().filter(|_| !group.assignment.is_probe).map(Sensors::watch);
+    let is_probe = matches!(group.assignment.purpose, AssignmentPurpose::ProbeInterference(_));
+    let sensors = group.context.sensors.as_mut().filter(|_| !is_probe).map(Sensors::watch);
     let listener = &mut *group.listener;
     let range = CaseRange::new(cases.to_vec());
     let mut watcher = MeasurementObserver { cases, silence, sensors, range, listener, last: 0, poison: None };
@@ -232,7 +234,7 @@ struct MeasurementObserver<'a> {
     silence: &'static JitMonitor,
     sensors: Option<SensorWatch<'a>>,
     range: CaseRange,
-    listener: &'a mut dyn Listener,
+    listener: &'a mut dyn WorkerListener,
     last: usize,
     poison: Option<PoisonedProcess>,
 }

@@ -13,7 +13,7 @@ pub fn prepare(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<
     let case = &assigned.case;
     group.listener.report_progress(&case.id, Stage::Open);
     let arm = mock_arm(assigned, group).map_err(|error| refused_record(case, error))?;
-    if group.assignment.timing.is_some() && arm.record.is_ok() { Ok(arm) } else { Err(Box::new(arm.record)) }
+    if group.assignment.purpose.is_timed() && arm.record.is_ok() { Ok(arm) } else { Err(Box::new(arm.record)) }
 }
 
 fn mock_arm(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<CaseArm, ZooError> {
@@ -28,7 +28,7 @@ fn mock_arm(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<Cas
     let output = workload.output()?;
     let mut record = Record::new(assigned.case.clone(), Status::Ok);
     record.execution.autotune_level = group.tuning_level(assigned.case.implementation);
-    record.execution.stopwatch = assignment.timing.as_ref().map(|_| stopwatch.name().to_owned());
+    record.execution.stopwatch = assignment.purpose.is_timed().then(|| stopwatch.name().to_owned());
     if output.values[0].is_nan() {
         record.outcome.status = Status::Mismatch;
         record.outcome.reason = Some("wrong output: the mock device was told to be wrong".into());

@@ -23,7 +23,7 @@ pub use state::{CaseArm, TimedWorkload};
 
 use super::group_context::GroupContext;
 use super::operands::InputKind;
-use super::protocol::AssignedCase;
+use super::protocol::{AssignedCase, AssignmentPurpose};
 use crate::platforms;
 use autotune_decisions::AutotuneDecisions;
 use calorimeter_case::Record;
@@ -36,7 +36,7 @@ pub fn prepare(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<
     if platforms::for_device(group.operands.device).is_scripted() {
         return mock::prepare(assigned, group);
     }
-    if group.assignment.is_probe {
+    if let AssignmentPurpose::ProbeInterference(_) = group.assignment.purpose {
         return probe::prepare(assigned, group);
     }
     let decisions = group.context.autotune_dir.clone().map(AutotuneDecisions::snapshot);
@@ -45,7 +45,7 @@ pub fn prepare(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<
     let output = prime::prime(assigned, &mut open, &mut record, InputKind::Timed, group)
         .map_err(|error| refused_record(case, error))?;
     gate::check_first_output(&open, &output, &mut record, group).map_err(|error| refused_record(case, error))?;
-    if group.assignment.timing.is_none() || !record.is_ok() {
+    if !group.assignment.purpose.is_timed() || !record.is_ok() {
         return Err(Box::new(record));
     }
     let unjudged =

@@ -17,7 +17,7 @@ pub fn open(
     let case = &assigned.case;
     let treatment = group.operands.treatment(case).map_err(|error| refused_record(case, error))?;
     group.listener.report_progress(&case.id, Stage::Open);
-    let timed = group.assignment.timing.is_some() && content == InputKind::Timed;
+    let timed = group.assignment.purpose.is_timed() && content == InputKind::Timed;
     let sets = if timed { assigned.sets } else { 1 };
     let setup = Setup { implementation: case.implementation, device: group.operands.device, sets };
     let (task, inputs) = (group.operands.task.clone(), group.operands.inputs_for(content));

@@ -5,7 +5,7 @@ use crate::platforms;
 use crate::worker::event::Stage;
 use crate::worker::group_context::GroupContext;
 use crate::worker::operands::InputKind;
-use crate::worker::protocol::AssignedCase;
+use crate::worker::protocol::{AssignedCase, AssignmentPurpose};
 use calorimeter_case::record::{Preparation, Tuning};
 use calorimeter_case::{Implementation, Record};
 use calorimeter_zoo::ZooError;
@@ -24,7 +24,7 @@ pub fn prime(
     group: &mut GroupContext<'_>,
 ) -> Result<FirstOutput, ZooError> {
     let OpenWorkload { workload, setup, treatment } = open;
-    let is_probe = group.assignment.is_probe;
+    let is_probe = matches!(group.assignment.purpose, AssignmentPurpose::ProbeInterference(_));
     let queries = if is_probe { Vec::new() } else { group.operands.output_queries(content, treatment)? };
     group.listener.report_progress(&assigned.case.id, Stage::Tune);
     let (start, tuned) = (Instant::now(), group.context.silence.tuning_events());
@@ -33,7 +33,7 @@ pub fn prime(
         Some(digests) => FirstOutput::Digest(digests),
         None => FirstOutput::Downloaded(workload.outputs()?),
     };
-    if group.assignment.timing.is_some() {
+    if group.assignment.purpose.is_timed() {
         // Every buffer set once: a lazy backend may plan each of them separately.
         let lazy =
             setup.implementation == Implementation::Fused && !platforms::for_device(setup.device).is_synchronous();

@@ -30,7 +30,7 @@ impl Inspection for LaunchesInspection {
         subject: &mut InspectedCase<'_>,
         group: &mut GroupContext<'_>,
     ) -> Result<Option<Facet>, Failure> {
-        let Some(timing) = &group.assignment.timing else { return Ok(None) };
+        let Some(timing) = group.assignment.purpose.timing() else { return Ok(None) };
         let count = timing.min_windows.max(DEFAULT_LAUNCHES);
         let times = time_single_launches(subject, count, timing, group.context.silence, group.listener)?;
         subject.remarks.extend(remark(subject.stopwatch));

@@ -110,6 +110,7 @@ mod tests {
     use super::*;
     use crate::worker::context::WorkerContext;
     use crate::worker::operands::GroupOperands;
+    use crate::worker::protocol::{Assignment, AssignmentPurpose};
     use crate::worker::remaining::tests::assignment;
     use calorimeter_case::{Axes, Case, CaseId, Device, Export, FusionModel, Implementation, Record};
     use calorimeter_timing::Options;
@@ -146,8 +147,12 @@ mod tests {
     /// Records after inspections; `passed` are the cases that passed in an earlier batch.
     fn inspected(inspections: &mut Inspections, passed: &[&str]) -> Vec<Record> {
         let folder = tempfile::tempdir().unwrap();
-        let timing = Some(Options { max_time: std::time::Duration::from_millis(50), ..Options::default() });
-        let assignment = crate::worker::Assignment { run_dir: Some(folder.path().to_owned()), timing, ..assignment(0) };
+        let options = Options { max_time: std::time::Duration::from_millis(50), ..Options::default() };
+        let assignment = Assignment {
+            run_dir: Some(folder.path().to_owned()),
+            purpose: AssignmentPurpose::Measure(options),
+            ..assignment(0)
+        };
         let mut arms = arms();
         let mut operands = GroupOperands::new(&arms[0].record.case, None, assignment.seed).unwrap();
         operands.passed_cases.extend(passed.iter().map(|id| CaseId::from(id.to_string())));

@@ -30,7 +30,7 @@ impl Inspection for PercentilesInspection {
         subject: &mut InspectedCase<'_>,
         group: &mut GroupContext<'_>,
     ) -> Result<Option<Facet>, Failure> {
-        let Some(timing) = &group.assignment.timing else { return Ok(None) };
+        let Some(timing) = group.assignment.purpose.timing() else { return Ok(None) };
         if let Some(why) = unsupported_reason(subject.stopwatch) {
             return Err(why.into());
         }

@@ -1,7 +1,7 @@
 //! Times of single launches, rotating through the buffer sets.
 
 use super::inspection::InspectedCase;
-use crate::worker::event::Listener;
+use crate::worker::event::WorkerListener;
 use calorimeter_timing::{Failure, JitMonitor, Options};
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub fn time_single_launches(
     count: u32,
     timing: &Options,
     silence: &JitMonitor,
-    listener: &dyn Listener,
+    listener: &dyn WorkerListener,
 ) -> Result<Vec<u64>, Failure> {
     let (unit, start) = (one.stopwatch.launch_multiple(), one.stopwatch.now());
     let earlier_remark = one.stopwatch.remark();
@@ -60,14 +60,14 @@ pub mod tests {
     use super::*;
     use crate::mock::{Fault, MockRule, MockWorkload};
     use crate::worker::arm::{CaseArm, TimedWorkload};
-    use crate::worker::event::Event;
+    use crate::worker::event::WorkerEvent;
     use calorimeter_case::{Case, Record, Status};
     use calorimeter_timing::{MockClock, Overhead, Reading, Script, Stopwatch, Work};
 
     pub struct SilentListener;
 
-    impl Listener for SilentListener {
-        fn on_event(&mut self, _: Event) {}
+    impl WorkerListener for SilentListener {
+        fn on_event(&mut self, _: WorkerEvent) {}
     }
 
     /// Clock that times eight launches at a time.

@@ -1,8 +1,8 @@
 //! Traits by which operators and models are implemented, one for each way to run them.
 
-#[cfg(feature = "cuda")]
-use crate::Matrix;
 use crate::{Definition, Forward, Operation, Pass, Problem, Spec, TensorValue, Tensors, Workload, ZooError};
+#[cfg(feature = "cuda")]
+use crate::{Matrix, native::NativePass};
 use burn::tensor::{Tensor, backend::Backend};
 #[cfg(feature = "cuda")]
 use calorimeter_kernels::native::CudaDevice;
@@ -43,6 +43,9 @@ pub trait CubePass: Operation {}
 impl<O: Operation> CubePass for O {}
 
 /// Operator implemented with CUDA libraries and kernels, without burn.
+///
+/// Implemented for every [`NativePlanner`], and directly by operators that need more than a planned pass, such as input
+/// values, host memory or several devices.
 #[cfg(feature = "cuda")]
 pub trait NativeOpen: Operation {
     /// Uploads the inputs of each buffer set, rotated by [`Operation::set_rotation`]. Launches rotate through the sets.
@@ -53,6 +56,26 @@ pub trait NativeOpen: Operation {
         machine: Arc<CudaDevice>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError>;
+}
+
+/// Operator whose CUDA pass is planned from dtype and size alone and runs on one device.
+#[cfg(feature = "cuda")]
+pub trait NativePlanner: Operation {
+    /// Selects and compiles the kernels of the pass; the error names what is unsupported.
+    fn plan(&self, device: &Arc<CudaDevice>, spec: &Spec) -> Result<NativePass, ZooError>;
+}
+
+#[cfg(feature = "cuda")]
+impl<O: NativePlanner> NativeOpen for O {
+    fn open(
+        &self,
+        spec: &Spec,
+        inputs: &[Matrix],
+        machine: Arc<CudaDevice>,
+        sets: u32,
+    ) -> Result<Box<dyn Workload>, ZooError> {
+        self.plan(&machine, spec)?.open(self, spec, inputs, machine, sets)
+    }
 }
 
 /// Operator implemented with CUDA libraries. Empty in builds without CUDA.

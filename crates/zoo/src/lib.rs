@@ -92,6 +92,8 @@ pub use calorimeter_case::{
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use cube_pass::{KernelInput, cube_pass, cube_pass_mixed};
 pub use error::ZooError;
+#[cfg(feature = "cuda")]
+pub use implementations::NativePlanner;
 pub use implementations::{BurnModel, BurnPass, CubePass, HostModel, NativeModel, NativeOpen};
 pub use matrix::{Matrix, Values};
 pub use model::{Definition, Forward, Layout, Model, ModelInfo};

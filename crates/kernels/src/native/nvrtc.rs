@@ -13,215 +13,132 @@ use cudarc::nvrtc::{
 
 use super::{ComputeCapability, NativeError, checksum::checksum, libraries::CudaLibrary};
 
-/// CUDA C++ files of this crate. A closed set, because the safety of a launch depends on their content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum CudaSource {
-    LayerNorm,
-    Activation,
-    BandwidthProbe,
-    Spin,
-    QuantizeRows,
-    QuantizeColumns,
-    QuantizeColumnsTiled,
-    QuantizeBlocks,
-    MxFakeQuantize,
-    TransposeBytes,
-    Elementwise,
-    ScaleEpilogue,
-    TransposedBGemm,
-    PackedWeightGemm,
-    PersistentInt4WeightGemm,
-    TileWeight,
-    WgmmaPackedWeightGemm,
-    DequantizeWeight,
-    QuantizeInput,
-    TensorAmax,
-    SmemResidentRows,
-    FakeQuantizeInput,
-    QuantizedGemmEpilogue,
-    Int8Fp8Gemm,
-    Int4Gemm,
-    Int4ToInt8,
-    ReorderSparseWeight,
-    SparseGemm,
-    SparseToDense,
-    BlockSparseGemm,
-    BlockSparseGemmSimt,
-    PairReduction,
-    CrossEntropy,
-    Swiglu,
-    SiluMulGradient,
-    RmsNorm,
-    RmsNormGradient,
-    LayerNormGradient,
-    ColumnSums,
-    Gemv,
-    AffineLayerNorm,
-    Softmax,
-    ShortAttention,
-    ShortAttentionMma,
-    ShortAttentionQuantize,
-    ShortAttentionGradient,
-    Attention,
-    AmaxRowsCols,
-    QuantizeRowsCols,
-    Optimizer,
-    RotateRows,
-    ImplicitGemmConv,
-    TransposeMatrices,
-    RandomMatrix,
-    OutputDigest,
+/// Defines `CudaSource` from rows of variant and file. `(arch_specific)` marks files with features such as wgmma.
+macro_rules! sources {
+    (@suffix) => { "" };
+    (@suffix arch_specific) => { "a" };
+    ($($source:ident => $file:literal $(($target:ident))?,)*) => {
+        /// CUDA C++ files of this crate. A closed set, because the safety of a launch depends on their content.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub(super) enum CudaSource {
+            $($source,)*
+        }
+
+        impl CudaSource {
+            fn name(self) -> &'static str {
+                match self {
+                    $(Self::$source => $file,)*
+                }
+            }
+
+            fn text(self) -> &'static str {
+                match self {
+                    $(Self::$source => include_str!(concat!("cuda/", $file)),)*
+                }
+            }
+
+            /// Suffix of the target; `a` enables architecture-specific features.
+            fn target_suffix(self) -> &'static str {
+                match self {
+                    $(Self::$source => sources!(@suffix $($target)?),)*
+                }
+            }
+        }
+    };
 }
 
-impl CudaSource {
-    fn name(self) -> &'static str {
-        match self {
-            Self::LayerNorm => "layer_norm.cu",
-            Self::Activation => "activation.cu",
-            Self::BandwidthProbe => "bandwidth_probe.cu",
-            Self::Spin => "spin.cu",
-            Self::QuantizeRows => "quantize_rows.cu",
-            Self::QuantizeColumns => "quantize_columns.cu",
-            Self::QuantizeColumnsTiled => "quantize_columns_tiled.cu",
-            Self::QuantizeBlocks => "quantize_blocks.cu",
-            Self::MxFakeQuantize => "mx_fake_quantize.cu",
-            Self::TransposeBytes => "transpose_bytes.cu",
-            Self::Elementwise => "elementwise.cu",
-            Self::ScaleEpilogue => "scale_epilogue.cu",
-            Self::TransposedBGemm => "transposed_b_gemm.cu",
-            Self::PackedWeightGemm => "packed_weight_gemm.cu",
-            Self::PersistentInt4WeightGemm => "persistent_int4_weight_gemm.cu",
-            Self::TileWeight => "tile_weight.cu",
-            Self::WgmmaPackedWeightGemm => "wgmma_packed_weight_gemm.cu",
-            Self::DequantizeWeight => "dequantize_weight.cu",
-            Self::QuantizeInput => "quantize_input.cu",
-            Self::TensorAmax => "tensor_amax.cu",
-            Self::SmemResidentRows => "smem_resident_rows.cu",
-            Self::FakeQuantizeInput => "fake_quantize_input.cu",
-            Self::QuantizedGemmEpilogue => "quantized_gemm_epilogue.cu",
-            Self::Int8Fp8Gemm => "int8_fp8_gemm.cu",
-            Self::Int4Gemm => "int4_gemm.cu",
-            Self::Int4ToInt8 => "int4_to_int8.cu",
-            Self::ReorderSparseWeight => "reorder_sparse_weight.cu",
-            Self::SparseGemm => "sparse_gemm.cu",
-            Self::SparseToDense => "sparse_to_dense.cu",
-            Self::BlockSparseGemm => "block_sparse_gemm.cu",
-            Self::BlockSparseGemmSimt => "block_sparse_gemm_simt.cu",
-            Self::PairReduction => "pair_reduction.cu",
-            Self::CrossEntropy => "cross_entropy.cu",
-            Self::Swiglu => "swiglu.cu",
-            Self::SiluMulGradient => "silu_mul_gradient.cu",
-            Self::RmsNorm => "rms_norm.cu",
-            Self::RmsNormGradient => "rms_norm_gradient.cu",
-            Self::LayerNormGradient => "layer_norm_gradient.cu",
-            Self::ColumnSums => "column_sums.cu",
-            Self::Gemv => "gemv.cu",
-            Self::AffineLayerNorm => "affine_layer_norm.cu",
-            Self::Softmax => "softmax.cu",
-            Self::ShortAttention => "short_attention.cu",
-            Self::ShortAttentionMma => "short_attention_mma.cu",
-            Self::ShortAttentionQuantize => "short_attention_quantize.cu",
-            Self::ShortAttentionGradient => "short_attention_gradient.cu",
-            Self::Attention => "attention.cu",
-            Self::AmaxRowsCols => "amax_rows_cols.cu",
-            Self::QuantizeRowsCols => "quantize_rows_cols.cu",
-            Self::Optimizer => "optimizer.cu",
-            Self::RotateRows => "rotate_rows.cu",
-            Self::ImplicitGemmConv => "implicit_gemm_conv.cu",
-            Self::TransposeMatrices => "transpose_matrices.cu",
-            Self::RandomMatrix => "random_matrix.cu",
-            Self::OutputDigest => "output_digest.cu",
-        }
-    }
-
-    fn text(self) -> &'static str {
-        match self {
-            Self::LayerNorm => include_str!("cuda/layer_norm.cu"),
-            Self::Activation => include_str!("cuda/activation.cu"),
-            Self::BandwidthProbe => include_str!("cuda/bandwidth_probe.cu"),
-            Self::Spin => include_str!("cuda/spin.cu"),
-            Self::QuantizeRows => include_str!("cuda/quantize_rows.cu"),
-            Self::QuantizeColumns => include_str!("cuda/quantize_columns.cu"),
-            Self::QuantizeColumnsTiled => include_str!("cuda/quantize_columns_tiled.cu"),
-            Self::QuantizeBlocks => include_str!("cuda/quantize_blocks.cu"),
-            Self::MxFakeQuantize => include_str!("cuda/mx_fake_quantize.cu"),
-            Self::TransposeBytes => include_str!("cuda/transpose_bytes.cu"),
-            Self::Elementwise => include_str!("cuda/elementwise.cu"),
-            Self::ScaleEpilogue => include_str!("cuda/scale_epilogue.cu"),
-            Self::TransposedBGemm => include_str!("cuda/transposed_b_gemm.cu"),
-            Self::PackedWeightGemm => include_str!("cuda/packed_weight_gemm.cu"),
-            Self::PersistentInt4WeightGemm => include_str!("cuda/persistent_int4_weight_gemm.cu"),
-            Self::TileWeight => include_str!("cuda/tile_weight.cu"),
-            Self::WgmmaPackedWeightGemm => include_str!("cuda/wgmma_packed_weight_gemm.cu"),
-            Self::DequantizeWeight => include_str!("cuda/dequantize_weight.cu"),
-            Self::QuantizeInput => include_str!("cuda/quantize_input.cu"),
-            Self::TensorAmax => include_str!("cuda/tensor_amax.cu"),
-            Self::SmemResidentRows => include_str!("cuda/smem_resident_rows.cu"),
-            Self::FakeQuantizeInput => include_str!("cuda/fake_quantize_input.cu"),
-            Self::QuantizedGemmEpilogue => include_str!("cuda/quantized_gemm_epilogue.cu"),
-            Self::Int8Fp8Gemm => include_str!("cuda/int8_fp8_gemm.cu"),
-            Self::Int4Gemm => include_str!("cuda/int4_gemm.cu"),
-            Self::Int4ToInt8 => include_str!("cuda/int4_to_int8.cu"),
-            Self::ReorderSparseWeight => include_str!("cuda/reorder_sparse_weight.cu"),
-            Self::SparseGemm => include_str!("cuda/sparse_gemm.cu"),
-            Self::SparseToDense => include_str!("cuda/sparse_to_dense.cu"),
-            Self::BlockSparseGemm => include_str!("cuda/block_sparse_gemm.cu"),
-            Self::BlockSparseGemmSimt => include_str!("cuda/block_sparse_gemm_simt.cu"),
-            Self::PairReduction => include_str!("cuda/pair_reduction.cu"),
-            Self::CrossEntropy => include_str!("cuda/cross_entropy.cu"),
-            Self::Swiglu => include_str!("cuda/swiglu.cu"),
-            Self::SiluMulGradient => include_str!("cuda/silu_mul_gradient.cu"),
-            Self::RmsNorm => include_str!("cuda/rms_norm.cu"),
-            Self::RmsNormGradient => include_str!("cuda/rms_norm_gradient.cu"),
-            Self::LayerNormGradient => include_str!("cuda/layer_norm_gradient.cu"),
-            Self::ColumnSums => include_str!("cuda/column_sums.cu"),
-            Self::Gemv => include_str!("cuda/gemv.cu"),
-            Self::AffineLayerNorm => include_str!("cuda/affine_layer_norm.cu"),
-            Self::Softmax => include_str!("cuda/softmax.cu"),
-            Self::ShortAttention => include_str!("cuda/short_attention.cu"),
-            Self::ShortAttentionMma => include_str!("cuda/short_attention_mma.cu"),
-            Self::ShortAttentionQuantize => include_str!("cuda/short_attention_quantize.cu"),
-            Self::ShortAttentionGradient => include_str!("cuda/short_attention_gradient.cu"),
-            Self::Attention => include_str!("cuda/attention.cu"),
-            Self::AmaxRowsCols => include_str!("cuda/amax_rows_cols.cu"),
-            Self::QuantizeRowsCols => include_str!("cuda/quantize_rows_cols.cu"),
-            Self::Optimizer => include_str!("cuda/optimizer.cu"),
-            Self::RotateRows => include_str!("cuda/rotate_rows.cu"),
-            Self::ImplicitGemmConv => include_str!("cuda/implicit_gemm_conv.cu"),
-            Self::TransposeMatrices => include_str!("cuda/transpose_matrices.cu"),
-            Self::RandomMatrix => include_str!("cuda/random_matrix.cu"),
-            Self::OutputDigest => include_str!("cuda/output_digest.cu"),
-        }
-    }
+sources! {
+    LayerNorm => "layer_norm.cu",
+    Activation => "activation.cu",
+    BandwidthProbe => "bandwidth_probe.cu",
+    Spin => "spin.cu",
+    QuantizeRows => "quantize_rows.cu",
+    QuantizeColumns => "quantize_columns.cu",
+    QuantizeColumnsTiled => "quantize_columns_tiled.cu",
+    QuantizeBlocks => "quantize_blocks.cu",
+    MxFakeQuantize => "mx_fake_quantize.cu",
+    TransposeBytes => "transpose_bytes.cu",
+    Elementwise => "elementwise.cu",
+    ScaleEpilogue => "scale_epilogue.cu",
+    TransposedBGemm => "transposed_b_gemm.cu" (arch_specific),
+    PackedWeightGemm => "packed_weight_gemm.cu",
+    PersistentInt4WeightGemm => "persistent_int4_weight_gemm.cu",
+    TileWeight => "tile_weight.cu",
+    WgmmaPackedWeightGemm => "wgmma_packed_weight_gemm.cu" (arch_specific),
+    DequantizeWeight => "dequantize_weight.cu",
+    QuantizeInput => "quantize_input.cu",
+    TensorAmax => "tensor_amax.cu",
+    SmemResidentRows => "smem_resident_rows.cu",
+    FakeQuantizeInput => "fake_quantize_input.cu",
+    QuantizedGemmEpilogue => "quantized_gemm_epilogue.cu",
+    Int8Fp8Gemm => "int8_fp8_gemm.cu" (arch_specific),
+    Int4Gemm => "int4_gemm.cu",
+    Int4ToInt8 => "int4_to_int8.cu",
+    ReorderSparseWeight => "reorder_sparse_weight.cu",
+    SparseGemm => "sparse_gemm.cu",
+    SparseToDense => "sparse_to_dense.cu",
+    BlockSparseGemm => "block_sparse_gemm.cu",
+    BlockSparseGemmSimt => "block_sparse_gemm_simt.cu",
+    PairReduction => "pair_reduction.cu",
+    CrossEntropy => "cross_entropy.cu",
+    Swiglu => "swiglu.cu",
+    SiluMulGradient => "silu_mul_gradient.cu",
+    RmsNorm => "rms_norm.cu",
+    RmsNormGradient => "rms_norm_gradient.cu",
+    LayerNormGradient => "layer_norm_gradient.cu",
+    ColumnSums => "column_sums.cu",
+    Gemv => "gemv.cu",
+    AffineLayerNorm => "affine_layer_norm.cu",
+    Softmax => "softmax.cu",
+    ShortAttention => "short_attention.cu",
+    ShortAttentionMma => "short_attention_mma.cu",
+    ShortAttentionQuantize => "short_attention_quantize.cu",
+    ShortAttentionGradient => "short_attention_gradient.cu",
+    Attention => "attention.cu" (arch_specific),
+    AmaxRowsCols => "amax_rows_cols.cu",
+    QuantizeRowsCols => "quantize_rows_cols.cu",
+    Optimizer => "optimizer.cu",
+    RotateRows => "rotate_rows.cu",
+    ImplicitGemmConv => "implicit_gemm_conv.cu" (arch_specific),
+    TransposeMatrices => "transpose_matrices.cu",
+    RandomMatrix => "random_matrix.cu",
+    OutputDigest => "output_digest.cu",
 }
 
-/// Headers by name.
-const HEADERS: [(&CStr, &str); 24] = [
-    (c"element.cuh", include_str!("cuda/element.cuh")),
-    (c"mma_attention16.cuh", include_str!("cuda/mma_attention16.cuh")),
-    (c"mma16.cuh", include_str!("cuda/mma16.cuh")),
-    (c"hopper.cuh", include_str!("cuda/hopper.cuh")),
-    (c"activations.cuh", include_str!("cuda/activations.cuh")),
-    (c"norm_weight.cuh", include_str!("cuda/norm_weight.cuh")),
-    (c"activation_grad.cuh", include_str!("cuda/activation_grad.cuh")),
-    (c"row_statistics.cuh", include_str!("cuda/row_statistics.cuh")),
-    (c"row_reduce.cuh", include_str!("cuda/row_reduce.cuh")),
-    (c"online_softmax.cuh", include_str!("cuda/online_softmax.cuh")),
-    (c"grid_reduce.cuh", include_str!("cuda/grid_reduce.cuh")),
-    (c"bf16x2.cuh", include_str!("cuda/bf16x2.cuh")),
-    (c"e4m3.cuh", include_str!("cuda/e4m3.cuh")),
-    (c"input_row.cuh", include_str!("cuda/input_row.cuh")),
-    (c"dynamic_quant.cuh", include_str!("cuda/dynamic_quant.cuh")),
-    (c"grid_amax.cuh", include_str!("cuda/grid_amax.cuh")),
-    (c"output_dtype.cuh", include_str!("cuda/output_dtype.cuh")),
-    (c"packed_weight.cuh", include_str!("cuda/packed_weight.cuh")),
-    (c"split_k.cuh", include_str!("cuda/split_k.cuh")),
-    (c"float8_quant.cuh", include_str!("cuda/float8_quant.cuh")),
-    (c"tiled_weight.cuh", include_str!("cuda/tiled_weight.cuh")),
-    (c"int4_weight.cuh", include_str!("cuda/int4_weight.cuh")),
-    (c"sparse_weight.cuh", include_str!("cuda/sparse_weight.cuh")),
-    (c"dequantize_pairs.cuh", include_str!("cuda/dequantize_pairs.cuh")),
-];
+/// Defines `HEADERS` from file names.
+macro_rules! headers {
+    ($($file:literal,)*) => {
+        /// Names and texts of the headers. Their order affects the cache key.
+        const HEADERS: &[(&str, &str)] = &[$(($file, include_str!(concat!("cuda/", $file))),)*];
+    };
+}
+
+headers! {
+    "element.cuh",
+    "mma_attention16.cuh",
+    "mma16.cuh",
+    "hopper.cuh",
+    "activations.cuh",
+    "norm_weight.cuh",
+    "activation_grad.cuh",
+    "row_statistics.cuh",
+    "row_reduce.cuh",
+    "online_softmax.cuh",
+    "grid_reduce.cuh",
+    "bf16x2.cuh",
+    "e4m3.cuh",
+    "input_row.cuh",
+    "dynamic_quant.cuh",
+    "grid_amax.cuh",
+    "output_dtype.cuh",
+    "packed_weight.cuh",
+    "split_k.cuh",
+    "float8_quant.cuh",
+    "tiled_weight.cuh",
+    "int4_weight.cuh",
+    "sparse_weight.cuh",
+    "dequantize_pairs.cuh",
+}
 
 /// Compiles to machine code instead of PTX, so that a driver older than the compiler can load it.
 ///
@@ -245,16 +162,8 @@ pub(super) fn compile(
 }
 
 fn compile_options(source: CudaSource, target: ComputeCapability, macros: &[String]) -> Vec<String> {
-    // Architecture-specific features such as wgmma require the suffix `a`.
-    let suffix = match source {
-        CudaSource::Attention
-        | CudaSource::WgmmaPackedWeightGemm
-        | CudaSource::ImplicitGemmConv
-        | CudaSource::Int8Fp8Gemm
-        | CudaSource::TransposedBGemm => "a",
-        _ => "",
-    };
-    let mut options = vec![format!("--gpu-architecture={}{suffix}", target.target()), "--std=c++17".to_string()];
+    let architecture = format!("--gpu-architecture={}{}", target.target(), source.target_suffix());
+    let mut options = vec![architecture, "--std=c++17".to_string()];
     options.extend(macros.iter().map(|definition| format!("-D{definition}")));
     options
 }
@@ -305,8 +214,7 @@ pub(super) fn compile_foreign(
     if options.iter().any(|option| option.contains('\0')) {
         return Err(zero_byte("a folder of headers"));
     }
-    let program =
-        NvrtcProgram::with_headers(&source, &name, &[], &[]).map_err(|status| failed(&status, String::new()))?;
+    let program = NvrtcProgram::with_headers(&source, &name, &[]).map_err(|status| failed(&status, String::new()))?;
     program.register_kernel(&entry).map_err(|status| failed(&status, program.log()))?;
     program.compile(&options).map_err(|status| failed(&status, program.log()))?;
     let lowered = program.lowered_name(&entry).map_err(|status| failed(&status, program.log()))?;
@@ -329,29 +237,24 @@ struct NvrtcProgram {
 
 impl NvrtcProgram {
     fn create(source: CudaSource) -> Result<Self, NvrtcError> {
-        let headers = HEADERS.map(|(_, text)| c_string(text));
-        let (texts, names) = (headers.each_ref().map(|text| text.as_ptr()), HEADERS.map(|(name, _)| name.as_ptr()));
-        Self::with_headers(&c_string(source.text()), &c_string(source.name()), &texts, &names)
+        let headers: Vec<_> = HEADERS.iter().map(|(name, text)| (c_string(name), c_string(text))).collect();
+        Self::with_headers(&c_string(source.text()), &c_string(source.name()), &headers)
     }
 
-    /// Creates a program with headers; `headers` and `header_names` have equal length.
-    fn with_headers(
-        text: &CStr,
-        name: &CStr,
-        headers: &[*const c_char],
-        header_names: &[*const c_char],
-    ) -> Result<Self, NvrtcError> {
-        assert_eq!(headers.len(), header_names.len(), "one name per header");
+    /// Creates a program with headers, given as (name, text).
+    fn with_headers(text: &CStr, name: &CStr, headers: &[(CString, CString)]) -> Result<Self, NvrtcError> {
+        let (header_names, header_texts): (Vec<_>, Vec<_>) =
+            headers.iter().map(|(name, text)| (name.as_ptr(), text.as_ptr())).unzip();
         let mut raw = ptr::null_mut();
-        // SAFETY: every string is NUL-terminated and outlives the call, which copies it; `headers` and `header_names`
-        // have the length passed; `raw` is used only if the call succeeded.
+        // SAFETY: every string is NUL-terminated and outlives the call, which copies it; `header_names` and
+        // `header_texts` have the length passed; `raw` is used only if the call succeeded.
         unsafe {
             sys::nvrtcCreateProgram(
                 &mut raw,
                 text.as_ptr(),
                 name.as_ptr(),
                 headers.len() as i32,
-                headers.as_ptr(),
+                header_texts.as_ptr(),
                 header_names.as_ptr(),
             )
         }

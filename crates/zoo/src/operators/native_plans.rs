@@ -2,21 +2,21 @@
 
 use super::sequences;
 use crate::native::{BufferSet, NativePass};
-use crate::{Spec, normalize};
+use crate::{Spec, ZooError, normalize};
 use calorimeter_kernels::native::{
     AffineLayerNormPlan, AffineNormVariant, CudaDevice, ElementwiseFunction, ElementwisePlan, LinearPlan, LinearShape,
-    LinearSpec, NativeError, PairReduction, PairReductionPlan, RmsNormPlan, RmsNormSpec,
+    LinearSpec, PairReduction, PairReductionPlan, RmsNormPlan, RmsNormSpec,
 };
 use std::sync::Arc;
 
 /// Elementwise function of all inputs, in their dtype.
 pub fn elementwise(
-    machine: &Arc<CudaDevice>,
+    device: &Arc<CudaDevice>,
     spec: &Spec,
     function: ElementwiseFunction,
     length: u64,
-) -> Result<NativePass, NativeError> {
-    let plan = ElementwisePlan::new(machine, spec.dtype(), function, length as usize)?;
+) -> Result<NativePass, ZooError> {
+    let plan = ElementwisePlan::new(device, spec.dtype(), function, length as usize)?;
     Ok(NativePass::single(plan.algorithm().to_owned(), move |BufferSet { inputs, outputs, .. }| {
         plan.enqueue(&inputs.iter().collect::<Vec<_>>(), &mut outputs[0])
     }))
@@ -24,12 +24,12 @@ pub fn elementwise(
 
 /// Reduction of two inputs to one value.
 pub fn pair_reduction(
-    machine: &Arc<CudaDevice>,
+    device: &Arc<CudaDevice>,
     spec: &Spec,
     function: PairReduction,
     length: u64,
-) -> Result<NativePass, NativeError> {
-    let mut plan = PairReductionPlan::new(machine, spec.dtype(), function, length as usize)?;
+) -> Result<NativePass, ZooError> {
+    let mut plan = PairReductionPlan::new(device, spec.dtype(), function, length as usize)?;
     Ok(NativePass::single(plan.algorithm().to_owned(), move |BufferSet { inputs, outputs, .. }| {
         plan.enqueue(&inputs[0], &inputs[1], &mut outputs[0])
     }))
@@ -37,30 +37,30 @@ pub fn pair_reduction(
 
 /// RMS normalization of the rows of input 0, with input 1 as gain.
 pub fn rms_norm(
-    machine: &Arc<CudaDevice>,
+    device: &Arc<CudaDevice>,
     spec: &Spec,
     form: RmsNormSpec,
     (rows, columns): (u64, u64),
-) -> Result<NativePass, NativeError> {
-    let plan = RmsNormPlan::new(machine, spec.dtype(), form, rows as usize, columns as usize)?;
+) -> Result<NativePass, ZooError> {
+    let plan = RmsNormPlan::new(device, spec.dtype(), form, rows as usize, columns as usize)?;
     Ok(NativePass::single(plan.algorithm().to_owned(), move |BufferSet { inputs, outputs, .. }| {
         plan.enqueue(&inputs[0], &inputs[1], &mut outputs[0])
     }))
 }
 
 /// Layer normalization of rows with gain and bias, with a fused residual or activation given by `form`.
-pub fn layer_norm(machine: &Arc<CudaDevice>, spec: &Spec, form: AffineNormVariant) -> Result<NativePass, NativeError> {
+pub fn layer_norm(device: &Arc<CudaDevice>, spec: &Spec, form: AffineNormVariant) -> Result<NativePass, ZooError> {
     let (rows, columns) = sequences::size(spec);
     let size = (rows as usize, columns as usize);
-    let plan = AffineLayerNormPlan::new(machine, spec.dtype(), form, normalize::EPSILON as f32, size)?;
+    let plan = AffineLayerNormPlan::new(device, spec.dtype(), form, normalize::EPSILON as f32, size)?;
     Ok(NativePass::single(plan.algorithm().to_owned(), move |BufferSet { inputs, outputs, .. }| {
         plan.enqueue(inputs, outputs)
     }))
 }
 
 /// Matmul of inputs 0 and 1.
-pub fn matmul(machine: &Arc<CudaDevice>, spec: &Spec, form: LinearSpec) -> Result<NativePass, NativeError> {
-    let plan = LinearPlan::with_spec(machine, form, shape(spec))?;
+pub fn matmul(device: &Arc<CudaDevice>, spec: &Spec, form: LinearSpec) -> Result<NativePass, ZooError> {
+    let plan = LinearPlan::with_spec(device, form, shape(spec))?;
     Ok(NativePass::single(plan.algorithm(), move |BufferSet { inputs, outputs, .. }| {
         plan.enqueue(&inputs[0], &inputs[1], &mut outputs[0])
     }))

@@ -2,18 +2,12 @@
 
 use super::{Attention, AttentionSize};
 use crate::native::{BufferSet, NativePass};
-use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
+use crate::{NativePlanner, Spec, ZooError};
 use calorimeter_kernels::native::{self, AttentionSpec, CudaDevice};
 use std::sync::Arc;
 
-impl NativeOpen for Attention {
-    fn open(
-        &self,
-        spec: &Spec,
-        inputs: &[Matrix],
-        machine: Arc<CudaDevice>,
-        sets: u32,
-    ) -> Result<Box<dyn Workload>, ZooError> {
+impl NativePlanner for Attention {
+    fn plan(&self, device: &Arc<CudaDevice>, spec: &Spec) -> Result<NativePass, ZooError> {
         let AttentionSize { batch, heads, sequence, width } = AttentionSize::new(self.kind, spec);
         let form = AttentionSpec {
             heads: (batch * heads) as usize,
@@ -21,10 +15,9 @@ impl NativeOpen for Attention {
             width: width as usize,
             causal: self.causal,
         };
-        let plan = native::AttentionPlan::new(&machine, spec.dtype(), form)?;
-        NativePass::single(plan.algorithm().to_owned(), move |BufferSet { inputs, outputs, .. }| {
+        let plan = native::AttentionPlan::new(device, spec.dtype(), form)?;
+        Ok(NativePass::single(plan.algorithm().to_owned(), move |BufferSet { inputs, outputs, .. }| {
             plan.enqueue(&inputs[0], &inputs[1], &inputs[2], &mut outputs[0])
-        })
-        .open(self, spec, inputs, machine, sets)
+        }))
     }
 }

@@ -3,41 +3,34 @@
 use super::{ALPHA, Blas};
 use crate::native::{BufferSet, NativePass};
 use crate::operators::native_plans;
-use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
+use crate::{NativePlanner, Spec, ZooError};
 use calorimeter_kernels::native::{
     CudaDevice, ElementwiseFunction, ElementwisePlan, LinearSpec, MatVecPlan, PairReduction, WeightLayout,
 };
 use std::sync::Arc;
 
-impl NativeOpen for Blas {
-    fn open(
-        &self,
-        spec: &Spec,
-        inputs: &[Matrix],
-        machine: Arc<CudaDevice>,
-        sets: u32,
-    ) -> Result<Box<dyn Workload>, ZooError> {
-        let pass = match self {
-            Self::Dot => native_plans::pair_reduction(&machine, spec, PairReduction::Dot, spec.axis("n"))?,
+impl NativePlanner for Blas {
+    fn plan(&self, device: &Arc<CudaDevice>, spec: &Spec) -> Result<NativePass, ZooError> {
+        Ok(match self {
+            Self::Dot => native_plans::pair_reduction(device, spec, PairReduction::Dot, spec.axis("n"))?,
             Self::Axpy => {
                 let function = ElementwiseFunction::Triad(ALPHA);
-                let plan = ElementwisePlan::new(&machine, spec.dtype(), function, spec.axis("n") as usize)?;
+                let plan = ElementwisePlan::new(device, spec.dtype(), function, spec.axis("n") as usize)?;
                 NativePass::single(plan.algorithm().to_owned(), move |BufferSet { inputs, outputs, .. }| {
                     plan.enqueue(&[&inputs[1], &inputs[0]], &mut outputs[0])
                 })
             }
             Self::Gemv => {
                 let (m, k) = (spec.axis("m") as usize, spec.axis("k") as usize);
-                let plan = MatVecPlan::new(&machine, spec.dtype(), m, k)?;
+                let plan = MatVecPlan::new(device, spec.dtype(), m, k)?;
                 NativePass::single(plan.algorithm().to_owned(), move |BufferSet { inputs, outputs, .. }| {
                     plan.enqueue(&inputs[0], &inputs[1], &mut outputs[0])
                 })
             }
             Self::Matmul => {
                 let form = LinearSpec { weight: WeightLayout::AlongN, ..LinearSpec::plain(spec.dtype()) };
-                native_plans::matmul(&machine, spec, form)?
+                native_plans::matmul(device, spec, form)?
             }
-        };
-        pass.open(self, spec, inputs, machine, sets)
+        })
     }
 }

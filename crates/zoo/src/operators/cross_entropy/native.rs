@@ -3,23 +3,16 @@
 use super::CrossEntropy;
 use crate::native::{BufferSet, NativePass};
 use crate::operators::sequences::size;
-use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
+use crate::{NativePlanner, Spec, ZooError};
 use calorimeter_kernels::native::{self, CudaDevice};
 use std::sync::Arc;
 
-impl NativeOpen for CrossEntropy {
-    fn open(
-        &self,
-        spec: &Spec,
-        inputs: &[Matrix],
-        machine: Arc<CudaDevice>,
-        sets: u32,
-    ) -> Result<Box<dyn Workload>, ZooError> {
+impl NativePlanner for CrossEntropy {
+    fn plan(&self, device: &Arc<CudaDevice>, spec: &Spec) -> Result<NativePass, ZooError> {
         let (rows, classes) = size(spec);
-        let mut plan = native::CrossEntropyPlan::new(&machine, spec.dtype(), rows as usize, classes as usize)?;
-        NativePass::single(plan.algorithm().to_owned(), move |BufferSet { inputs, outputs, .. }| {
+        let mut plan = native::CrossEntropyPlan::new(device, spec.dtype(), rows as usize, classes as usize)?;
+        Ok(NativePass::single(plan.algorithm().to_owned(), move |BufferSet { inputs, outputs, .. }| {
             plan.enqueue(&inputs[0], &inputs[1], &mut outputs[0])
-        })
-        .open(self, spec, inputs, machine, sets)
+        }))
     }
 }

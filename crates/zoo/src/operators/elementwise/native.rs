@@ -1,25 +1,19 @@
 //! CUDA elementwise kernel.
 
 use super::Elementwise;
+use crate::native::NativePass;
 use crate::operators::native_plans;
-use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
+use crate::{NativePlanner, Spec, ZooError};
 use calorimeter_kernels::native::{CudaDevice, ElementwiseFunction};
 use std::sync::Arc;
 
-impl NativeOpen for Elementwise {
-    fn open(
-        &self,
-        spec: &Spec,
-        inputs: &[Matrix],
-        machine: Arc<CudaDevice>,
-        sets: u32,
-    ) -> Result<Box<dyn Workload>, ZooError> {
+impl NativePlanner for Elementwise {
+    fn plan(&self, device: &Arc<CudaDevice>, spec: &Spec) -> Result<NativePass, ZooError> {
         let function = match self {
             Self::TrainingAdd | Self::Add => ElementwiseFunction::Add,
             Self::SiluMul => ElementwiseFunction::SiluMul,
             Self::Sigmoid => ElementwiseFunction::Sigmoid,
         };
-        native_plans::elementwise(&machine, spec, function, spec.axis("m") * spec.axis("n"))?
-            .open(self, spec, inputs, machine, sets)
+        native_plans::elementwise(device, spec, function, spec.axis("m") * spec.axis("n"))
     }
 }

@@ -3,20 +3,13 @@
 use super::Gemm;
 use crate::native::{BufferSet, NativePass};
 use crate::operators::native_plans;
-use crate::operators::native_plans::shape;
-use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
+use crate::{NativePlanner, Spec, ZooError};
 use calorimeter_kernels::native::CudaDevice;
 use calorimeter_recipes::Element;
 use std::sync::Arc;
 
-impl NativeOpen for Gemm {
-    fn open(
-        &self,
-        spec: &Spec,
-        inputs: &[Matrix],
-        machine: Arc<CudaDevice>,
-        sets: u32,
-    ) -> Result<Box<dyn Workload>, ZooError> {
+impl NativePlanner for Gemm {
+    fn plan(&self, device: &Arc<CudaDevice>, spec: &Spec) -> Result<NativePass, ZooError> {
         use calorimeter_kernels::native::{Epilogue, Float8MatmulPlan, Float8Output, LinearSpec, WeightLayout};
         let Element::Float(output) = self.output_element(spec) else {
             return Err(ZooError::Unsupported(format!(
@@ -24,22 +17,20 @@ impl NativeOpen for Gemm {
                 self.output_element(spec)
             )));
         };
-        let pass = if let Element::Float(dtype) = spec.element {
+        if let Element::Float(dtype) = spec.element {
             let (weight, epilogue) = (WeightLayout::AlongN, Epilogue::None);
-            native_plans::matmul(&machine, spec, LinearSpec { output, weight, epilogue, ..LinearSpec::plain(dtype) })?
-        } else {
-            let shape = shape(spec);
-            let output = match self {
-                Self::Scaled => Float8Output::Scaled(output),
-                Self::Accumulated => Float8Output::ScaledAdded,
-                _ => Float8Output::Plain(output),
-            };
-            // Without promotion to f32, accumulators would err by more than a rounding to bf16 for k in the thousands.
-            let mut product = Float8MatmulPlan::new(&machine, shape, output)?;
-            NativePass::single(product.algorithm(), move |BufferSet { inputs, outputs, .. }| {
-                product.enqueue(&inputs.iter().collect::<Vec<_>>(), &mut outputs[0])
-            })
+            let form = LinearSpec { output, weight, epilogue, ..LinearSpec::plain(dtype) };
+            return native_plans::matmul(device, spec, form);
+        }
+        let output = match self {
+            Self::Scaled => Float8Output::Scaled(output),
+            Self::Accumulated => Float8Output::ScaledAdded,
+            _ => Float8Output::Plain(output),
         };
-        pass.open(self, spec, inputs, machine, sets)
+        // Without promotion to f32, accumulators would err by more than a rounding to bf16 for k in the thousands.
+        let mut gemm = Float8MatmulPlan::new(device, native_plans::shape(spec), output)?;
+        Ok(NativePass::single(gemm.algorithm(), move |BufferSet { inputs, outputs, .. }| {
+            gemm.enqueue(&inputs.iter().collect::<Vec<_>>(), &mut outputs[0])
+        }))
     }
 }

@@ -3,31 +3,22 @@
 use super::{Fp8Granularity, GemmQuantized, ScaleMode};
 use crate::native::{BufferSet, NativePass};
 use crate::operators::native_plans;
-use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
+use crate::{NativePlanner, Spec, ZooError};
 use calorimeter_kernels::native::{
     CudaDevice, Float8Accumulation, Float8LinearPlan, Float8Output, LinearPlan, LinearSpec, MxBlockAxis,
-    MxFakeQuantizePlan, NativeError, QuantizePlan, ScaleSource, WeightLayout,
+    MxFakeQuantizePlan, QuantizePlan, ScaleSource, WeightLayout,
 };
 use calorimeter_recipes::Dtype;
 use std::sync::Arc;
 
-impl NativeOpen for GemmQuantized {
-    fn open(
-        &self,
-        spec: &Spec,
-        inputs: &[Matrix],
-        machine: Arc<CudaDevice>,
-        sets: u32,
-    ) -> Result<Box<dyn Workload>, ZooError> {
-        let pass = match self.0 {
-            Fp8Granularity::RowColumn => self.rowwise_pass(&machine, spec, Float8Output::Plain(Dtype::Bf16)),
-            Fp8Granularity::RowColumnDequantized => {
-                self.rowwise_pass(&machine, spec, Float8Output::Scaled(Dtype::Bf16))
-            }
-            Fp8Granularity::Block128 => self.blockwise_pass(&machine, spec),
-            Fp8Granularity::Mx32 => self.mx_pass(&machine, spec),
-        };
-        pass?.open(self, spec, inputs, machine, sets)
+impl NativePlanner for GemmQuantized {
+    fn plan(&self, device: &Arc<CudaDevice>, spec: &Spec) -> Result<NativePass, ZooError> {
+        match self.0 {
+            Fp8Granularity::RowColumn => self.rowwise_pass(device, spec, Float8Output::Plain(Dtype::Bf16)),
+            Fp8Granularity::RowColumnDequantized => self.rowwise_pass(device, spec, Float8Output::Scaled(Dtype::Bf16)),
+            Fp8Granularity::Block128 => self.blockwise_pass(device, spec),
+            Fp8Granularity::Mx32 => self.mx_pass(device, spec),
+        }
     }
 }
 
@@ -40,35 +31,30 @@ impl GemmQuantized {
     }
 
     /// Quantizes rows of A and columns of B, then runs the float8 GEMM.
-    fn rowwise_pass(
-        self,
-        machine: &Arc<CudaDevice>,
-        spec: &Spec,
-        output: Float8Output,
-    ) -> Result<NativePass, NativeError> {
+    fn rowwise_pass(self, device: &Arc<CudaDevice>, spec: &Spec, output: Float8Output) -> Result<NativePass, ZooError> {
         let shape = native_plans::shape(spec);
-        let rows = QuantizePlan::rows(machine, self.scale_source(), shape.m, shape.k)?;
-        let columns = QuantizePlan::columns(machine, self.scale_source(), shape.k, shape.n)?;
-        let linear = Float8LinearPlan::new(machine, shape, output, Float8Accumulation::Promoted)?;
+        let rows = QuantizePlan::rows(device, self.scale_source(), shape.m, shape.k)?;
+        let columns = QuantizePlan::columns(device, self.scale_source(), shape.k, shape.n)?;
+        let linear = Float8LinearPlan::new(device, shape, output, Float8Accumulation::Promoted)?;
         Ok(float8_pass(rows, columns, linear, output.inputs()))
     }
 
     /// Quantizes 1 x 128 blocks of A and 128 x 128 blocks of B, then runs the block-scaled float8 GEMM.
-    fn blockwise_pass(self, machine: &Arc<CudaDevice>, spec: &Spec) -> Result<NativePass, NativeError> {
+    fn blockwise_pass(self, device: &Arc<CudaDevice>, spec: &Spec) -> Result<NativePass, ZooError> {
         let shape = native_plans::shape(spec);
-        let rows = QuantizePlan::row_blocks(machine, self.scale_source(), shape.m, shape.k)?;
-        let squares = QuantizePlan::square_blocks(machine, self.scale_source(), shape.k, shape.n)?;
-        let linear = Float8LinearPlan::with_block_scales(machine, shape, Dtype::Bf16)?;
+        let rows = QuantizePlan::row_blocks(device, self.scale_source(), shape.m, shape.k)?;
+        let squares = QuantizePlan::square_blocks(device, self.scale_source(), shape.k, shape.n)?;
+        let linear = Float8LinearPlan::with_block_scales(device, shape, Dtype::Bf16)?;
         Ok(float8_pass(rows, squares, linear, Float8Output::Scaled(Dtype::Bf16).inputs()))
     }
 
     /// Quantizes and dequantizes MX blocks, whose values are exact in bf16, then runs a bf16 GEMM.
-    fn mx_pass(self, machine: &Arc<CudaDevice>, spec: &Spec) -> Result<NativePass, NativeError> {
+    fn mx_pass(self, device: &Arc<CudaDevice>, spec: &Spec) -> Result<NativePass, ZooError> {
         let shape = native_plans::shape(spec);
-        let a = MxFakeQuantizePlan::new(machine, self.scale_source(), MxBlockAxis::Rows, shape.m, shape.k)?;
-        let b = MxFakeQuantizePlan::new(machine, self.scale_source(), MxBlockAxis::Columns, shape.k, shape.n)?;
+        let a = MxFakeQuantizePlan::new(device, self.scale_source(), MxBlockAxis::Rows, shape.m, shape.k)?;
+        let b = MxFakeQuantizePlan::new(device, self.scale_source(), MxBlockAxis::Columns, shape.k, shape.n)?;
         let form = LinearSpec { weight: WeightLayout::AlongN, ..LinearSpec::plain(Dtype::Bf16) };
-        let linear = LinearPlan::with_spec(machine, form, shape)?;
+        let linear = LinearPlan::with_spec(device, form, shape)?;
         Ok(NativePass::new(
             vec![a.algorithm().into(), b.algorithm().into(), linear.algorithm()],
             vec![a.bytes(), b.bytes()],

@@ -3,18 +3,12 @@
 use super::LinearBias;
 use crate::native::{BufferSet, NativePass};
 use crate::operators::native_plans;
-use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
+use crate::{NativePlanner, Spec, ZooError};
 use calorimeter_kernels::native::CudaDevice;
 use std::sync::Arc;
 
-impl NativeOpen for LinearBias {
-    fn open(
-        &self,
-        spec: &Spec,
-        inputs: &[Matrix],
-        machine: Arc<CudaDevice>,
-        sets: u32,
-    ) -> Result<Box<dyn Workload>, ZooError> {
+impl NativePlanner for LinearBias {
+    fn plan(&self, device: &Arc<CudaDevice>, spec: &Spec) -> Result<NativePass, ZooError> {
         use calorimeter_kernels::native::{ActivationPlan, Epilogue, LinearPlan, LinearShape, LinearSpec};
         let (kind, shape) = (spec.dtype(), native_plans::shape(spec));
         // cuBLASLt has a GELU epilogue, but only the tanh approximation.
@@ -23,19 +17,18 @@ impl NativeOpen for LinearBias {
             Self::Relu => (Epilogue::BiasRelu, None),
             Self::Gelu | Self::Silu => (Epilogue::Bias, self.activation()),
         };
-        let linear = LinearPlan::with_spec(&machine, LinearSpec { epilogue, ..LinearSpec::plain(kind) }, shape)?;
+        let linear = LinearPlan::with_spec(device, LinearSpec { epilogue, ..LinearSpec::plain(kind) }, shape)?;
         let LinearShape { m, n, .. } = shape;
         let activation =
-            activation.map(|activation| ActivationPlan::new(&machine, kind, activation, m * n)).transpose()?;
+            activation.map(|activation| ActivationPlan::new(device, kind, activation, m * n)).transpose()?;
         let algorithms = activation.iter().map(|activation| activation.algorithm().to_owned());
-        let pass = NativePass::new(
+        Ok(NativePass::new(
             [linear.algorithm()].into_iter().chain(algorithms).collect(),
             Vec::new(),
             move |BufferSet { inputs, outputs, .. }| {
                 linear.enqueue_with_bias(&inputs[0], &inputs[1], &inputs[2], &mut outputs[0])?;
                 activation.iter().try_for_each(|activation| activation.enqueue_in_place(&mut outputs[0]))
             },
-        );
-        pass.open(self, spec, inputs, machine, sets)
+        ))
     }
 }

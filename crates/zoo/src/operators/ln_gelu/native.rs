@@ -1,19 +1,14 @@
 //! CUDA layer normalization kernel with a GELU epilogue.
 
 use super::LnGelu;
+use crate::native::NativePass;
 use crate::operators::native_plans;
-use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
+use crate::{NativePlanner, Spec, ZooError};
 use calorimeter_kernels::native::{AffineNormVariant, CudaDevice};
 use std::sync::Arc;
 
-impl NativeOpen for LnGelu {
-    fn open(
-        &self,
-        spec: &Spec,
-        inputs: &[Matrix],
-        machine: Arc<CudaDevice>,
-        sets: u32,
-    ) -> Result<Box<dyn Workload>, ZooError> {
-        native_plans::layer_norm(&machine, spec, AffineNormVariant::WithGelu)?.open(self, spec, inputs, machine, sets)
+impl NativePlanner for LnGelu {
+    fn plan(&self, device: &Arc<CudaDevice>, spec: &Spec) -> Result<NativePass, ZooError> {
+        native_plans::layer_norm(device, spec, AffineNormVariant::WithGelu)
     }
 }

@@ -3,25 +3,18 @@
 use super::LnLinear;
 use crate::native::{BufferSet, NativePass};
 use crate::operators::native_plans;
-use crate::{Matrix, NativeOpen, Spec, Workload, ZooError, normalize};
+use crate::{NativePlanner, Spec, ZooError, normalize};
 use calorimeter_kernels::native::{AffineLayerNormPlan, AffineNormVariant, CudaDevice, LinearPlan, LinearShape};
 use std::slice;
 use std::sync::Arc;
 
-impl NativeOpen for LnLinear {
-    fn open(
-        &self,
-        spec: &Spec,
-        inputs: &[Matrix],
-        machine: Arc<CudaDevice>,
-        sets: u32,
-    ) -> Result<Box<dyn Workload>, ZooError> {
+impl NativePlanner for LnLinear {
+    fn plan(&self, device: &Arc<CudaDevice>, spec: &Spec) -> Result<NativePass, ZooError> {
         let (kind, shape) = (spec.dtype(), native_plans::shape(spec));
         let LinearShape { m, k, .. } = shape;
-        let norm =
-            AffineLayerNormPlan::new(&machine, kind, AffineNormVariant::Plain, normalize::EPSILON as f32, (m, k))?;
-        let linear = LinearPlan::new(&machine, kind, shape)?;
-        let pass = NativePass::new(
+        let norm = AffineLayerNormPlan::new(device, kind, AffineNormVariant::Plain, normalize::EPSILON as f32, (m, k))?;
+        let linear = LinearPlan::new(device, kind, shape)?;
+        Ok(NativePass::new(
             vec![norm.algorithm().to_owned(), linear.algorithm()],
             vec![m * k * kind.width()],
             move |BufferSet { inputs, scratch: between, outputs }| {
@@ -29,7 +22,6 @@ impl NativeOpen for LnLinear {
                 norm.enqueue(&inputs[..3], slice::from_mut(&mut between[0]))?;
                 linear.enqueue(&between[0], weight, &mut outputs[0])
             },
-        );
-        pass.open(self, spec, inputs, machine, sets)
+        ))
     }
 }

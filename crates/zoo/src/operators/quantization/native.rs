@@ -2,34 +2,22 @@
 
 use super::Quantization;
 use crate::native::{BufferSet, NativePass};
-use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
+use crate::{NativePlanner, Spec, ZooError};
 use calorimeter_kernels::native::CudaDevice;
 use std::sync::Arc;
 
-impl NativeOpen for Quantization {
-    fn open(
-        &self,
-        spec: &Spec,
-        inputs: &[Matrix],
-        machine: Arc<CudaDevice>,
-        sets: u32,
-    ) -> Result<Box<dyn Workload>, ZooError> {
+impl NativePlanner for Quantization {
+    fn plan(&self, device: &Arc<CudaDevice>, spec: &Spec) -> Result<NativePass, ZooError> {
         use calorimeter_kernels::native::{QuantizePlan, ScaleSource};
         let (m, n) = (spec.axis("m") as usize, spec.axis("n") as usize);
         let scales = if self.is_static() { ScaleSource::Static } else { ScaleSource::Amax };
-        let pass = if self.is_transposed() {
-            let plan = QuantizePlan::columns(&machine, scales, m, n)?;
-            NativePass::single(plan.algorithm().to_owned(), move |BufferSet { inputs, outputs, .. }| {
-                let [codes, scales] = outputs.as_mut_slice() else { unreachable!("two outputs") };
-                plan.enqueue(&inputs[0], codes, scales)
-            })
-        } else {
-            let plan = QuantizePlan::rows(&machine, scales, m, n)?;
-            NativePass::single(plan.algorithm().to_owned(), move |BufferSet { inputs, outputs, .. }| {
-                let [codes, scales] = outputs.as_mut_slice() else { unreachable!("two outputs") };
-                plan.enqueue(&inputs[0], codes, scales)
-            })
+        let plan = match self.is_transposed() {
+            true => QuantizePlan::columns(device, scales, m, n)?,
+            false => QuantizePlan::rows(device, scales, m, n)?,
         };
-        pass.open(self, spec, inputs, machine, sets)
+        Ok(NativePass::single(plan.algorithm().to_owned(), move |BufferSet { inputs, outputs, .. }| {
+            let [values, scales] = outputs.as_mut_slice() else { unreachable!("two outputs") };
+            plan.enqueue(&inputs[0], values, scales)
+        }))
     }
 }

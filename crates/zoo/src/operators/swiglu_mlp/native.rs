@@ -3,25 +3,19 @@
 use super::SwigluMlp;
 use crate::native::{BufferSet, NativePass};
 use crate::operators::native_plans;
-use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
+use crate::{NativePlanner, Spec, ZooError};
 use calorimeter_kernels::native::{CudaDevice, ElementwiseFunction, ElementwisePlan, LinearPlan, LinearShape};
 use std::sync::Arc;
 
-impl NativeOpen for SwigluMlp {
-    fn open(
-        &self,
-        spec: &Spec,
-        inputs: &[Matrix],
-        machine: Arc<CudaDevice>,
-        sets: u32,
-    ) -> Result<Box<dyn Workload>, ZooError> {
+impl NativePlanner for SwigluMlp {
+    fn plan(&self, device: &Arc<CudaDevice>, spec: &Spec) -> Result<NativePass, ZooError> {
         let (kind, up_shape) = (spec.dtype(), native_plans::shape(spec));
         let LinearShape { m, k, n } = up_shape;
         // Gate and up have equal shapes and share a plan.
-        let gate_or_up = LinearPlan::new(&machine, kind, up_shape)?;
-        let silu_mul = ElementwisePlan::new(&machine, kind, ElementwiseFunction::SiluMul, m * n)?;
-        let down = LinearPlan::new(&machine, kind, LinearShape { m, k: n, n: k })?;
-        let pass = NativePass::new(
+        let gate_or_up = LinearPlan::new(device, kind, up_shape)?;
+        let silu_mul = ElementwisePlan::new(device, kind, ElementwiseFunction::SiluMul, m * n)?;
+        let down = LinearPlan::new(device, kind, LinearShape { m, k: n, n: k })?;
+        Ok(NativePass::new(
             vec![format!("twice {}", gate_or_up.algorithm()), silu_mul.algorithm().to_owned(), down.algorithm()],
             vec![m * n * kind.width(); 3],
             move |BufferSet { inputs, scratch: between, outputs }| {
@@ -32,7 +26,6 @@ impl NativeOpen for SwigluMlp {
                 silu_mul.enqueue(&[gate, up], hidden)?;
                 down.enqueue(hidden, of_down, &mut outputs[0])
             },
-        );
-        pass.open(self, spec, inputs, machine, sets)
+        ))
     }
 }

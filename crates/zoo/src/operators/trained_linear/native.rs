@@ -5,31 +5,25 @@ use super::native_layer::{LayerGradients, NativeLayer};
 use super::{PassInput, PassOutput, TrainedLinear, optimizers};
 use crate::native::{BufferSet, NativePass};
 use crate::operators::native_plans;
-use crate::{Matrix, NativeOpen, Spec, Workload, ZooError, parts};
+use crate::{NativePlanner, Spec, ZooError, parts};
 use calorimeter_kernels::native::{
     CudaDevice, DeviceBuffer, LinearShape, NativeError, OptimizerRule, OptimizerStepPlan, TrainingGemm,
 };
 use std::sync::Arc;
 
-impl NativeOpen for TrainedLinear {
-    fn open(
-        &self,
-        spec: &Spec,
-        inputs: &[Matrix],
-        machine: Arc<CudaDevice>,
-        sets: u32,
-    ) -> Result<Box<dyn Workload>, ZooError> {
+impl NativePlanner for TrainedLinear {
+    fn plan(&self, device: &Arc<CudaDevice>, spec: &Spec) -> Result<NativePass, ZooError> {
         let (pass, shape) = (*self, native_plans::shape(spec));
         let LinearShape { k, n, .. } = shape;
         let matmuls = pass.matmuls();
-        let mut layer = if matmuls.is_empty() { None } else { Some(NativeLayer::new(&machine, spec, shape, matmuls)?) };
-        let update = pass.optimizer_step(spec, &machine, n * k)?;
+        let mut layer = if matmuls.is_empty() { None } else { Some(NativeLayer::new(device, spec, shape, matmuls)?) };
+        let update = pass.optimizer_step(spec, device, n * k)?;
         let kernels = [layer.as_ref().map(NativeLayer::algorithm), update.as_ref().map(|it| it.algorithm().to_owned())];
         // Weight gradient of a whole step: an intermediate, not an output.
         let has_intermediate = layer.is_some() && update.is_some();
         let between = if has_intermediate { vec![n * k * spec.dtype().width()] } else { Vec::new() };
         let kernels = kernels.into_iter().flatten().collect();
-        let device = machine.clone();
+        let device = device.clone();
         let begin = move |part| parts::begin(part, || Ok(device.synchronize()?));
         let enqueue = move |BufferSet { inputs, scratch: between, outputs }: &mut BufferSet| {
             let find = |input: PassInput| {
@@ -62,7 +56,7 @@ impl NativeOpen for TrainedLinear {
             let read: Vec<&DeviceBuffer> = read.into_iter().flatten().collect();
             update.enqueue(&read, &mut outputs.collect::<Vec<_>>())
         };
-        NativePass::new(kernels, between, enqueue).open(self, spec, inputs, machine, sets)
+        Ok(NativePass::new(kernels, between, enqueue))
     }
 }
 
@@ -73,7 +67,7 @@ impl TrainedLinear {
     pub fn optimizer_step(
         self,
         spec: &Spec,
-        machine: &Arc<CudaDevice>,
+        device: &Arc<CudaDevice>,
         weights: usize,
     ) -> Result<Option<OptimizerStepPlan>, NativeError> {
         let learning_rate = optimizers::LEARNING_RATE;
@@ -82,7 +76,7 @@ impl TrainedLinear {
             Self::Sgd | Self::SgdStep => OptimizerRule::Sgd { learning_rate },
             Self::Forward | Self::Backward | Self::ForwardBackward => return Ok(None),
         };
-        OptimizerStepPlan::new(machine, spec.dtype(), rule, weights).map(Some)
+        OptimizerStepPlan::new(device, spec.dtype(), rule, weights).map(Some)
     }
 
     /// Matmuls of the pass.

@@ -4,7 +4,7 @@ use super::architecture::Architecture;
 use super::{ModelInput, ModelOutput, TrainedModel};
 use crate::native::{BufferSet, NativePass};
 use crate::operators::trained_linear::native_layer::NativeLayer;
-use crate::{Matrix, NativeOpen, Spec, Workload, ZooError, parts};
+use crate::{NativePlanner, Spec, ZooError, parts};
 use calorimeter_kernels::native::{CudaDevice, DeviceBuffer, LinearShape, NativeError, TrainingGemm};
 use std::sync::Arc;
 
@@ -94,24 +94,18 @@ impl PassPlanner<'_> {
 
 const OUTPUT_IS_DECLARED: &str = "every output of the pass is declared";
 
-impl<A: NativeArchitecture> NativeOpen for TrainedModel<A> {
-    fn open(
-        &self,
-        spec: &Spec,
-        inputs: &[Matrix],
-        machine: Arc<CudaDevice>,
-        sets: u32,
-    ) -> Result<Box<dyn Workload>, ZooError> {
+impl<A: NativeArchitecture> NativePlanner for TrainedModel<A> {
+    fn plan(&self, device: &Arc<CudaDevice>, spec: &Spec) -> Result<NativePass, ZooError> {
         let (pass_inputs, pass_outputs, parameters) =
             (self.pass_inputs(spec), self.pass_outputs(spec), self.parameters(spec));
         let (count, matmuls) = (parameters.len(), self.pass.matmuls());
-        let plan = |matmuls| self.model.plan_passes(&PassPlanner { machine: &machine, spec, matmuls });
+        let plan = |matmuls| self.model.plan_passes(&PassPlanner { machine: device, spec, matmuls });
         let mut model = if matmuls.is_empty() { None } else { Some(plan(matmuls)?) };
         let update = |parameter: &crate::Operand| {
             let elements = (parameter.rows * parameter.cols) as usize;
             Ok(self
                 .pass
-                .optimizer_step(spec, &machine, elements)?
+                .optimizer_step(spec, device, elements)?
                 .map(|update| (update, elements * spec.dtype().width())))
         };
         let updates: Vec<_> = parameters.iter().map(update).collect::<Result<_, ZooError>>()?;
@@ -129,10 +123,10 @@ impl<A: NativeArchitecture> NativeOpen for TrainedModel<A> {
         }
         let has_forward = pass_outputs.contains(&ModelOutput::Output);
         let before = match (has_forward, pass_inputs.contains(&ModelInput::GradOutput)) {
-            (false, true) => Some(self.fill_saved_buffers(spec, &machine, plan(&[TrainingGemm::Output])?)?),
+            (false, true) => Some(self.fill_saved_buffers(spec, device, plan(&[TrainingGemm::Output])?)?),
             _ => None,
         };
-        let device = machine.clone();
+        let device = device.clone();
         let begin = move |part| parts::begin(part, || Ok(device.synchronize()?));
         let enqueue = move |BufferSet { inputs, scratch: between, outputs }: &mut BufferSet| {
             let (saved, gradients) = between.split_at_mut(saved_count);
@@ -170,8 +164,7 @@ impl<A: NativeArchitecture> NativeOpen for TrainedModel<A> {
             }
             Ok(())
         };
-        let pass = NativePass::new(kernels, between, enqueue).with_filled_scratch(before);
-        pass.open(self, spec, inputs, machine, sets)
+        Ok(NativePass::new(kernels, between, enqueue).with_filled_scratch(before))
     }
 }
 
@@ -194,12 +187,12 @@ impl<A: NativeArchitecture> TrainedModel<A> {
     fn fill_saved_buffers(
         &self,
         spec: &Spec,
-        machine: &Arc<CudaDevice>,
+        device: &Arc<CudaDevice>,
         mut passes: A::ModelPasses,
     ) -> Result<crate::native::EnqueueSteps, ZooError> {
         let sides = self.model.shape(spec);
         let (pass_inputs, elements) = (self.pass_inputs(spec), (sides.rows * sides.output) as usize);
-        let mut output = machine.allocate(elements * spec.dtype().width())?;
+        let mut output = device.allocate(elements * spec.dtype().width())?;
         Ok(Box::new(move |BufferSet { inputs, scratch: between, .. }| {
             passes.forward(&pass_operands(&pass_inputs, inputs), between, &mut output)
         }))

@@ -1,5 +1,6 @@
 //! Capture of standard error while a driver loads, so that its messages are labeled with their origin.
 
+use calorimeter_sinks::terminal::escape;
 use rustix::stdio::dup2_stderr;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -59,7 +60,7 @@ fn forward_lines(from: impl Read, mut to: impl Write, mark: &str) {
         let line = String::from_utf8_lossy(&line);
         if !line.trim().is_empty() {
             // Write errors are ignored: the pipe must be drained, or the writer blocks forever.
-            let _ = to.write_all(format!("{mark}{}\n", crate::sanitize::sanitize(line.trim_end())).as_bytes());
+            let _ = to.write_all(format!("{mark}{}\n", escape(line.trim_end())).as_bytes());
         }
     }
 }

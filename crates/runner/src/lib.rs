@@ -59,7 +59,6 @@ mod program;
 mod progress;
 mod regimes;
 mod rough_time;
-mod sanitize;
 mod selftest;
 mod suite_speedups;
 

@@ -1,6 +1,6 @@
 //! Messages on standard error. A closed pipe or a full disk is ignored.
 
-use crate::sanitize::sanitize;
+use calorimeter_sinks::terminal::escape_lines;
 use std::fmt::Arguments;
 use std::io::Write;
 
@@ -12,5 +12,5 @@ pub(crate) use log_line;
 
 /// Writes a line to standard error, ignoring errors.
 pub fn write_line(arguments: Arguments<'_>) {
-    let _ = std::io::stderr().write_all(sanitize(&format!("{arguments}\n")).as_bytes());
+    let _ = std::io::stderr().write_all(escape_lines(&format!("{arguments}\n")).as_bytes());
 }

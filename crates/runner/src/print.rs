@@ -1,14 +1,22 @@
 //! Printing of results to standard output.
 
-use crate::sanitize::sanitize;
-use calorimeter_sinks::terminal::WIDTH;
+use calorimeter_sinks::terminal::{WIDTH, escape_lines, escape_table};
 use std::io::{ErrorKind, Result, Write, stdout};
 use std::os::fd::AsFd;
 
 /// Prints to standard output.
 pub fn print(text: &str) -> Result<()> {
+    write(&escape_lines(text))
+}
+
+/// Prints a table, which may be colored, to standard output.
+pub fn print_table(text: &str) -> Result<()> {
+    write(&escape_table(text))
+}
+
+fn write(text: &str) -> Result<()> {
     let mut out = stdout();
-    ignore_broken_pipe(out.write_all(sanitize(text).as_bytes()).and_then(|()| out.flush()))
+    ignore_broken_pipe(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
 /// Line width of standard output in characters; the default width if it is not a terminal.

@@ -9,7 +9,7 @@ pub use line::ProgressState;
 
 use crate::clock_lock;
 use crate::log_line::log_line;
-use crate::print::{print, width};
+use crate::print::{print_table, width};
 use crate::run::{PreparedRun, RunEvent, RunListener};
 use crate::worker::Stage;
 use calorimeter_case::CaseId;
@@ -120,7 +120,7 @@ impl Terminal {
 
     fn print(&mut self, text: &str) {
         if self.print_result.is_ok() {
-            self.print_result = self.bar.suspend(|| print(&format!("{text}\n")));
+            self.print_result = self.bar.suspend(|| print_table(&format!("{text}\n")));
         }
     }
 }

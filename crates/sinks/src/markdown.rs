@@ -1,8 +1,8 @@
 //! Text in Markdown.
 
-/// Escapes text for a table cell: no cell separator, line feed or HTML tag.
+/// Escapes text for a table cell: no cell separator, line feed, HTML tag, link or image.
 pub fn escape_cell(text: &str) -> String {
-    text.replace('|', "\\|").replace(['\n', '\r'], " ").replace('<', "&lt;")
+    text.replace('|', "\\|").replace(['\n', '\r'], " ").replace('<', "&lt;").replace("](", "]\\(")
 }
 
 /// Formats text as code in a table cell; backticks are replaced.
@@ -17,6 +17,7 @@ mod tests {
     #[test]
     fn cell_text_is_escaped() {
         assert_eq!(escape_cell("a | b\r\n<img src=x>"), "a \\| b  &lt;img src=x>");
+        assert_eq!(escape_cell("![](https://example.com/x.png)"), "![]\\(https://example.com/x.png)");
         assert_eq!(code("a`|`b"), "`a'\\|'b`");
     }
 }

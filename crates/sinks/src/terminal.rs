@@ -5,12 +5,14 @@
 
 mod accuracy;
 mod column;
+mod escape;
 mod live;
 mod operators;
 mod summary;
 mod text;
 
 pub use accuracy::accuracy;
+pub use escape::{escape, escape_lines, escape_table};
 pub use live::{LiveTable, heading, row};
 pub use operators::operators;
 pub use summary::summary;
@@ -40,9 +42,11 @@ fn bold(text: &str, color: Color) -> String {
     paint(text, "1", color)
 }
 
+/// Colors a text within a line, which may come from a file.
 fn paint(text: &str, code: &str, color: Color) -> String {
+    let text = escape(text);
     match color {
-        Color::Never => text.into(),
+        Color::Never => text.into_owned(),
         Color::Always => format!("\x1b[{code}m{text}\x1b[0m"),
     }
 }
@@ -57,7 +61,8 @@ fn group(case: &Case) -> impl Eq + std::hash::Hash + '_ {
 mod tests {
     use super::*;
     use crate::record::{Accuracy, Estimate, Record, Speedup, Status};
-    use calorimeter_case::record::{Execution, Outcome, Rates, Time, Weights};
+    use calorimeter_case::Implementation;
+    use calorimeter_case::record::{Execution, KernelShare, Outcome, Rates, SuiteSpeedup, Time, Weights};
 
     fn case(recipe: &str, implementation: &str) -> Case {
         Case {
@@ -234,6 +239,65 @@ int8wo               fused     3200 s ±0.4%   0.04321x ±10%   SLOWER
         assert!(row(&records()[1], Color::Always, WIDTH).contains(" \x1b[32mFASTER\x1b[0m "));
         assert!(row(&records()[2], Color::Always, WIDTH).contains(" \x1b[31mSLOWER\x1b[0m "));
         assert!(row(&records()[5], Color::Always, WIDTH).contains(" \x1b[33munsupported\x1b[0m: native"));
+    }
+
+    /// Records whose texts come from files, as a journal may hold them.
+    fn hostile_records() -> Vec<Record> {
+        const HOSTILE: &str = "\u{1b}[31mred\u{1b}[0m\n::error::\u{9b}2J\u{202e}x";
+        let hostile = |mode: &str, implementation: Implementation| {
+            let mut record = ok("baseline", "eager", 1.0);
+            record.case = Case {
+                id: format!("{implementation}{HOSTILE}").into(),
+                mode: mode.parse().unwrap(),
+                name: HOSTILE.into(),
+                workload: HOSTILE.into(),
+                recipe: HOSTILE.into(),
+                sparsity: Some(HOSTILE.into()),
+                implementation,
+                shape_name: HOSTILE.into(),
+                shape: [(HOSTILE, 8)].into(),
+                ..record.case
+            };
+            record.execution.stopwatch = Some(HOSTILE.into());
+            record.outcome.warnings.push(HOSTILE.into());
+            record.profile.kernels = vec![KernelShare { name: HOSTILE.into(), calls: 1.0, nanos: 1.0, share: 1.0 }];
+            record
+        };
+        let mut records = Vec::new();
+        for mode in ["inference", "gemm"] {
+            let measured = hostile(mode, Implementation::Other(HOSTILE.into()));
+            let outcome = Outcome { reason: Some(HOSTILE.into()), ..Status::Failed.into() };
+            records.extend([Record { outcome, ..measured.clone() }, measured, hostile(mode, Implementation::Eager)]);
+        }
+        records
+    }
+
+    #[test]
+    fn text_from_files_stays_in_its_cell() {
+        let records = hostile_records();
+        let text = || records[0].case.name.clone();
+        let speedup = SuiteSpeedup {
+            recipe: text(),
+            implementation: text(),
+            device: text(),
+            dtype: text(),
+            regime: text(),
+            cases: 2,
+            ..SuiteSpeedup::default()
+        };
+        for width in [80, 200] {
+            let mut table = LiveTable::new(Color::Never).with_width(width);
+            let mut texts: Vec<String> = records.iter().filter_map(|record| table.show(record)).collect();
+            texts.push(summary(&records, std::slice::from_ref(&speedup), Color::Never, width));
+            texts.push(accuracy(&records, Color::Never, width));
+            texts.push(operators(&records, Color::Never, width));
+            for text in texts {
+                assert!(text.contains("red"), "{text:?}");
+                let found = text.chars().find(|&c| c != '\n' && escape::is_interpreted(c));
+                assert_eq!(found, None, "{text:?}");
+                assert!(!text.lines().any(|line| line.starts_with("::")), "{text}");
+            }
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::options::AccuracyArguments;
 use super::run::{color, read_sources, report_outcome, start_run};
 use crate::Exit;
 use crate::entries::{Entry, Origin, Overrides, Size};
-use crate::print::{print, width};
+use crate::print::{print_table, width};
 use crate::progress::{RecordFormat, Terminal};
 use crate::run::Request;
 use calorimeter_recipes::{Dtype, Element, Recipe, Sparsity};
@@ -30,7 +30,7 @@ pub fn accuracy(arguments: AccuracyArguments) -> Result<Exit, CliError> {
     let (_, outcome) = ended?;
     if arguments.format == RecordFormat::Table && printed.is_ok() {
         let color = color(&arguments.color);
-        printed = print(&format!(
+        printed = print_table(&format!(
             "{}\n\n{}\n",
             table(&outcome.records, color, width()),
             summary(&outcome.records, &outcome.suite, color, width())

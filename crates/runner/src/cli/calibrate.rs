@@ -18,6 +18,7 @@ use crate::progress::RecordFormat;
 use crate::run::{Request, RunError};
 use calorimeter_recipes::Dtype;
 use calorimeter_sinks::index;
+use calorimeter_sinks::terminal::escape_lines;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -95,7 +96,7 @@ pub fn calibrate(arguments: CalibrateArguments) -> Result<Exit, CliError> {
     let Some(mut finished) = execute(request, arguments.run)? else { return Ok(Exit::Success) };
     let profile = CalibrationProfile::from_journal(&read_journal(&finished.dir)?, &ProfileLabels { hardware, stated });
     if finished.format == RecordFormat::Table {
-        finished.print(&format!("\n{}", show(&profile)));
+        finished.print(&format!("\n{}", escape_lines(&show(&profile))));
     }
     let exit = report_outcome(&finished.outcome, finished.strict);
     let profile_path = finished.dir.join("profile.json");

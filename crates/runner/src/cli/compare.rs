@@ -7,7 +7,7 @@ use crate::Exit;
 use crate::compare::{self, RunComparison, Sources, latest_run, sources};
 use crate::entries::Fraction;
 use crate::log_line::log_line;
-use crate::print::print;
+use crate::print::{print, print_table};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -81,7 +81,7 @@ pub fn compare(arguments: CompareArguments) -> Result<Exit, CliError> {
                 return Err(CliError::Usage("--price applies to machines: pass two profiles".into()));
             }
             let comparison = compare::compare(&before, &after, arguments.margin.0, arguments.force)?;
-            print(&render_comparison(&comparison, &arguments))?;
+            print_comparison(&comparison, &arguments)?;
             Ok(if comparison.has_regressions() { Exit::Regression } else { Exit::Success })
         }
         Sources::Profiles(profiles) => {
@@ -100,13 +100,13 @@ pub fn compare(arguments: CompareArguments) -> Result<Exit, CliError> {
     }
 }
 
-fn render_comparison(comparison: &RunComparison, arguments: &CompareArguments) -> String {
+fn print_comparison(comparison: &RunComparison, arguments: &CompareArguments) -> std::io::Result<()> {
     match arguments.format {
-        CompareFormat::Table => compare::text(comparison, arguments.all, color(&arguments.color)),
-        CompareFormat::Markdown => compare::markdown(comparison, arguments.all),
-        CompareFormat::Json => to_json(comparison),
-        CompareFormat::Junit => compare::junit(comparison),
-        CompareFormat::Github => compare::github(comparison),
+        CompareFormat::Table => print_table(&compare::text(comparison, arguments.all, color(&arguments.color))),
+        CompareFormat::Markdown => print(&compare::markdown(comparison, arguments.all)),
+        CompareFormat::Json => print(&to_json(comparison)),
+        CompareFormat::Junit => print(&compare::junit(comparison)),
+        CompareFormat::Github => print(&compare::github(comparison)),
     }
 }
 

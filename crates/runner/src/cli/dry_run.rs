@@ -8,9 +8,8 @@ use crate::print::{ignore_broken_pipe, terminal_width};
 use crate::progress::RecordFormat;
 use crate::rough_time::rough_range;
 use crate::run::PreparedRun;
-use crate::sanitize::sanitize;
 use calorimeter_sinks::Case;
-use calorimeter_sinks::terminal::wrap;
+use calorimeter_sinks::terminal::{escape, wrap};
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
 
@@ -35,8 +34,8 @@ pub fn dry_run(prepared: &PreparedRun, format: RecordFormat) -> Result<(), CliEr
             match format {
                 RecordFormat::Jsonl => {
                     let status = reason.as_ref().map(|_| "unsupported");
-                    serde_json::to_writer(&mut out, &PlanLine { case: &case, status, reason })?;
-                    writeln!(out)?;
+                    let line = serde_json::to_string(&PlanLine { case: &case, status, reason })?;
+                    writeln!(out, "{}", escape(&line))?;
                 }
                 RecordFormat::Table => writeln!(out, "{}", case_row(&case, reason, width))?,
             }
@@ -67,8 +66,8 @@ const PREDICTION_ASSUMPTION: &str = ", if kernels are tuned and peaks are measur
 fn case_row(case: &Case, reason: Option<&str>, width: Option<usize>) -> String {
     let gflop = format_scaled(case.flops, 1e9, 3);
     let [traffic, memory] = [case.bytes, case.memory_bytes].map(|bytes| format_scaled(bytes, 1e6, 2));
-    let id = sanitize(&case.id);
-    let note = reason.map_or_else(String::new, |reason| format!("unsupported: {reason}"));
+    let id = escape(&case.id);
+    let note = reason.map_or_else(String::new, |reason| format!("unsupported: {}", escape(reason)));
     let line = format!("{id:<76} {gflop:>12} GFLOP {traffic:>10} MB moved {memory:>10} MB needed  {note}");
     match width.filter(|&width| line.trim_end().chars().count() > width) {
         None => line.trim_end().to_owned(),

@@ -9,7 +9,7 @@ use crate::compare::{self, SavedBaseline};
 use crate::dialects::ConfigSource;
 use crate::entries::{Overrides, TuningCacheMode};
 use crate::log_line::log_line;
-use crate::print::{print, width};
+use crate::print::{print_table, width};
 use crate::progress::{RecordFormat, Terminal, install_interrupt_handler};
 use crate::run::{OutputDirs, PreparedRun, Request, RunError, RunOutcome};
 use crate::worker::{RepeatedExecutor, Subprocess, WorkerCaches};
@@ -91,10 +91,10 @@ impl FinishedRun {
         report_outcome(&self.outcome, self.strict)
     }
 
-    /// Prints text after the records, unless an earlier print failed.
+    /// Prints a table after the records, unless an earlier print failed.
     pub fn print(&mut self, text: &str) {
         if self.printed.is_ok() {
-            self.printed = print(text);
+            self.printed = print_table(text);
         }
     }
 

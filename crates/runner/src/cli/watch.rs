@@ -6,7 +6,7 @@ use super::run::color;
 use crate::Exit;
 use crate::host::now;
 use crate::log_line::log_line;
-use crate::print::{print, width};
+use crate::print::{print_table, width};
 use crate::progress::{Bar, ProgressState};
 use crate::run::sort_as_planned;
 use calorimeter_case::CaseId;
@@ -110,7 +110,7 @@ impl WatchedRun {
     fn record(&mut self, mut record: Record) -> Result<(), CliError> {
         drop(record.take_series());
         if let Some(text) = self.table.show(&record) {
-            self.bar.suspend(|| print(&format!("{text}\n")))?;
+            self.bar.suspend(|| print_table(&format!("{text}\n")))?;
         }
         match self.index_by_id.get(&record.case.id) {
             Some(&place) => self.records[place] = record,
@@ -132,7 +132,7 @@ impl WatchedRun {
     /// Prints the summary as `run` does at its end.
     fn print_summary(mut self, follower: &JournalFollower, end: &RunSummary, color: Color) -> Result<(), CliError> {
         sort_as_planned(&mut self.records, follower.header());
-        print(&format!("\n{}\n", summary(&self.records, &end.suite, color, width())))?;
+        print_table(&format!("\n{}\n", summary(&self.records, &end.suite, color, width())))?;
         end.notes.iter().for_each(|note| log_line!("note: {note}"));
         if end.interrupted {
             log_line!("note: the run was interrupted after {} of {} cases", self.records.len(), self.planned_cases);

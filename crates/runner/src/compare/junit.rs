@@ -40,9 +40,9 @@ fn is_skipped(case: &CaseChange) -> bool {
     )
 }
 
-/// Escapes text for XML, which forbids most control characters.
+/// Escapes text for XML, which forbids most control characters and two noncharacters.
 fn xml_escaped(text: &str) -> String {
-    let allowed = |c: char| if c.is_control() { ' ' } else { c };
+    let allowed = |c: char| if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') { ' ' } else { c };
     let text: String = text.chars().map(allowed).collect();
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -53,6 +53,6 @@ mod tests {
 
     #[test]
     fn xml_special_and_control_characters_are_escaped() {
-        assert_eq!(xml_escaped("a<b> & \"c\"\u{1b}[31m\n"), "a&lt;b&gt; &amp; &quot;c&quot; [31m ");
+        assert_eq!(xml_escaped("a<b> & \"c\"\u{1b}[31m\n\u{ffff}"), "a&lt;b&gt; &amp; &quot;c&quot; [31m  ");
     }
 }

@@ -3,13 +3,13 @@
 use super::case::CaseChange;
 use super::case_text;
 use super::comparison::RunComparison;
-use calorimeter_sinks::markdown::escape_cell;
+use calorimeter_sinks::markdown::{code, escape_cell};
 
 /// Formats a summary, a table of changes, and notes.
 pub fn markdown(comparison: &RunComparison, all: bool) -> String {
     let RunComparison { before, after, unlike, differences, notes, .. } = comparison;
-    let code = |names: &[String]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    let mut text = format!("### Speed of B = {} relative to A = {}\n\n", code(after), code(before));
+    let codes = |names: &[String]| names.iter().map(|name| code(name)).collect::<Vec<_>>().join(", ");
+    let mut text = format!("### Speed of B = {} relative to A = {}\n\n", codes(after), codes(before));
     text += &format!("{} cases: **{}**\n", comparison.cases.len(), comparison.tally());
     let rows: Vec<String> = comparison.listed_cases(all).map(row).collect();
     if !rows.is_empty() {
@@ -31,5 +31,5 @@ fn row(case: &CaseChange) -> String {
     let [was, is] = [&case.before, &case.after].map(|seen| case_text::time(seen.as_ref()));
     let ratio = case.ratio.as_ref().map_or_else(String::new, case_text::ratio);
     let remarks = escape_cell(&case_text::remarks(case).join("; "));
-    format!("| {} | `{}` | {ratio} | {was} | {is} | {remarks} |\n", case.finding.as_str(), escape_cell(&case.id))
+    format!("| {} | {} | {ratio} | {was} | {is} | {remarks} |\n", case.finding.as_str(), code(&case.id))
 }

@@ -3,14 +3,14 @@
 use super::case::{CaseChange, CaseFinding};
 use super::case_text;
 use super::comparison::RunComparison;
-use calorimeter_sinks::terminal::{Color, wrap};
+use calorimeter_sinks::terminal::{Color, escape, wrap};
 
 const WIDTH: usize = 80;
 
 /// Formats the table of changes, or with `all` of every case, and the number of cases per finding.
 pub fn text(comparison: &RunComparison, all: bool, color: Color) -> String {
     let RunComparison { before, after, unlike, differences, notes, .. } = comparison;
-    let mut text = format!("A  {}\nB  {}\n", before.join(", "), after.join(", "));
+    let mut text = format!("A  {}\nB  {}\n", escape(&before.join(", ")), escape(&after.join(", ")));
     let remarks = [("not comparable, forced: ", unlike), ("differs: ", differences), ("note: ", notes)];
     for (head, lines) in remarks {
         for line in lines {
@@ -33,7 +33,7 @@ fn row(case: &CaseChange, color: Color) -> String {
     let finding = colored_word(case.finding, color);
     let mut row = format!("{finding} {ratio:<26} {was:>12} {is:>12}");
     row.truncate(row.trim_end().len());
-    row += &format!("\n  {}\n", case.id);
+    row += &format!("\n  {}\n", escape(&case.id));
     for remark in case_text::remarks(case) {
         row += &paragraph(&remark, 4);
     }

@@ -2,7 +2,7 @@
 
 use super::ProgressState;
 use crate::print::width_or_default;
-use crate::sanitize::sanitize;
+use calorimeter_sinks::terminal::escape;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::{Duration, Instant};
 
@@ -34,7 +34,7 @@ impl Bar {
             self.drawn = Some(Instant::now());
             // Text in the last column may wrap.
             let line = state().line(width_or_default(std::io::stderr()).saturating_sub(1));
-            self.bar.set_message(sanitize(&line).into_owned());
+            self.bar.set_message(escape(&line).into_owned());
         }
     }
 

@@ -227,6 +227,8 @@ fn names_may_contain_any_characters() {
             let ended = scene.run(&format!("run c.yml --dry-run --format {format}"));
             assert_eq!(ended.expect_code(0).stdout.lines().filter(|line| line.contains("m8-k8-n8")).count(), 2);
             assert!(!ended.stderr.contains("panicked"), "{ended:?}");
+            let control = ended.stdout.chars().find(|c| c.is_control() && *c != '\n' || *c == '\u{202e}');
+            assert_eq!(control, None, "{format}: {:?}", ended.stdout);
         }
         for place in ["model: NAME", "device: NAME", "dtype: NAME", "implementations: [NAME]", "NAME: 1"] {
             let place = place.replace("NAME", &quoted);

@@ -4,13 +4,14 @@ use crate::scene::{ProgramOutput, Scene, TIMING};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "\u{1b}]0;title\u{7}\u{1b}[8mhidden",
+    "\u{1b}[31mred\u{1b}[0m",
     "=1+1|' /C calc'!A0",
     "@SUM(1)",
     "../../../outside",
     "/outside",
-    "a\nb\r\tc",
+    "a\n::error::b\r\tc",
     "\0",
     "\u{202e}gnp.exe",
     "<script>alert(1)</script>",
@@ -129,6 +130,8 @@ enable_memory_profiler: true\n{TIMING}\nmodels:\n- {{name: {quoted}, shapes: [{{
             for text in [&ended.stdout, &ended.stderr] {
                 let control = text.chars().find(|c| c.is_control() && !"\n\t".contains(*c) || *c == '\u{202e}');
                 assert_eq!(control, None, "{shown:?}: {arguments}: {text:?}");
+                // GitHub executes a line that starts with a command.
+                assert!(!text.lines().any(|line| line.starts_with("::error::b")), "{arguments}: {text}");
             }
             ended.expect_code(0);
         };

@@ -2,7 +2,7 @@
 
 use super::live::sqnr;
 use super::text::nanoseconds;
-use super::{Color, bold, paint};
+use super::{Color, bold, escape, paint};
 use calorimeter_case::record::{Record, Status};
 use calorimeter_case::{Case, Device, Element, Implementation, Mode};
 use std::collections::HashMap;
@@ -53,7 +53,7 @@ struct AccuracyColumn<'a> {
 
 impl<'a> AccuracyTable<'a> {
     fn add(&mut self, record: &'a Record) {
-        let (case, recipe) = (&record.case, record.case.variant());
+        let (case, recipe) = (&record.case, escape(&record.case.variant()).into_owned());
         if !self.recipes.contains(&recipe) {
             self.recipes.push(recipe.clone());
         }
@@ -134,7 +134,8 @@ impl<'a> AccuracyTable<'a> {
 impl AccuracyColumn<'_> {
     /// Lines of the heading; the last is empty for entries without a name.
     fn labels(&self) -> [String; 3] {
-        [self.case.workload.to_string(), self.case.shape.to_string(), self.case.name.clone()]
+        let Case { workload, shape, name, .. } = self.case;
+        [workload.to_string(), shape.to_string(), name.clone()].map(|label| escape(&label).into_owned())
     }
 
     fn width(&self) -> usize {

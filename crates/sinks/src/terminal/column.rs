@@ -1,6 +1,6 @@
 //! Column of a table that is printed after all rows are known.
 
-use super::EVEN;
+use super::{EVEN, escape};
 
 /// Blanks between columns.
 pub(super) const GAP: usize = 2;
@@ -17,7 +17,8 @@ pub(super) struct TextColumn {
 
 impl TextColumn {
     pub fn right_aligned(name: &str, cells: impl Iterator<Item = String>) -> Self {
-        Self { name: name.into(), cells: cells.collect(), is_text: false, affixes: ("", "") }
+        let cells = cells.map(|cell| escape(&cell).into_owned()).collect();
+        Self { name: escape(name).into_owned(), cells, is_text: false, affixes: ("", "") }
     }
 
     /// Width with the following gap.

@@ -1,9 +1,10 @@
 //! Rows that are printed as cases finish.
 
 use super::text::{self, four_digits, indented, interval, join_wrapped, nanoseconds, operations, wrap};
-use super::{Color, RECIPE_WIDTH, WIDTH, bold, group, paint};
+use super::{Color, RECIPE_WIDTH, WIDTH, bold, escape, group, paint};
 use calorimeter_case::record::{KernelShare, Record, Status, finite};
 use calorimeter_case::{Case, Verdict};
+use std::borrow::Cow;
 
 const IMPLEMENTATION_WIDTH: usize = 6;
 /// Minimum width, for time and speed-up, and maximum width, for readability.
@@ -91,6 +92,7 @@ pub fn row(record: &Record, color: Color, width: usize) -> String {
         mode if mode.is_operator() => kernel_count(record),
         _ => record.case.variant(),
     };
+    let recipe = escape(&recipe);
     let too_long = recipe.chars().count() > RECIPE_WIDTH;
     let cell = if too_long { "" } else { &recipe };
     let row = match record.outcome.status {
@@ -101,8 +103,8 @@ pub fn row(record: &Record, color: Color, width: usize) -> String {
 }
 
 /// Implementation, unless the row is named by it.
-fn implementation(case: &Case) -> &'static str {
-    if case.mode.is_foreign() { "" } else { case.implementation.name().as_str() }
+fn implementation(case: &Case) -> Cow<'static, str> {
+    if case.mode.is_foreign() { "".into() } else { escape(case.implementation.name().as_str()) }
 }
 
 /// Number of kernels, if counted, and the fusion state.
@@ -114,7 +116,7 @@ fn kernel_count(record: &Record) -> String {
 fn measured(record: &Record, recipe: &str, color: Color, width: usize) -> String {
     let cells = LiveCells {
         recipe,
-        implementation: implementation(&record.case),
+        implementation: &implementation(&record.case),
         time: &record.time.time_ns.map_or("-".into(), |time| nanoseconds(time.median)),
         time_interval: &record.time.time_ns.and_then(|t| interval(t.median, t.lo, t.hi)).unwrap_or_default(),
         speedup: &record.speedup.as_ref().map_or("-".into(), |s| format!("{}x", four_digits(s.ratio))),
@@ -145,6 +147,7 @@ fn measured(record: &Record, recipe: &str, color: Color, width: usize) -> String
     let line = cells.line(width);
     let taken = line.chars().count() - cells.verdict.invisible;
     let joined = notes.join(", ");
+    let joined = escape(&joined);
     if notes.is_empty() {
         line
     } else if !is_narrow(width) && taken + 2 + joined.chars().count() <= width {
@@ -169,7 +172,7 @@ fn kernels(record: &Record, width: usize) -> Vec<String> {
         let KernelShare { name, calls, nanos, share } = kernel;
         let figures = format!("    {:>5.1} %  {:>8}  {calls:>5.1} x  ", 100.0 * share, nanoseconds(*nanos));
         let room = width.saturating_sub(figures.chars().count());
-        figures + &name.chars().take(room).collect::<String>()
+        figures + &escape(name).chars().take(room).collect::<String>()
     };
     let mut lines: Vec<String> = record.profile.kernels.iter().take(MAX_KERNELS).map(line).collect();
     if record.profile.kernels.len() > MAX_KERNELS {

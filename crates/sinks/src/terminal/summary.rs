@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::text::{four_digits, indented};
-use super::{Color, EVEN, RECIPE_WIDTH, bold, group, paint};
+use super::{Color, EVEN, RECIPE_WIDTH, bold, escape, group, paint};
 use crate::causes::{Cause, causes, warnings};
 use crate::journal::count_by_status;
 use calorimeter_case::record::{Record, Status, SuiteSpeedup};
@@ -27,7 +27,7 @@ pub fn summary(records: &[Record], suite: &[SuiteSpeedup], color: Color, width: 
         lines.push(bold("speed-up over all shapes, geometric mean", color));
         let place = |speedup: &SuiteSpeedup| {
             let SuiteSpeedup { cases, dtype, device, regime, .. } = speedup;
-            format!("  {cases} shapes  {dtype}  {device}  {regime}")
+            escape(&format!("  {cases} shapes  {dtype}  {device}  {regime}")).into_owned()
         };
         for alike in several.chunk_by(|one, other| place(one) == place(other)) {
             lines.extend(alike.first().map(|first| place(first)));
@@ -67,7 +67,7 @@ fn speedup_line(speedup: &SuiteSpeedup) -> String {
         _ => "too few for an interval".into(),
     };
     let ratio = format!("{}x", four_digits(*ratio));
-    format!("    {recipe:RECIPE_WIDTH$} {implementation:6}  {ratio:>8} {interval}")
+    escape(&format!("    {recipe:RECIPE_WIDTH$} {implementation:6}  {ratio:>8} {interval}")).into_owned()
 }
 
 /// Wins of each implementation against others, for each recipe.
@@ -88,7 +88,7 @@ fn winners(records: &[Record]) -> Vec<String> {
     let line = |(recipe, mut wins): (String, Vec<(&str, usize)>)| {
         wins.sort_by_key(|(_, count)| Reverse(*count));
         let wins: Vec<String> = wins.iter().map(|(name, count)| format!("{name} {count}")).collect();
-        format!("  {recipe:RECIPE_WIDTH$} {}", wins.join(", "))
+        escape(&format!("  {recipe:RECIPE_WIDTH$} {}", wins.join(", "))).into_owned()
     };
     wins.into_iter().map(line).collect()
 }
@@ -140,7 +140,7 @@ fn cause_lines(cause: &Cause, color: Color, width: usize) -> Vec<String> {
     if !cause.reason.is_empty() {
         lines.push(indented(cause.reason, 4, width));
     }
-    lines.extend(cause.ids.iter().take(MAX_LISTED).map(|id| format!("      {id}")));
+    lines.extend(cause.ids.iter().take(MAX_LISTED).map(|id| format!("      {}", escape(id))));
     if cause.ids.len() > MAX_LISTED {
         lines.push(format!("      and {} more", cause.ids.len() - MAX_LISTED));
     }

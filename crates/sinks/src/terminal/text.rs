@@ -1,5 +1,6 @@
 //! Text formatting of values and sentences.
 
+use super::escape::is_interpreted;
 use calorimeter_case::record::finite;
 
 /// Formats bytes with four digits and a binary unit.
@@ -86,11 +87,12 @@ pub(super) fn join_wrapped(things: &[&str], indent: usize, width: usize) -> Stri
 
 /// Wraps text at blanks to `width` characters; longer words are split.
 ///
-/// Line feeds and control characters become blanks, because a reason may quote terminal output of a driver.
+/// Line feeds, control characters and bidirectional overrides become blanks, because a reason may quote terminal output
+/// of a driver.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut room = 0;
-    for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
+    for word in text.split(|c: char| c.is_whitespace() || is_interpreted(c)).filter(|word| !word.is_empty()) {
         let letters: Vec<char> = word.chars().collect();
         for (index, piece) in letters.chunks(width).enumerate() {
             let piece_text: String = piece.iter().collect();

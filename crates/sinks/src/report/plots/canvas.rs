@@ -148,8 +148,9 @@ impl<B: DrawingBackend> DrawingBackend for PlotBackend<B> {
         style: &S,
         (x, y): BackendCoord,
     ) -> Result<(), DrawingErrorKind<B::ErrorType>> {
-        // Names in records may hold control characters, which are invalid in SVG.
-        let text: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+        // Names in records may hold control characters and noncharacters, which are invalid in SVG.
+        let is_invalid = |letter: char| letter.is_control() || matches!(letter, '\u{fffe}' | '\u{ffff}');
+        let text = text.replace(is_invalid, " ");
         if !self.rasterizes_text {
             return self.canvas.draw_text(&text, style, (x, y));
         }
@@ -188,5 +189,21 @@ impl<B: DrawingBackend> DrawingBackend for PlotBackend<B> {
         style: &S,
     ) -> Result<(u32, u32), DrawingErrorKind<B::ErrorType>> {
         Ok((width(text, style.size() as u32), raster(style.size()).val() as u32))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plotters::style::BLACK;
+
+    #[test]
+    fn invalid_xml_characters_become_blanks() {
+        let mut document = String::new();
+        let area = svg_area(&mut document, (100, 20));
+        text(&area, "a\u{1b}<b>\u{ffff}&", (0, 0), (TEXT_HEIGHT, BLACK), (HPos::Left, VPos::Top)).unwrap();
+        area.present().unwrap();
+        drop(area);
+        assert!(document.contains("a &lt;b&gt; &amp;"), "{document}");
     }
 }

@@ -106,9 +106,9 @@ impl MockRule {
     /// file.
     pub fn from_environment() -> Result<Vec<Self>, String> {
         let Some(text) = std::env::var_os(RULES_VARIABLE) else { return Ok(Vec::new()) };
-        let text = text.into_string().map_err(|_| format!("invalid {}: not UTF-8", RULES_VARIABLE))?;
+        let text = text.into_string().map_err(|_| format!("invalid {RULES_VARIABLE}: not UTF-8"))?;
         serde_yaml::from_str(&text)
-            .map_err(|error| format!("invalid {}: expected rules of the mock device: {error}", RULES_VARIABLE))
+            .map_err(|error| format!("invalid {RULES_VARIABLE}: expected rules of the mock device: {error}"))
     }
 
     /// Exits the process if the rule of a case says that its device is lost.

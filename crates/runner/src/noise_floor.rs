@@ -157,7 +157,7 @@ fn outdated_reason(
         return Some(format!("its date {day} is in the future"));
     }
     (age > TimeDelta::days(MAX_AGE_DAYS))
-        .then(|| format!("it was measured on {day}, more than {} days ago", MAX_AGE_DAYS))
+        .then(|| format!("it was measured on {day}, more than {MAX_AGE_DAYS} days ago"))
 }
 
 /// Current clock settings of a device.

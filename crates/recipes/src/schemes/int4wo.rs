@@ -1,8 +1,8 @@
 //! `int4wo-{group}[-hqq]`: 4-bit weights in groups along K, unquantized activations.
 //!
-//! Without `-hqq`, a group with range min to max has scale = (max - min) / 15, at least 1e-6, and zero = min + 8 *
-//! scale, every step rounded to the dtype of the weight; 0 itself need not be representable. A value is (q - 8) * scale
-//! + zero. With `-hqq` the zero point is optimized for a sparse error, and scale and zero point are stored in bf16 for
+//! Without `-hqq`, a group with range min to max has `scale = (max - min) / 15`, at least 1e-6, and
+//! `zero = min + 8 * scale`, every step rounded to the dtype of the weight; 0 itself need not be representable. A value
+//! is `(q - 8) * scale + zero`. With `-hqq` the zero point is optimized for a sparse error, and scale and zero point are stored in bf16 for
 //! every dtype. The layer multiplies dequantized values. K is padded with zeros to whole groups.
 
 use crate::format::{Grouping, TensorFormat, ZeroPointFormat};

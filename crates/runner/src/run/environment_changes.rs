@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Returns a note per variable, thread count or device fact that changed after the start of the run.
 pub fn changed_facts(start: &Value, resumed: &[Resumed]) -> BTreeSet<String> {
     let later = resumed.iter().filter_map(|part| part.environment.as_ref());
-    later.flat_map(|part| differences(start, part)).map(|change| format!("{change}: {}", CONSEQUENCE)).collect()
+    later.flat_map(|part| differences(start, part)).map(|change| format!("{change}: {CONSEQUENCE}")).collect()
 }
 
 const CONSEQUENCE: &str = "changed when the run was resumed; times before and after may differ for that reason";
@@ -35,7 +35,7 @@ fn facts_compared(environment: &Value) -> BTreeMap<String, String> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let mut facts = BTreeMap::new();
     for (name, value) in environment["variables"].as_object().into_iter().flatten() {
-        facts.insert(format!("{}{name}", VARIABLE), text(value));
+        facts.insert(format!("{VARIABLE}{name}"), text(value));
     }
     if !environment["threads"].is_null() {
         facts.insert("the number of threads".to_owned(), text(&environment["threads"]));

@@ -79,5 +79,5 @@ pub enum RunError {
 }
 
 fn launches_error(launches: &u32) -> String {
-    format!("invalid --launches {launches}: expected at most {}", MAX_LAUNCHES)
+    format!("invalid --launches {launches}: expected at most {MAX_LAUNCHES}")
 }

@@ -42,7 +42,7 @@ pub fn fault_of_file(path: PathBuf) -> Option<(PathBuf, String)> {
         }
         let bytes = fs::metadata(&path).ok()?.len();
         if bytes > MAX_FILE_BYTES {
-            return Some(format!("its {bytes} bytes exceed the maximum of {}", MAX_FILE_BYTES));
+            return Some(format!("its {bytes} bytes exceed the maximum of {MAX_FILE_BYTES}"));
         }
         let text = fs::read(&path).ok()?;
         let mut lines = text.split(|&byte| byte == b'\n').enumerate();

@@ -3,11 +3,11 @@
 #![cfg_attr(feature = "cuda", doc = "```no_run")]
 #![cfg_attr(not(feature = "cuda"), doc = "```ignore")]
 //! use calorimeter_kernels::Dtype;
-//! use calorimeter_kernels::native::{Linear, LinearShape, Machine, NativeError};
+//! use calorimeter_kernels::native::{CudaDevice, LinearPlan, LinearShape, NativeError};
 //!
 //! fn main() -> Result<(), NativeError> {
-//!     let device = Machine::open(0)?;
-//!     let linear = Linear::new(&device, Dtype::Bf16, LinearShape { m: 1024, k: 4096, n: 4096 })?;
+//!     let device = CudaDevice::open(0)?;
+//!     let linear = LinearPlan::new(&device, Dtype::Bf16, LinearShape { m: 1024, k: 4096, n: 4096 })?;
 //!     let x = device.upload(&vec![0; linear.x_bytes()])?;
 //!     let w = device.upload(&vec![0; linear.w_bytes()])?;
 //!     let mut y = device.allocate(linear.y_bytes())?;

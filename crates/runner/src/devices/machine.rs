@@ -79,7 +79,7 @@ impl Devices {
     /// use calorimeter_runner::entries::DeviceSelection;
     /// use calorimeter_zoo::Device;
     ///
-    /// let two = [0, 1].map(|index| DiscoveredDevice::named(Device::Cuda(index), "a GPU"));
+    /// let two = [0, 1].map(|index| DiscoveredDevice::with_name(Device::Cuda(index), "a GPU"));
     /// let machine = Devices::simulated(two);
     /// assert_eq!(machine.choose(DeviceSelection::Auto), Ok(Device::Cuda(0)));
     /// assert!(machine.find(Device::Cuda(2)).is_err());

@@ -2,9 +2,10 @@
 
 use crate::median;
 use crate::student::{critical_value, two_sided_tail};
+use serde::Serialize;
 
 /// A value with its 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ValueWithInterval {
     /// Median or mean.
     pub center: f64,
@@ -15,7 +16,7 @@ pub struct ValueWithInterval {
 }
 
 /// Speed-up between two measurements: above 1 is faster.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SpeedChange {
     /// Time before divided by time after.
@@ -26,6 +27,7 @@ pub struct SpeedChange {
     pub hi: f64,
     /// p-value: probability of such a difference, or a larger one, without a change.
     pub p: f64,
+    #[serde(skip)]
     degrees: usize,
 }
 
@@ -37,12 +39,12 @@ impl SpeedChange {
     /// Compares two values with intervals.
     ///
     /// ```
-    /// use calorimeter_timing::{Change, Figure};
+    /// use calorimeter_timing::{SpeedChange, ValueWithInterval};
     ///
-    /// let figure = |middle: f64| Figure { middle, lo: middle * 0.995, hi: middle * 1.005 };
-    /// let change = Change::of_figures(figure(100.0), figure(105.0)).unwrap();
+    /// let value = |center: f64| ValueWithInterval { center, lo: center * 0.995, hi: center * 1.005 };
+    /// let change = SpeedChange::from_intervals(value(100.0), value(105.0)).unwrap();
     /// assert!(change.hi < 1.0 && change.p < 1e-6, "{change:?}");
-    /// assert!(Change::of_figures(figure(100.0), figure(100.1)).unwrap().p > 0.5);
+    /// assert!(SpeedChange::from_intervals(value(100.0), value(100.1)).unwrap().p > 0.5);
     /// ```
     pub fn from_intervals(before: ValueWithInterval, after: ValueWithInterval) -> Option<Self> {
         Self::new(quotient(before, after), INTERVAL_DEGREES_OF_FREEDOM)

@@ -4,9 +4,9 @@
 //! which fills in the functions to call. Without the variable a range costs one load.
 //!
 //! ```
-//! use calorimeter_timing::nvtx::{Range, state};
+//! use calorimeter_timing::nvtx::{NvtxRange, state};
 //!
-//! let range = Range::start("int8wo 1x4096x4096");
+//! let range = NvtxRange::start("int8wo 1x4096x4096");
 //! // Ends here, and after every range that was started later on this thread.
 //! drop(range);
 //! println!("{}", state());

@@ -13,10 +13,11 @@ use crate::{
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
 use std::time::Duration;
 
 /// Measurement of one arm.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Measurement {
     /// Windows from which `time` is computed, in order.
@@ -58,7 +59,7 @@ const REPEAT_DIVISOR: u32 = 5;
 /// Measures arms interleaved. An arm that fails drops out; the others continue.
 ///
 /// ```
-/// use calorimeter_timing::{Arm, Closure, Options, Quiet, WallClock, measure};
+/// use calorimeter_timing::{Arm, Closure, NullObserver, Options, WallClock, measure};
 /// use std::time::Duration;
 ///
 /// let mut works = [1, 2, 3].map(|times| Closure::new(move || (0..1000 * times).fold(0u64, |sum, i| sum ^ i * i)));
@@ -66,7 +67,7 @@ const REPEAT_DIVISOR: u32 = 5;
 /// let arms = works.iter_mut().zip(&mut clocks).map(|(work, clock)| Arm::new(work, clock));
 /// let mut arms: Vec<Arm> = arms.enumerate().map(|(i, arm)| if i == 0 { arm } else { arm.against(0) }).collect();
 /// let options = Options { max_time: Duration::from_millis(50), warm_up: Duration::ZERO, ..Options::default() };
-/// for measured in measure(&mut arms, &options, &mut Quiet) {
+/// for measured in measure(&mut arms, &options, &mut NullObserver) {
 ///     println!("{}", measured?.time);
 /// }
 /// # Ok::<(), calorimeter_timing::TimingError>(())

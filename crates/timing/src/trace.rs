@@ -9,9 +9,9 @@
 //! let correlation = Some(1);
 //! let call = Span { track: host, name: "cuLaunchKernel".into(), start_ns: 100, nanos: 3_000, correlation, args: vec![] };
 //! let kernel = Span { track: device, name: "gemm".into(), start_ns: 5_400, nanos: 21_250, correlation, args: vec![] };
-//! trace.span(call);
-//! trace.span(kernel);
-//! trace.counter("power", "W", 6_000, 312.5);
+//! trace.add_span(call);
+//! trace.add_span(kernel);
+//! trace.add_counter_value("power", "W", 6_000, 312.5);
 //! assert_eq!(trace.kernel_table()[0].total_ns, 21_250);
 //! trace.write_to(std::io::sink())?;
 //! # Ok::<(), std::io::Error>(())

@@ -5,15 +5,16 @@
 //! changes a setting.
 //!
 //! ```
-//! use calorimeter_timing::telemetry::{Sampler, Throttle, now, processor};
+//! use calorimeter_timing::telemetry::{Sampler, now, processor};
 //! use std::time::Duration;
 //!
 //! let sampler = Sampler::start(processor(), Duration::from_millis(100))?;
 //! let start = now();
 //! // ... a round of windows ...
 //! sampler.sample();
-//! let spoilt = sampler.since(start).iter().flat_map(|sample| &sample.throttle).any(|throttle| throttle.spoils());
-//! println!("measure again: {spoilt}");
+//! let samples = sampler.samples_since(start);
+//! let throttled = samples.iter().flat_map(|sample| &sample.throttle).any(|reason| reason.requires_repeat());
+//! println!("measure again: {throttled}");
 //! # Ok::<(), std::io::Error>(())
 //! ```
 

@@ -7,7 +7,7 @@ use crate::host::{command_line, now};
 use crate::run::{Request, RunError, sort_as_planned};
 use crate::suite_speedups::speedups;
 use calorimeter_case::{Device, Record};
-use calorimeter_sinks::journal::{Header, RunSummary, count_by_status, read_stored};
+use calorimeter_sinks::journal::{Header, RunSummary, count_by_status};
 use calorimeter_sinks::{Journal, SinkError, SinkInput, StoredRun, write_all};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -136,16 +136,8 @@ pub fn merge(parts: &[PathBuf], out: &Path) -> Result<MergedRun, MergeError> {
 fn read(dir: &Path) -> Result<(Shard, RunShard), MergeError> {
     let mut request = Request::from_journal(dir)?;
     let shard = request.overrides.shard.take().ok_or_else(|| MergeError::NotSharded { dir: dir.to_owned() })?;
-    let (contents, stored) = read_stored(dir)?;
-    let (header, dir) = (contents.header, dir.to_owned());
-    let run = SinkInput {
-        dir: dir.clone(),
-        output_dir: dir.clone(),
-        header: header.clone(),
-        records: contents.records,
-        stored,
-    };
-    Ok((shard, RunShard { dir, request, header, run }))
+    let run = SinkInput::read(dir)?;
+    Ok((shard, RunShard { dir: dir.to_owned(), request, header: run.header.clone(), run }))
 }
 
 /// Describes shards that are missing or incomplete.
@@ -154,7 +146,7 @@ fn missing_shards(parts: &BTreeMap<Shard, RunShard>) -> Vec<String> {
     let note = |shard: Shard| match parts.get(&shard) {
         None => Some(format!("shard {shard} is missing")),
         Some(RunShard { dir, header, run, .. }) => {
-            let (has, plan) = (run.records.len() as u64, header.plan_cases);
+            let (has, plan) = (run.records.len() as u64, header.plan_cases?);
             let dir = dir.display();
             (has < plan)
                 .then(|| format!("shard {shard} has {has} of {plan} cases; resume it: calorimeter run --resume {dir}"))

@@ -4,8 +4,9 @@
 //! `cargo run -p calorimeter-sinks --no-default-features --example store_results [-- FOLDER]`
 
 use calorimeter_case::{Case, Element, Implementation, Mode, Regime, Suite};
-use calorimeter_sinks::journal::{Header, RunSummary, count_by_status};
+use calorimeter_sinks::journal::Header;
 use calorimeter_sinks::record::{Estimate, WindowRecord};
+use calorimeter_sinks::serde_json::json;
 use calorimeter_sinks::terminal::{Color, LiveTable};
 use calorimeter_sinks::{Journal, Record, SinkError, SinkInput, Status, write_all};
 use std::path::PathBuf;
@@ -13,35 +14,20 @@ use std::time::Instant;
 
 fn main() -> Result<(), SinkError> {
     let dir: PathBuf = std::env::args_os().nth(1).map_or_else(|| "stored".into(), Into::into);
-    let now = || chrono::Local::now().to_rfc3339();
-    let header = Header {
-        run_id: "sorting".into(),
-        started: now(),
-        argv: std::env::args().collect(),
-        config: serde_json::json!({ "sizes": [1000, 10_000, 100_000] }),
-        config_fingerprint: "1".into(),
-        plan_cases: 3,
-        environment: serde_json::json!({}),
-        output_dir: None,
-    };
+    let sizes = [1000, 10_000, 100_000];
+    let header =
+        Header { config: json!({ "sizes": sizes }), plan_cases: Some(sizes.len() as u64), ..Header::now("sorting") };
     let mut journal = Journal::create(&dir, &header)?;
     let mut table = LiveTable::new(Color::Never);
-    let mut records = Vec::new();
-    for size in [1000, 10_000, 100_000] {
+    for size in sizes {
         let record = sorted(size);
         // On disk before the next case starts.
         journal.append(&record)?;
         table.show(&record).iter().for_each(|lines| println!("{lines}"));
-        records.push(record);
     }
-    let stored = journal.finish(&RunSummary {
-        finished: now(),
-        interrupted: false,
-        counts: count_by_status(&records),
-        notes: Vec::new(),
-        suite: Vec::new(),
-    })?;
-    let written = write_all(&SinkInput { output_dir: dir.clone(), dir, header, records, stored });
+    journal.finish_now()?;
+
+    let written = write_all(&SinkInput::read(&dir)?);
     written.paths.iter().for_each(|path| println!("wrote {}", path.display()));
     written.errors.into_iter().next().map_or(Ok(()), Err)
 }
@@ -50,7 +36,7 @@ fn main() -> Result<(), SinkError> {
 fn sorted(size: u64) -> Record {
     let mut nanos: Vec<u64> = (0..9)
         .map(|_| {
-            let mut numbers: Vec<u64> = (0..size).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+            let mut numbers: Vec<i32> = (0..size as i32).map(|i| i.wrapping_mul(0x1e37_79b1)).collect();
             let start = Instant::now();
             numbers.sort_unstable();
             std::hint::black_box(&numbers);
@@ -64,7 +50,7 @@ fn sorted(size: u64) -> Record {
         mode: Mode::Operator(Suite::Ops),
         workload: "sort_unstable".into(),
         implementation: Implementation::Native,
-        element: Element::Unsigned(64),
+        element: Element::Signed(32),
         shape: [("numbers", size)].into(),
         regime: Regime::HostE2e,
         ..Case::default()

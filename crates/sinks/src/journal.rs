@@ -22,6 +22,7 @@ use crate::{SinkError, atomic, stale_files};
 use blocks::{LineBlocks, MAX_LINE_BYTES};
 use calorimeter_case::record::{Record, Status};
 use calorimeter_case::{CaseId, too_large_error};
+use chrono::Local;
 use format::{
     IncomingLine, OutgoingLine, encode_first_line, encode_line, encode_record, read_first_line, read_later_line,
 };
@@ -175,6 +176,22 @@ impl Journal {
         // Fails only without lock support.
         let _ = self.file.unlock();
         Ok(SeriesStore::new(self.path, self.file, self.records))
+    }
+
+    /// Finishes the run with a summary of the stored records. [`SinkInput::read`](crate::SinkInput::read) then reads
+    /// them for [`write_all`](crate::write_all).
+    ///
+    /// The run counts as interrupted if fewer cases were recorded than planned. The summary has no notes and no mean
+    /// speed-ups; [`finish`](Self::finish) takes a custom one.
+    pub fn finish_now(self) -> Result<SeriesStore, SinkError> {
+        let (JournalContents { header, records, .. }, _) = read_stored(&self.path)?;
+        self.finish(&RunSummary {
+            finished: Local::now().to_rfc3339(),
+            interrupted: header.plan_cases.is_some_and(|planned| (records.len() as u64) < planned),
+            counts: count_by_status(&records),
+            notes: Vec::new(),
+            suite: Vec::new(),
+        })
     }
 
     fn append_line(&mut self, line: &OutgoingLine<'_>) -> Result<LineSpan, SinkError> {

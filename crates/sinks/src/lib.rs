@@ -1,40 +1,10 @@
-//! Storage of benchmark results: a record schema, a crash-safe journal, and the files derived from it.
-//!
-//! A run appends each [`Record`] to its [`Journal`] before the next case starts. All other output, such as tables on
-//! the terminal, CSV, Parquet and JSON, is derived from those records and can be rendered again from the journal. The
-//! crate contains no measurement code, so any benchmark can store its results with it.
-//!
-//! ```
-//! use calorimeter_sinks::journal::{self, Header, Journal};
-//! use calorimeter_sinks::record::Estimate;
-//! use calorimeter_sinks::{Case, Record, Status};
-//! use calorimeter_sinks::terminal::{Color, LiveTable};
-//! # let header = Header { run_id: "1".into(), started: "2026-03-09T07:05:01+02:00".into(), argv: vec![],
-//! #     config: serde_json::json!({}), config_fingerprint: "f".into(), plan_cases: 1, environment: serde_json::json!({}),
-//! #     output_dir: None };
-//! # let dir = tempfile::tempdir()?;
-//! # let dir = dir.path();
-//! let case = Case { id: "linear/int8wo".into(), recipe: "int8wo".into(), ..Case::default() };
-//! let mut record = Record::new(case, Status::Ok);
-//! record.time.time_ns = Some(Estimate { median: 12_340.0, lo: Some(12_300.0), hi: Some(12_380.0) });
-//!
-//! let mut journal = Journal::create(dir, &header)?;
-//! journal.append(&record)?;
-//!
-//! let contents = journal::read(dir)?;
-//! assert_eq!(contents.records, [record]);
-//! let mut table = LiveTable::new(Color::Never);
-//! for record in &contents.records {
-//!     table.show(record).iter().for_each(|lines| println!("{lines}"));
-//! }
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+#![doc = include_str!("../README.md")]
 //!
 //! Modules:
 //!
 //! - [`record`]: the schema, a [`Case`] and its result
 //! - [`journal`]: `journal.jsonl`, appended line by line, read, resumed
-//! - [`read_back()`]: a run from its directory, its journal or its Parquet file
+//! - [`read_back()`]: reads a run from its directory, its journal or its Parquet file
 //! - [`columns`](mod@columns): columns of record tables, and [`csv`], which writes them
 //! - `table` and `parquet`: the table as a polars data frame and as a Parquet file, in the feature `tables`
 //! - [`torchao`] and [`dashboard`]: the files of torchao's micro-benchmarks
@@ -49,9 +19,6 @@
 //!
 //! A new sink is a file with a type that implements [`Sink`], and a line in `sinks/mod.rs`. A new column is an entry of
 //! its facet in `calorimeter-case`.
-//!
-//! The feature `tables`, on by default, adds polars for Parquet and data frames, which accounts for nearly all of the size
-//! of this crate. Everything else works without it.
 
 // Lets code moved between this crate and another refer to `calorimeter_sinks` in both.
 extern crate self as calorimeter_sinks;

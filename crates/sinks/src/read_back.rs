@@ -6,7 +6,7 @@ use crate::record_part::RecordPart;
 use calorimeter_case::record::Record;
 use std::path::Path;
 
-/// Stored run; `R` is the part of each record that the reader requested.
+/// Stored run, read by [`read_back`] or [`read_parts`]; `R` is the part of each record that the reader requested.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredRun<R = Record> {
     /// Provenance; `None` for a Parquet file without a journal next to it.
@@ -23,8 +23,8 @@ impl<R> From<JournalContents<R>> for StoredRun<R> {
     }
 }
 
-/// Reads the directory of a run, a journal, or a Parquet file. The header missing in a Parquet file is read from the
-/// journal next to it.
+/// Reads the records of a run from its directory, its journal, or its Parquet file. The header missing in a Parquet
+/// file is read from the journal next to it. [`journal::read`] also returns time series, summary and warnings.
 pub fn read_back(path: &Path) -> Result<StoredRun, SinkError> {
     let journal = |path: &Path| journal::read_trimmed(path, condense).map(StoredRun::from);
     if !is_parquet(path) {

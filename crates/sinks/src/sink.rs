@@ -1,9 +1,9 @@
 //! Trait of sinks, which derive files from the records of a run.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::journal::Header;
+use crate::journal::{Header, JournalContents, read_stored};
 use crate::{SeriesStore, SinkError};
 use calorimeter_case::record::Record;
 
@@ -23,6 +23,12 @@ pub struct SinkInput {
 }
 
 impl SinkInput {
+    /// Reads the journal in `dir`. All derived files are written to `dir`, too.
+    pub fn read(dir: &Path) -> Result<Self, SinkError> {
+        let (JournalContents { header, records, .. }, stored) = read_stored(dir)?;
+        Ok(Self { dir: dir.into(), output_dir: dir.into(), header, records, stored })
+    }
+
     /// Iterates over the records with their time series.
     pub fn records_with_series(&self) -> impl Iterator<Item = Result<Cow<'_, Record>, SinkError>> {
         self.records.iter().map(|record| self.with_series(record))

@@ -2,9 +2,10 @@
 
 use crate::median;
 use crate::student::{critical_value, two_sided_tail};
+use serde::Serialize;
 
 /// A value with its 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ValueWithInterval {
     /// Median or mean.
     pub center: f64,
@@ -15,7 +16,7 @@ pub struct ValueWithInterval {
 }
 
 /// Speed-up between two measurements: above 1 is faster.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SpeedChange {
     /// Time before divided by time after.
@@ -26,6 +27,7 @@ pub struct SpeedChange {
     pub hi: f64,
     /// p-value: probability of such a difference, or a larger one, without a change.
     pub p: f64,
+    #[serde(skip)]
     degrees: usize,
 }
 

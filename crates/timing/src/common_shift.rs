@@ -1,9 +1,10 @@
 //! Detection of a shift that many ratios share.
 
 use crate::{Interval, Verdict};
+use serde::Serialize;
 
 /// Common factor of many ratios.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct CommonShift {
     /// Median ratio.
@@ -29,7 +30,8 @@ impl CommonShift {
     /// ```
     /// use calorimeter_timing::CommonShift;
     ///
-    /// let slower = CommonShift::from_ratios(&[0.91, 0.9, 0.905, 0.9, 0.895, 0.9, 0.9, 0.9, 0.9, 1.3], 0.02).unwrap();
+    /// let ratios = [0.91, 0.9, 0.905, 0.9, 0.895, 0.9, 0.9, 0.9, 0.9, 1.3];
+    /// let slower = CommonShift::from_ratios(&ratios, 0.02).unwrap();
     /// assert!((slower.factor - 0.9).abs() < 1e-9 && slower.share > 0.8);
     /// assert_eq!(CommonShift::from_ratios(&[0.9, 0.8, 0.7, 0.6, 0.5, 0.4], 0.02), None);
     /// assert_eq!(CommonShift::from_ratios(&[1.0; 10], 0.02), None);

@@ -1,10 +1,11 @@
 //! Comparison of two candidates in one call.
 
 use crate::{Arm, Closure, Comparison, Measurement, NullObserver, Options, TimingError, WallClock, measure};
+use serde::Serialize;
 use std::fmt;
 
-/// Two candidates measured interleaved.
-#[derive(Debug, Clone, PartialEq)]
+/// Two candidates measured interleaved. Serialized as JSON, absent values are `null`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct PairMeasurement {
     /// Measurement of the baseline.
@@ -36,7 +37,7 @@ impl fmt::Display for PairMeasurement {
 /// use calorimeter_timing::{Options, compare};
 /// use std::{hint::black_box, time::Duration};
 ///
-/// let options = Options { max_time: Duration::from_millis(50), warm_up: Duration::ZERO, ..Options::default() };
+/// let options = Options::default().with_max_time(Duration::from_millis(50)).with_warm_up(Duration::ZERO);
 /// let to = |end: u64| move || (0..black_box(end)).fold(0, |sum, i| sum ^ i * i);
 /// let compared = compare(to(20_000), to(10_000), &options)?;
 /// println!("{}", compared.candidate.time); // 3.124 µs ±0.3%
@@ -80,7 +81,8 @@ pub fn compare_arms<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{MockWork, Script, Verdict};
+    use crate::{MockWork, Script, TimeEstimate, Verdict, Window};
+    use serde_json::json;
     use std::time::Duration;
 
     #[test]
@@ -98,6 +100,26 @@ mod tests {
         let (good, bad) = (Arm::new(&mut good, &mut clock), Arm::new(&mut bad, &mut other_clock));
         let error = compare_arms(good, bad, &Options::default()).unwrap_err();
         assert_eq!(error.to_string(), "the scripted work failed");
+    }
+
+    #[test]
+    fn json_contains_the_public_fields() {
+        let pair = |nanos| MockWork::pair(Script { nanos, noise: 0.01, ..Script::default() });
+        let ((mut a, mut clock), (mut b, mut other_clock)) = (pair(20_000.0), pair(10_000.0));
+        let (a, b) = (Arm::new(&mut a, &mut clock), Arm::new(&mut b, &mut other_clock));
+        let compared = compare_arms(a, b, &Options::default()).unwrap();
+        let json = serde_json::to_value(&compared).unwrap();
+        let Comparison { ratio, lo, hi, .. } = compared.comparison;
+        let expected = json!({
+            "ratio": ratio, "lo": lo, "hi": hi, "sound": true, "verdict": "FASTER", "rounds_needed": null,
+        });
+        assert_eq!((&json["comparison"], &json["candidate"]["comparison"]), (&expected, &expected));
+        let TimeEstimate { median, lo, hi, .. } = compared.baseline.time;
+        assert_eq!(json["baseline"]["time"], json!({ "median": median, "lo": lo, "hi": hi, "sound": true }));
+        let Window { launches, nanos } = compared.baseline.windows[0];
+        assert_eq!(json["baseline"]["windows"][0], json!({ "launches": launches, "nanos": nanos }));
+        assert!(json["baseline"]["comparison"].is_null() && json["baseline"]["energy"].is_null());
+        assert_eq!(json["baseline"]["scatter"]["count"], compared.baseline.windows.len());
     }
 
     #[test]

@@ -4,10 +4,11 @@
 //! including its idle power.
 
 use crate::{Arm, Failure, Observer, Options, ReplicateMean};
+use serde::Serialize;
 use std::time::Duration;
 
 /// Energy per launch in joules.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct LaunchEnergy {
     /// Energy between the first and the last step of the counter, divided by the launches in between.

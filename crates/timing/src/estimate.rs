@@ -1,9 +1,10 @@
 //! Time per launch from windows.
 
 use crate::{Interval, Overhead};
+use serde::Serialize;
 
 /// Timed window, as read from the clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Window {
     /// Number of launches.
     pub launches: u32,
@@ -18,7 +19,7 @@ pub struct Window {
 /// interval over the windows, which have not seen the rest of its range: the interval then covers the median during the
 /// measurement. Such drift raises a warning if it is visible, by [`crate::ScatterStats::drift`] or by a time that does not
 /// converge. Speed-ups are taken in pairs and remain covered.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct TimeEstimate {
     /// Median over windows.
     pub median: f64,
@@ -28,6 +29,7 @@ pub struct TimeEstimate {
     pub hi: Option<f64>,
     /// False if the windows drift too slowly for their number: the interval is then likely too narrow.
     pub sound: bool,
+    #[serde(skip)]
     half_width: Option<f64>,
 }
 

@@ -6,8 +6,10 @@
 //! show the median during the measurement, not in the long run. [`Interval::sound`] is false if the samples are too few
 //! for their drift; the `coverage` tests simulate the coverage.
 
+use serde::Serialize;
+
 /// Median with its 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Interval {
     /// Sample median.

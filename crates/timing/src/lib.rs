@@ -33,6 +33,7 @@ mod stop_rule;
 mod stopwatch;
 mod student;
 mod suite;
+mod time_one;
 mod wall_clock;
 mod warm_up;
 
@@ -59,7 +60,7 @@ pub use ::cudarc;
 pub use arm::Arm;
 pub use calorimeter_case::Verdict;
 pub use change::{SpeedChange, ValueWithInterval};
-pub use closure::Closure;
+pub use closure::{AsyncWork, Closure};
 pub use common_shift::CommonShift;
 pub use compare::{PairMeasurement, compare, compare_arms};
 #[cfg(feature = "criterion")]
@@ -81,6 +82,7 @@ pub use scatter::{ScatterStats, quantile};
 pub use stop_rule::StopRule;
 pub use stopwatch::{ClockResolution, LaunchSpan, Overhead, Reading, Stopwatch, Work};
 pub use suite::{SuiteMean, geometric_mean};
+pub use time_one::time_one;
 #[cfg(feature = "cubecl")]
 pub use timestamps::Timestamps;
 pub use wall_clock::WallClock;

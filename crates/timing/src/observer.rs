@@ -1,5 +1,7 @@
 //! Hooks called between windows of a measurement.
 
+use serde::Serialize;
+
 /// Phase of the measurement of an arm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
@@ -14,7 +16,7 @@ pub enum Phase {
 }
 
 /// State of a device at the end of a window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct DeviceState {
     /// Clock of the multiprocessors or cores in MHz.
     pub clock_mhz: Option<u32>,

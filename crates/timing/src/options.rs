@@ -3,7 +3,16 @@
 use crate::TimingError;
 use std::time::Duration;
 
-/// Options of [`crate::measure`].
+/// Options of a measurement, as fields or through methods:
+///
+/// ```
+/// use calorimeter_timing::Options;
+///
+/// let options = Options { precision: 0.005, seed: 1, ..Options::default() };
+/// assert_eq!(options, Options::default().with_precision(0.005).with_seed(1));
+/// ```
+// Not `#[non_exhaustive]`, because that forbids `..Options::default()` in other crates. A caller who uses it, or the
+// methods `with_*`, also compiles with fields that are added later.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Options {
     /// Maximum relative half-width of all intervals at which measuring stops.
@@ -30,7 +39,31 @@ pub struct Options {
     pub energy: bool,
 }
 
+macro_rules! builder_methods {
+    ($($method:ident($field:ident: $type:ty)),+ $(,)?) => {$(
+        #[doc = concat!("Returns the options with this [`", stringify!($field), "`](Self::", stringify!($field), ").")]
+        #[must_use]
+        pub fn $method(self, $field: $type) -> Self {
+            Self { $field, ..self }
+        }
+    )+};
+}
+
 impl Options {
+    builder_methods! {
+        with_precision(precision: f64),
+        with_min_windows(min_windows: u32),
+        with_max_windows(max_windows: u32),
+        with_min_time(min_time: Duration),
+        with_max_time(max_time: Duration),
+        with_window(window: Duration),
+        with_warm_up(warm_up: Duration),
+        with_max_warm_up(max_warm_up: Duration),
+        with_margin(margin: f64),
+        with_seed(seed: u64),
+        with_energy(energy: bool),
+    }
+
     /// Checks the options; an error names the invalid one.
     pub fn check(&self) -> Result<(), TimingError> {
         for (option, value) in [("precision", self.precision), ("margin", self.margin)] {
@@ -63,6 +96,37 @@ impl Default for Options {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn builder_methods_set_their_fields() {
+        let second = Duration::from_secs(1);
+        let built = Options::default()
+            .with_precision(0.5)
+            .with_min_windows(1)
+            .with_max_windows(2)
+            .with_min_time(second)
+            .with_max_time(second * 2)
+            .with_window(second * 3)
+            .with_warm_up(second * 4)
+            .with_max_warm_up(second * 5)
+            .with_margin(0.25)
+            .with_seed(3)
+            .with_energy(false);
+        let expected = Options {
+            precision: 0.5,
+            min_windows: 1,
+            max_windows: 2,
+            min_time: second,
+            max_time: second * 2,
+            window: second * 3,
+            warm_up: second * 4,
+            max_warm_up: second * 5,
+            margin: 0.25,
+            seed: 3,
+            energy: false,
+        };
+        assert_eq!(built, expected);
+    }
 
     #[test]
     fn invalid_precision_and_margin_are_rejected() {

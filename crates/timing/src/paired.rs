@@ -1,9 +1,10 @@
 //! Speed-ups from paired rounds, in which drift shared by both arms cancels.
 
 use crate::{Interval, TimeEstimate, Verdict, median};
+use serde::Serialize;
 
 /// Speed-up with its 95 % interval: above 1 is faster than the baseline.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Comparison {
     /// Baseline time divided by candidate time, the median over rounds.
     pub ratio: f64,
@@ -17,6 +18,7 @@ pub struct Comparison {
     pub verdict: Verdict,
     /// Estimated number of samples, in [`measure`](crate::measure) of rounds, that would decide an unclear verdict.
     pub rounds_needed: Option<u32>,
+    #[serde(skip)]
     half_width: Option<f64>,
 }
 

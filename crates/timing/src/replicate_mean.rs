@@ -1,11 +1,12 @@
 //! Mean over independent replicates, such as processes.
 
 use crate::student;
+use serde::Serialize;
 
 /// Geometric mean of values found by independent replicates, with a 95 % interval for the mean of the next replicate:
 /// Student's t interval of the logarithms. Each value already contains the scatter within its replicate, so the
 /// interval covers both levels.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ReplicateMean {
     /// Geometric mean.

@@ -13,10 +13,11 @@ use crate::{
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
 use std::time::Duration;
 
 /// Measurement of one arm.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Measurement {
     /// Windows from which `time` is computed, in order.

@@ -1,9 +1,10 @@
 //! Scatter of windows, and patterns in their order.
 
 use crate::interval::{centered_ranks, median_of_sorted, sort_order};
+use serde::Serialize;
 
 /// Scatter statistics of a series of times. Nothing is excluded because of them.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ScatterStats {
     /// Number of times.

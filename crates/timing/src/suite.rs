@@ -2,6 +2,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
 
 /// Returns the geometric mean of positive ratios; `None` if there are none.
 pub fn geometric_mean(ratios: impl IntoIterator<Item = f64>) -> Option<f64> {
@@ -15,7 +16,7 @@ fn mean(logs: &[f64]) -> Option<f64> {
 
 /// Geometric mean of the speed-ups of several cases, with a 95 % interval over cases: its dependence on the choice of
 /// cases. For few cases the bootstrap is too narrow: it covers 84 % for 5 normal cases and 93 % for 20.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SuiteMean {
     /// Geometric mean.

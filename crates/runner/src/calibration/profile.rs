@@ -203,7 +203,7 @@ mod tests {
             argv: vec![],
             config: json!({ "resolved": [{ "seed": 42 }] }),
             config_fingerprint: "f".into(),
-            plan_cases: records.len() as u64,
+            plan_cases: Some(records.len() as u64),
             environment: json!({ "calorimeter": "0.1.0", "devices": [device] }),
             output_dir: None,
         };

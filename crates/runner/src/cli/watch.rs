@@ -55,9 +55,8 @@ pub fn watch(WatchArguments { run, color: arguments }: WatchArguments) -> Result
         if abandoned {
             watched.bar.clear();
             let why = format!(
-                "{run}: the run was stopped after {} of {} cases; continue with: calorimeter run --resume {run}",
-                watched.records.len(),
-                watched.planned_cases,
+                "{run}: the run was stopped after {} cases; continue with: calorimeter run --resume {run}",
+                watched.progress(),
                 run = run.display(),
             );
             return Err(CliError::Usage(why));
@@ -76,7 +75,7 @@ struct WatchedRun {
     bar: Bar,
     records: Vec<Record>,
     index_by_id: HashMap<CaseId, usize>,
-    planned_cases: u64,
+    planned_cases: Option<u64>,
     /// Time of the start, or of the last resume.
     started: String,
     /// Summary of the run; cleared if the run is resumed.
@@ -125,8 +124,15 @@ impl WatchedRun {
     fn draw(&mut self) {
         let since = chrono::DateTime::parse_from_rfc3339(&self.started);
         let elapsed = since.map_or(0, |since| now().signed_duration_since(since).num_seconds());
-        let (done, of) = (self.records.len() as u64, self.planned_cases);
-        self.bar.draw(|| ProgressState { done, total: of, elapsed: elapsed.max(0) as f64, ..ProgressState::default() });
+        let done = self.records.len() as u64;
+        let total = self.planned_cases.unwrap_or(done);
+        self.bar.draw(|| ProgressState { done, total, elapsed: elapsed.max(0) as f64, ..ProgressState::default() });
+    }
+
+    /// Number of finished cases, and of planned ones if known: `3 of 8`.
+    fn progress(&self) -> String {
+        let planned = self.planned_cases.map(|planned| format!(" of {planned}")).unwrap_or_default();
+        format!("{}{planned}", self.records.len())
     }
 
     /// Prints the summary as `run` does at its end.
@@ -135,7 +141,7 @@ impl WatchedRun {
         print_table(&format!("\n{}\n", summary(&self.records, &end.suite, color, width())))?;
         end.notes.iter().for_each(|note| log_line!("note: {note}"));
         if end.interrupted {
-            log_line!("note: the run was interrupted after {} of {} cases", self.records.len(), self.planned_cases);
+            log_line!("note: the run was interrupted after {} cases", self.progress());
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use calorimeter_case::Regime;
 use calorimeter_recipes::QuantConfig;
 use calorimeter_shapes::Shape;
 use calorimeter_timing::{
-    Arm, Failure, Measurement, NullObserver, Options, Overhead, Stopwatch, Work, measure, median,
+    Arm, Failure, Measurement, NullObserver, Options, Overhead, Stopwatch, Work, measure, median, time_one,
 };
 use calorimeter_zoo::{Device, NativeDevices, Problem, Setup, open};
 use std::time::{Duration, Instant};
@@ -286,9 +286,7 @@ impl PeakProbe<'_> {
         let mut look = || {
             std::thread::sleep(BURST_PAUSE);
             if stopwatch.overhead() == Overhead::Included {
-                let measured = measure(&mut [Arm::new(work, stopwatch.as_mut())], &quick_options(), &mut NullObserver)
-                    .remove(0)?;
-                return Ok(measured.scatter.min);
+                return Ok(time_one(work, stopwatch.as_mut(), &quick_options())?.scatter.min);
             }
             // Memory probes take milliseconds per launch, so a sample contains few launches.
             let (start, mut shortest) = (Instant::now(), f64::INFINITY);
@@ -338,9 +336,7 @@ impl PeakProbe<'_> {
         }
         work.synchronize()?;
         let (mut stopwatch, _) = stopwatch(Regime::DeviceHot, self.setup(), self.machines, work)?;
-        let measured =
-            measure(&mut [Arm::new(work, stopwatch.as_mut())], &quick_options(), &mut NullObserver).remove(0)?;
-        let mut shortest = measured.scatter.min;
+        let mut shortest = time_one(work, stopwatch.as_mut(), &quick_options())?.scatter.min;
         if !self.platform().is_synchronous() {
             // Under load the device lowers its clock to stay within its power limit; a case with pauses may run at a
             // higher clock.

@@ -125,7 +125,7 @@ impl PreparedRun {
             argv: command_line(),
             config: self.request.with_plan(&self.plan),
             config_fingerprint: self.request.fingerprint(&self.plan),
-            plan_cases: self.plan.len() as u64,
+            plan_cases: Some(self.plan.len() as u64),
             environment: environment::describe(&devices.all),
             output_dir: Some(place.relative_to_run()),
         }

@@ -2,8 +2,10 @@
 
 use crate::SinkError;
 use calorimeter_case::record::{Record, Status, SuiteSpeedup};
+use chrono::Local;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -24,13 +26,40 @@ pub struct Header {
     /// Hash of all settings that determine the cases and how they are measured. A run is resumed only with an equal
     /// one.
     pub config_fingerprint: String,
-    /// Number of cases in the plan.
-    pub plan_cases: u64,
+    /// Number of cases in the plan, if known in advance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_cases: Option<u64>,
     /// Machine, drivers and versions.
     pub environment: serde_json::Value,
     /// Directory of the torchao-compatible files, relative to the journal. Absent in early journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_dir: Option<PathBuf>,
+}
+
+impl Header {
+    /// Creates the header of a run that starts now: run id from name and time, command line of this process, and empty
+    /// configuration, fingerprint and environment. The number of planned cases is unknown.
+    ///
+    /// ```
+    /// use calorimeter_sinks::{journal::Header, serde_json::json};
+    ///
+    /// let config = json!({ "sizes": [1000, 10_000] });
+    /// let header = Header { config, plan_cases: Some(2), ..Header::now("sorting") };
+    /// println!("{}", header.run_id); // sorting-20260309-070501
+    /// ```
+    pub fn now(name: &str) -> Self {
+        let now = Local::now();
+        Self {
+            run_id: format!("{name}-{}", now.format("%Y%m%d-%H%M%S")),
+            started: now.to_rfc3339(),
+            argv: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
+            config: json!({}),
+            config_fingerprint: String::new(),
+            plan_cases: None,
+            environment: json!({}),
+            output_dir: None,
+        }
+    }
 }
 
 /// Resumption of a run.

@@ -92,7 +92,7 @@ impl<'a> RunFacts<'a> {
         Self {
             name: &run.name,
             cases: run.read.records.len(),
-            planned: header.map(|header| header.plan_cases),
+            planned: header.and_then(|header| header.plan_cases),
             started: header.map(|header| header.started.as_str()),
             resumed: run.read.resumed.iter().map(|resumed| resumed.time.as_str()).collect(),
             id: header.map(|header| header.run_id.as_str()),

@@ -1,8 +1,9 @@
 //! Crash safety, resumption and validation of the journal.
 
 use crate::samples::{bare, full, header, resumed, summary, without_series};
-use calorimeter_sinks::journal::{self, JOURNAL_FILE, Journal, JournalFollower, JournalLine, JournalWarning};
-use calorimeter_sinks::{CaseExcerpt, Record, SinkError, Status};
+use calorimeter_sinks::chrono::DateTime;
+use calorimeter_sinks::journal::{self, Header, JOURNAL_FILE, Journal, JournalFollower, JournalLine, JournalWarning};
+use calorimeter_sinks::{CaseExcerpt, Record, SinkError, SinkInput, Status};
 use std::error::Error;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -27,6 +28,33 @@ fn journal_round_trips() {
     assert_eq!(contents.records, [full("a"), bare("b")]);
     assert_eq!(contents.summary, Some(summary(false)));
     assert!(contents.warnings.is_empty() && contents.resumed.is_empty());
+}
+
+#[test]
+fn default_header_and_summary_describe_the_run() {
+    // Number of planned cases, and expected `interrupted`: two cases are recorded.
+    for (plan_cases, interrupted) in [(None, false), (Some(2), false), (Some(3), true)] {
+        let dir = tempfile::tempdir().unwrap();
+        let header = Header { plan_cases, ..Header::now("sorting") };
+        assert!(header.run_id.starts_with("sorting-2") && !header.argv.is_empty(), "{header:?}");
+        assert!(DateTime::parse_from_rfc3339(&header.started).is_ok(), "{}", header.started);
+        let mut journal = Journal::create(dir.path(), &header).unwrap();
+        for record in [bare("a"), full("b"), full("a")] {
+            journal.append(&record).unwrap();
+        }
+        journal.finish_now().unwrap();
+
+        let contents = journal::read(dir.path()).unwrap();
+        assert_eq!(contents.header, header);
+        let summary = contents.summary.unwrap();
+        assert_eq!((summary.interrupted, &summary.counts), (interrupted, &[(Status::Ok, 2)].into()));
+        assert!(DateTime::parse_from_rfc3339(&summary.finished).is_ok(), "{}", summary.finished);
+        let run = SinkInput::read(dir.path()).unwrap();
+        assert_eq!((run.dir.as_path(), run.output_dir.as_path(), &run.header), (dir.path(), dir.path(), &header));
+        let records: Vec<Record> = run.records_with_series().map(|record| record.unwrap().into_owned()).collect();
+        assert_eq!(records, [full("a"), full("b")]);
+        assert_eq!(run.records, without_series(&records));
+    }
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub fn header() -> Header {
         argv: vec!["calorimeter".into(), "run".into(), "a.yml".into()],
         config: serde_json::json!({ "benchmark_mode": "inference", "precision": 0.01 }),
         config_fingerprint: "abc".into(),
-        plan_cases: 3,
+        plan_cases: Some(3),
         environment: serde_json::json!({ "gpu": "none" }),
         output_dir: None,
     }

@@ -12,7 +12,8 @@
 //! let start = now();
 //! // ... a round of windows ...
 //! sampler.sample();
-//! let throttled = sampler.since(start).iter().flat_map(|sample| &sample.throttle).any(|throttle| throttle.requires_repeat());
+//! let samples = sampler.samples_since(start);
+//! let throttled = samples.iter().flat_map(|sample| &sample.throttle).any(|reason| reason.requires_repeat());
 //! println!("measure again: {throttled}");
 //! # Ok::<(), std::io::Error>(())
 //! ```

@@ -59,7 +59,7 @@ fn persist_new(path: &Path, bytes: &[u8]) -> io::Result<bool> {
 
 /// Creates a file in `dir` that is deleted unless it is persisted, and removes temporary files of killed writers.
 ///
-/// It has the permissions of an ordinary new file; the private ones of temporary files would remain after renaming.
+/// The file has the permissions of an ordinary new file; private permissions would remain after renaming.
 pub(crate) fn temporary_in(dir: &Path) -> io::Result<tempfile::NamedTempFile> {
     // Until it is locked, a file of this process looks like one left by an earlier process with the same id.
     static CLEANUP_LOCK: Mutex<()> = Mutex::new(());

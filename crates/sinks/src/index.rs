@@ -1,6 +1,6 @@
 //! `index.html`: page in the directory of a run with links to all of its files.
 //!
-//! Its data are embedded as JSON, so that files written later can be added without reading the run again.
+//! The page embeds the data as JSON, so that files written later can be added without reading the run again.
 
 use std::fs;
 use std::path::{Path, PathBuf};

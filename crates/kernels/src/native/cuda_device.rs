@@ -54,7 +54,7 @@ impl CudaDevice {
     ///
     /// A cached algorithm is used only if the library still proposes it, so a wrong entry makes matmuls slow but not
     /// incorrect. Cached machine code is executed without further checks: only trusted users may write to the folder.
-    /// One folder belongs to one GPU.
+    /// Each GPU needs a separate folder.
     pub fn open_with_cache(ordinal: usize, folder: &Path) -> Result<Arc<Self>, NativeError> {
         Self::with_caches(
             ordinal,

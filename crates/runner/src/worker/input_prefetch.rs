@@ -1,7 +1,7 @@
 //! Prefetch of the next group's inputs and references while the current group is timed.
 //!
-//! The prefetch uses part of the worker's threads at the lowest priority. Anything that is missing when the next group starts is
-//! computed then. Errors are ignored here; the group computes the item again and reports them.
+//! The prefetch uses part of the worker's threads at the lowest priority. Anything that is missing when the next group
+//! starts is computed then. Errors are ignored here; the group computes the item again and reports them.
 
 use super::operands::{GroupOperands, InputKind};
 use super::protocol::NextGroup;

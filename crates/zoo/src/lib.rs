@@ -1,4 +1,6 @@
-//! Models and operators as workloads, with FLOPs, minimum memory traffic, references and implementations.
+#![doc = include_str!("../README.md")]
+//!
+//! # Models
 //!
 //! A [`Problem`] is a model at a shape in a dtype with seeded tensors. [`open`] creates a workload for a recipe,
 //! implementation and device. The [`gate`] checks its outputs.
@@ -36,6 +38,7 @@ pub mod parts;
 
 mod activation;
 mod burn_workload;
+mod check;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod cube_pass;
 mod dynamic;
@@ -87,8 +90,9 @@ pub use burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use burn_cubecl;
 pub use calorimeter_case::{
-    Activation, Device, DeviceKind, FusionModel, Implementation, NameTaken, PublishedCounts, Suite,
+    Activation, Device, DeviceKind, Dtype, Element, FusionModel, Implementation, NameTaken, PublishedCounts, Suite,
 };
+pub use check::{CheckError, check};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use cube_pass::{KernelInput, cube_pass, cube_pass_mixed};
 pub use error::ZooError;

@@ -1,6 +1,7 @@
 //! Table columns: name, meaning, and how a cell is read from a facet.
 
 use super::number::finite;
+use serde::Serialize;
 use std::borrow::Cow;
 
 /// A column of facet `F`.
@@ -35,7 +36,8 @@ pub enum CellReader<F: 'static> {
 }
 
 /// Value of one cell.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum Cell<'a> {
     /// Text, possibly empty.
     Text(Cow<'a, str>),

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::{Serialize, Serializer};
 
+use super::derived_columns::{NUMBERS, TEXTS};
 use super::run::{ReportedRun, records};
 use crate::columns::{COLUMNS, Cell, CellKind};
 use crate::links::RunLinks;
@@ -169,6 +170,17 @@ fn words<'a>(
         kind: "text",
         cells: PackedCells::Words { words, at },
     })
+}
+
+/// Encodes the columns that only figures show.
+pub(super) fn pack_derived(runs: &[ReportedRun]) -> Vec<PackedColumn<'_>> {
+    let texts =
+        TEXTS.iter().map(|(name, read)| words(name, "", records(runs).map(|record| read(record).map(Cow::Owned))));
+    let figures = NUMBERS.iter().map(|(name, read)| {
+        let cells = records(runs).map(|record| read(record).map(RoundedNumber::rounded));
+        numbers((*name).into(), "", "", cells)
+    });
+    texts.chain(figures).flatten().collect()
 }
 
 /// Strips code marks and link targets from Markdown.

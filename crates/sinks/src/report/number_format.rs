@@ -1,4 +1,61 @@
-//! Number formats, as on the page.
+//! Number formats of figures.
+
+use serde::Serialize;
+
+/// Number format; the page has a function of each name.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum NumberFormat {
+    /// Ratio with three significant digits.
+    Ratio,
+    /// Nanoseconds.
+    Time,
+    Bytes,
+    Percent,
+    /// Share of 1 in percent.
+    Share,
+    /// Operations per second.
+    Operations,
+    /// 10⁹ operations per second.
+    Gflops,
+    /// 10¹² operations per second.
+    Tflops,
+    /// 10⁹ bytes per second.
+    Gbps,
+    /// Number with an SI prefix.
+    Size,
+    Intensity,
+    Plain,
+    Decibels,
+    Megahertz,
+    Watts,
+    Celsius,
+    Joules,
+}
+
+impl NumberFormat {
+    pub(super) fn write(self, value: f64) -> String {
+        match self {
+            Self::Ratio => format_ratio(value),
+            Self::Time => time(value),
+            Self::Bytes => bytes(value),
+            Self::Percent => percent(value),
+            Self::Share => percent(100.0 * value),
+            Self::Operations => operations(value),
+            Self::Gflops => operations(value * 1e9),
+            Self::Tflops => operations(value * 1e12),
+            Self::Gbps => bytes_per_second(value * 1e9),
+            Self::Size => with_si_prefix(value).trim().to_owned(),
+            Self::Intensity => digits(value, 2),
+            Self::Plain => digits(value, 3),
+            Self::Decibels => format!("{} dB", digits(value, 3)),
+            Self::Megahertz => format!("{} MHz", digits(value, 4)),
+            Self::Watts => format!("{} W", digits(value, 3)),
+            Self::Celsius => format!("{} °C", digits(value, 3)),
+            Self::Joules => scaled(value * 1e9, &[("nJ", 1.0), ("µJ", 1e3), ("mJ", 1e6), ("J", 1e9)]),
+        }
+    }
+}
 
 /// Formats at most `count` significant digits without trailing zeros.
 pub(super) fn digits(value: f64, count: usize) -> String {
@@ -62,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_formatted_as_on_the_page() {
+    fn numbers_have_units_and_few_digits() {
         let written = [
             time(1500.0),
             time(999_900.0),

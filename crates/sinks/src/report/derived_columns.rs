@@ -1,34 +1,43 @@
 //! Values of records that only figures show, and readers of columns by name.
 
+use std::sync::LazyLock;
+
 use calorimeter_case::{Implementation, Mode, variant};
 
-use crate::columns::{COLUMNS, Cell};
-use crate::record::{FusionState, Record, Status};
+use crate::columns::{COLUMNS, Cell, RecordColumn, lift_columns};
+use crate::record::{CellReader, Column, FusionState, Record, Status};
 
-/// Text column: name and accessor.
-pub(super) type TextColumn = (&'static str, fn(&Record) -> Option<String>);
-/// Column of numbers: name and accessor.
-pub(super) type NumberColumn = (&'static str, fn(&Record) -> Option<f64>);
+/// Columns of figures.
+pub(super) static DERIVED: LazyLock<Vec<RecordColumn>> =
+    LazyLock::new(|| lift_columns(&COLUMNS_OF_RECORDS, |record| Some(record)));
 
-/// Text columns of figures.
-pub(super) const TEXTS: [TextColumn; 6] = [
-    ("variant", |record| Some(recipe(record))),
-    ("item", |record| Some(item(record))),
-    ("series", |record| Some(item_and_implementation(record))),
-    ("model", |record| Some(split_pass(record).0.to_owned())),
-    ("pass", |record| Some(split_pass(record).1.map_or("pass", |place| &PASS_SUFFIXES[place][1..]).to_owned())),
-    ("fusion", fusion_state),
+static COLUMNS_OF_RECORDS: [Column<Record>; 9] = [
+    column("variant", CellReader::Written(|record| Some(recipe(record)))),
+    column("item", CellReader::Written(|record| Some(item(record)))),
+    column("series", CellReader::Written(|record| Some(item_and_implementation(record)))),
+    column("model", CellReader::Text(|record| Some(split_pass(record).0))),
+    column(
+        "pass",
+        CellReader::Text(|record| Some(split_pass(record).1.map_or("pass", |pass| &PASS_SUFFIXES[pass][1..]))),
+    ),
+    column("fusion", CellReader::Text(|record| Some(fusion_state(record)))),
+    column(
+        "weight_saving",
+        CellReader::Number(|record| ratio(record.weights.baseline_weight_bytes?, record.weights.weight_bytes?)),
+    ),
+    column(
+        "fusion_bound",
+        CellReader::Number(|record| {
+            let model = record.case.fusion.as_ref()?;
+            ratio(model.unfused_bytes, model.fused_bytes)
+        }),
+    ),
+    column("intensity", CellReader::Number(|record| ratio(record.case.flops?, record.case.bytes?))),
 ];
 
-/// Columns of numbers of figures.
-pub(super) const NUMBERS: [NumberColumn; 3] = [
-    ("weight_saving", |record| ratio(record.weights.baseline_weight_bytes?, record.weights.weight_bytes?)),
-    ("fusion_bound", |record| {
-        let model = record.case.fusion.as_ref()?;
-        ratio(model.unfused_bytes, model.fused_bytes)
-    }),
-    ("intensity", |record| ratio(record.case.flops?, record.case.bytes?)),
-];
+const fn column(name: &'static str, read: CellReader<Record>) -> Column<Record> {
+    Column { name, field: "", unit: "", doc: "", read }
+}
 
 /// Columns that the page can filter by, with their labels.
 pub(super) const FILTERS: [(&str, &str); 9] = [
@@ -64,33 +73,29 @@ fn ratio(dividend: u64, divisor: u64) -> Option<f64> {
     (dividend > 0 && divisor > 0).then(|| dividend as f64 / divisor as f64)
 }
 
-/// Text of a column or axis of a record.
-pub(super) fn text(name: &str, record: &Record) -> Option<String> {
-    if let Some((_, read)) = TEXTS.iter().find(|(known, _)| *known == name) {
-        return read(record);
-    }
-    match COLUMNS.iter().find(|column| column.name == name) {
-        Some(column) => match column.cell(record)? {
-            Cell::Text(text) => Some(text.into_owned()),
-            Cell::Count(count) => Some(count.to_string()),
-            Cell::Number(_) | Cell::Flag(_) => None,
-        },
-        None => Some(record.case.shape.get(name)?.to_string()),
+/// Cell of a column or axis.
+fn cell<'a>(name: &str, record: &'a Record) -> Option<Cell<'a>> {
+    match DERIVED.iter().chain(COLUMNS.iter()).find(|column| column.name == name) {
+        Some(column) => column.cell(record),
+        None => record.case.shape.get(name).map(Cell::Count),
     }
 }
 
-/// Number in a column or axis of a record.
-pub(super) fn number(name: &str, record: &Record) -> Option<f64> {
-    if let Some((_, read)) = NUMBERS.iter().find(|(known, _)| *known == name) {
-        return read(record);
+/// Text of a column or axis.
+pub(super) fn text(name: &str, record: &Record) -> Option<String> {
+    match cell(name, record)? {
+        Cell::Text(text) => Some(text.into_owned()),
+        Cell::Count(count) => Some(count.to_string()),
+        Cell::Number(_) | Cell::Flag(_) => None,
     }
-    match COLUMNS.iter().find(|column| column.name == name) {
-        Some(column) => match column.cell(record)? {
-            Cell::Number(number) => Some(number),
-            Cell::Count(count) => Some(count as f64),
-            Cell::Text(_) | Cell::Flag(_) => None,
-        },
-        None => Some(record.case.shape.get(name)? as f64),
+}
+
+/// Number in a column or axis.
+pub(super) fn number(name: &str, record: &Record) -> Option<f64> {
+    match cell(name, record)? {
+        Cell::Number(number) => Some(number),
+        Cell::Count(count) => Some(count as f64),
+        Cell::Text(_) | Cell::Flag(_) => None,
     }
 }
 
@@ -130,12 +135,11 @@ pub(super) fn rank(name: &str, record: &Record) -> Option<usize> {
 }
 
 /// State of a fusion pattern: result of the measurement, or status.
-fn fusion_state(record: &Record) -> Option<String> {
-    let state = match record.execution.fusion_state {
+fn fusion_state(record: &Record) -> &'static str {
+    match record.execution.fusion_state {
         Some(state) => FusionState::as_str(state),
         None if record.outcome.status != Status::Ok => record.outcome.status.as_str(),
         None if record.case.implementation == Implementation::Eager => "one kernel per operator",
         None => "unknown",
-    };
-    Some(state.to_owned())
+    }
 }

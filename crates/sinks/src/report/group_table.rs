@@ -24,48 +24,20 @@ pub(super) struct GroupTable {
     figures: &'static [GroupFigure],
 }
 
-/// Value of a group, aggregated from a column.
-#[derive(Serialize)]
-struct GroupFigure {
-    heading: &'static str,
-    column: &'static str,
-    aggregate: Aggregate,
-    format: NumberFormat,
-    bar: BarLength,
-    /// Column that marks lower bounds.
-    bound: Option<&'static str>,
-}
+/// Heading, column, aggregation and format of a figure.
+type GroupFigure = (&'static str, &'static str, Aggregate, NumberFormat);
 
 /// Aggregation of the measured values of a group.
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Aggregate {
-    /// Geometric mean of positive ratios.
-    GeometricMean,
+    /// Geometric mean of positive ratios; a column with the suffix `_bound` marks lower bounds.
+    Mean,
     Median,
     /// Minimum and maximum.
     Range,
     /// Number of cases per word of a text.
     Words,
-}
-
-/// Mean of a ratio.
-const fn mean(heading: &'static str, column: &'static str) -> GroupFigure {
-    let (aggregate, format) = (Aggregate::GeometricMean, NumberFormat::Ratio);
-    GroupFigure { heading, column, aggregate, format, bar: BarLength::Ratio, bound: None }
-}
-
-const fn middle(heading: &'static str, column: &'static str, format: NumberFormat) -> GroupFigure {
-    GroupFigure { heading, column, aggregate: Aggregate::Median, format, bar: BarLength::Amount, bound: None }
-}
-
-const fn range(heading: &'static str, column: &'static str, format: NumberFormat) -> GroupFigure {
-    GroupFigure { heading, column, aggregate: Aggregate::Range, format, bar: BarLength::None, bound: None }
-}
-
-const fn words(heading: &'static str, column: &'static str) -> GroupFigure {
-    let (aggregate, format) = (Aggregate::Words, NumberFormat::Plain);
-    GroupFigure { heading, column, aggregate, format, bar: BarLength::None, bound: None }
 }
 
 /// Tables, in the order of the page.
@@ -82,10 +54,10 @@ pub(super) static GROUP_TABLES: [GroupTable; 5] = [
         keys: &[("recipe or operator, implementation", "series")],
         pivot: None,
         figures: &[
-            mean("weight saving", "weight_saving"),
-            range("weights", "weight_bytes", NumberFormat::Bytes),
-            GroupFigure { bound: Some("memory_saving_bound"), ..mean("peak saving", "memory_saving") },
-            range("peak", "peak_bytes", NumberFormat::Bytes),
+            ("weight saving", "weight_saving", Aggregate::Mean, NumberFormat::Ratio),
+            ("weights", "weight_bytes", Aggregate::Range, NumberFormat::Bytes),
+            ("peak saving", "memory_saving", Aggregate::Mean, NumberFormat::Ratio),
+            ("peak", "peak_bytes", Aggregate::Range, NumberFormat::Bytes),
         ],
     },
     GroupTable {
@@ -99,9 +71,9 @@ pub(super) static GROUP_TABLES: [GroupTable; 5] = [
         keys: &[("operator", "workload"), ("suite", "mode")],
         pivot: Some("implementation"),
         figures: &[
-            mean("speed-up", "speedup"),
-            middle("bytes/s", "gbps", NumberFormat::Gbps),
-            middle("of the peak", "roofline_percent", NumberFormat::Percent),
+            ("speed-up", "speedup", Aggregate::Mean, NumberFormat::Ratio),
+            ("bytes/s", "gbps", Aggregate::Median, NumberFormat::Gbps),
+            ("of the peak", "roofline_percent", Aggregate::Median, NumberFormat::Percent),
         ],
     },
     GroupTable {
@@ -111,7 +83,10 @@ pub(super) static GROUP_TABLES: [GroupTable; 5] = [
         shows: |record| record.is_ok() && record.case.mode == Mode::Training && nanos(record).is_some(),
         keys: &[("model", "model"), ("shape", "shape"), ("recipe, implementation", "series")],
         pivot: Some("pass"),
-        figures: &[middle("time", "time_ns", NumberFormat::Time), mean("speed-up", "speedup")],
+        figures: &[
+            ("time", "time_ns", Aggregate::Median, NumberFormat::Time),
+            ("speed-up", "speedup", Aggregate::Mean, NumberFormat::Ratio),
+        ],
     },
     GroupTable {
         id: "fusion",
@@ -121,12 +96,12 @@ pub(super) static GROUP_TABLES: [GroupTable; 5] = [
         keys: &[("pattern, implementation", "series")],
         pivot: None,
         figures: &[
-            words("state", "fusion"),
-            range("kernels per pass", "kernel_launches", NumberFormat::Plain),
-            range("bytes unfused", "unfused_bytes", NumberFormat::Bytes),
-            range("bytes fused", "fused_bytes", NumberFormat::Bytes),
-            mean("speed-up", "speedup"),
-            mean("bound from bytes", "fusion_bound"),
+            ("state", "fusion", Aggregate::Words, NumberFormat::Plain),
+            ("kernels per pass", "kernel_launches", Aggregate::Range, NumberFormat::Plain),
+            ("bytes unfused", "unfused_bytes", Aggregate::Range, NumberFormat::Bytes),
+            ("bytes fused", "fused_bytes", Aggregate::Range, NumberFormat::Bytes),
+            ("speed-up", "speedup", Aggregate::Mean, NumberFormat::Ratio),
+            ("bound from bytes", "fusion_bound", Aggregate::Mean, NumberFormat::Ratio),
         ],
     },
     GroupTable {
@@ -140,13 +115,13 @@ pub(super) static GROUP_TABLES: [GroupTable; 5] = [
         keys: &[("device", "device"), ("recipe or operator, implementation", "series")],
         pivot: None,
         figures: &[
-            middle("clock", "clock_mhz", NumberFormat::Megahertz),
-            middle("memory clock", "memory_clock_mhz", NumberFormat::Megahertz),
-            middle("power", "power_w", NumberFormat::Watts),
-            middle("temperature", "temperature_c", NumberFormat::Celsius),
-            middle("throttled windows", "held_back", NumberFormat::Share),
-            middle("energy per pass", "joules", NumberFormat::Joules),
-            words("throttled by", "throttle"),
+            ("clock", "clock_mhz", Aggregate::Median, NumberFormat::Megahertz),
+            ("memory clock", "memory_clock_mhz", Aggregate::Median, NumberFormat::Megahertz),
+            ("power", "power_w", Aggregate::Median, NumberFormat::Watts),
+            ("temperature", "temperature_c", Aggregate::Median, NumberFormat::Celsius),
+            ("throttled windows", "held_back", Aggregate::Median, NumberFormat::Share),
+            ("energy per pass", "joules", Aggregate::Median, NumberFormat::Joules),
+            ("throttled by", "throttle", Aggregate::Words, NumberFormat::Plain),
         ],
     },
 ];
@@ -188,20 +163,25 @@ impl GroupTable {
             Some(_) => self.pivots(&shown).into_iter().map(Some).collect(),
             None => vec![None],
         };
-        let column = |figure: &GroupFigure, pivot: &Option<String>| {
-            let header = pivot.iter().map(|pivot| format!("{pivot}: ")).collect::<String>() + figure.heading;
-            BarColumn { header, length: figure.bar }
-        };
         let figures = || pivots.iter().flat_map(|pivot| self.figures.iter().map(move |figure| (figure, pivot)));
+        let column = |((heading, _, aggregate, _), pivot): (&GroupFigure, &Option<String>)| {
+            let length = match aggregate {
+                Aggregate::Mean => BarLength::Ratio,
+                Aggregate::Median => BarLength::Amount,
+                Aggregate::Range | Aggregate::Words => BarLength::None,
+            };
+            let before = pivot.as_ref().map_or_else(String::new, |pivot| format!("{pivot}: "));
+            BarColumn { header: before + heading, length }
+        };
         let cases = BarColumn { header: "cases".into(), length: BarLength::None };
-        let columns = [cases].into_iter().chain(figures().map(|(figure, pivot)| column(figure, pivot))).collect();
+        let columns = [cases].into_iter().chain(figures().map(column)).collect();
         let key = |record: &&Record| -> Vec<Option<String>> {
             self.keys.iter().map(|(_, column)| text(column, record)).collect()
         };
         let row = |(key, group): (Vec<Option<String>>, Vec<&Record>)| {
             let value = |(figure, pivot): (&GroupFigure, &Option<String>)| {
                 let of_pivot = |record: &&Record| self.pivot.and_then(|name| text(name, record)) == *pivot;
-                figure.evaluate(&group.iter().copied().filter(of_pivot).collect::<Vec<_>>())
+                evaluate(*figure, &group.iter().copied().filter(of_pivot).collect::<Vec<_>>())
             };
             let count = Some((group.len() as f64, group.len().to_string()));
             BarRow {
@@ -216,32 +196,30 @@ impl GroupTable {
     }
 }
 
-impl GroupFigure {
-    /// Value of a group and its text; `None` if nothing was measured.
-    fn evaluate(&self, group: &[&Record]) -> Option<(f64, String)> {
-        let values = || group.iter().filter_map(|record| number(self.column, record));
-        let value = match self.aggregate {
-            Aggregate::GeometricMean => geometric_mean(values())?,
-            Aggregate::Median => median(values())?,
-            Aggregate::Range => {
-                let (low, high) = (values().min_by(f64::total_cmp)?, values().max_by(f64::total_cmp)?);
-                let low_end = if low < high { self.format.write(low) + " – " } else { String::new() };
-                return Some((high, low_end + &self.format.write(high)));
-            }
-            Aggregate::Words => {
-                let texts = group.iter().filter_map(|record| text(self.column, record));
-                let words = texts.flat_map(|text| text.split(", ").map(String::from).collect::<Vec<_>>());
-                let counted = group_by(words, Clone::clone).into_iter().map(|(word, all)| match all.len() {
-                    1 => format!("{word} in 1 case"),
-                    many => format!("{word} in {many} cases"),
-                });
-                let counted: Vec<String> = counted.collect();
-                return (!counted.is_empty()).then(|| (0.0, counted.join(", ")));
-            }
-        };
-        let is_bound = self
-            .bound
-            .is_some_and(|bound| group.iter().any(|record| text(bound, record).is_some_and(|bound| bound != "exact")));
-        Some((value, format!("{}{}", if is_bound { "≥ " } else { "" }, self.format.write(value))))
+/// Value of a group and its text; `None` if nothing was measured.
+fn evaluate((_, column, aggregate, format): GroupFigure, group: &[&Record]) -> Option<(f64, String)> {
+    let values = || group.iter().filter_map(|record| number(column, record));
+    match aggregate {
+        Aggregate::Mean => {
+            let (mean, bound) = (geometric_mean(values())?, format!("{column}_bound"));
+            let is_bound = group.iter().any(|record| text(&bound, record).is_some_and(|bound| bound != "exact"));
+            Some((mean, format!("{}{}", if is_bound { "≥ " } else { "" }, format.write(mean))))
+        }
+        Aggregate::Median => median(values()).map(|median| (median, format.write(median))),
+        Aggregate::Range => {
+            let (low, high) = (values().min_by(f64::total_cmp)?, values().max_by(f64::total_cmp)?);
+            let low_end = if low < high { format.write(low) + " – " } else { String::new() };
+            Some((high, low_end + &format.write(high)))
+        }
+        Aggregate::Words => {
+            let texts = group.iter().filter_map(|record| text(column, record));
+            let words = texts.flat_map(|text| text.split(", ").map(String::from).collect::<Vec<_>>());
+            let counted = group_by(words, Clone::clone).into_iter().map(|(word, all)| match all.len() {
+                1 => format!("{word} in 1 case"),
+                many => format!("{word} in {many} cases"),
+            });
+            let counted: Vec<String> = counted.collect();
+            (!counted.is_empty()).then(|| (0.0, counted.join(", ")))
+        }
     }
 }

@@ -33,32 +33,38 @@ pub(super) enum NumberFormat {
     Joules,
 }
 
+const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
+const ENERGIES: [(&str, f64); 4] = [("nJ", 1e-9), ("µJ", 1e-6), ("mJ", 1e-3), ("J", 1.0)];
+const BYTES: [(&str, f64); 5] =
+    [("B", 1.0), ("KiB", 1024.0), ("MiB", 1048576.0), ("GiB", 1073741824.0), ("TiB", 1099511627776.0)];
+const SI_PREFIXES: [(&str, f64); 6] = [("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15)];
+
 impl NumberFormat {
     pub(super) fn write(self, value: f64) -> String {
         match self {
             Self::Ratio => format_ratio(value),
-            Self::Time => time(value),
-            Self::Bytes => bytes(value),
-            Self::Percent => percent(value),
-            Self::Share => percent(100.0 * value),
-            Self::Operations => operations(value),
-            Self::Gflops => operations(value * 1e9),
-            Self::Tflops => operations(value * 1e12),
-            Self::Gbps => bytes_per_second(value * 1e9),
-            Self::Size => with_si_prefix(value).trim().to_owned(),
+            Self::Time => scaled(value, &TIMES),
+            Self::Bytes => scaled(value, &BYTES),
+            Self::Percent => format!("{} %", digits(value, 3)),
+            Self::Share => Self::Percent.write(100.0 * value),
+            Self::Operations => scaled(value, &SI_PREFIXES) + "FLOP/s",
+            Self::Gflops => Self::Operations.write(value * 1e9),
+            Self::Tflops => Self::Operations.write(value * 1e12),
+            Self::Gbps => scaled(value * 1e9, &SI_PREFIXES) + "B/s",
+            Self::Size => scaled(value, &SI_PREFIXES).trim().to_owned(),
             Self::Intensity => digits(value, 2),
             Self::Plain => digits(value, 3),
             Self::Decibels => format!("{} dB", digits(value, 3)),
             Self::Megahertz => format!("{} MHz", digits(value, 4)),
             Self::Watts => format!("{} W", digits(value, 3)),
             Self::Celsius => format!("{} °C", digits(value, 3)),
-            Self::Joules => scaled(value * 1e9, &[("nJ", 1.0), ("µJ", 1e3), ("mJ", 1e6), ("J", 1e9)]),
+            Self::Joules => scaled(value, &ENERGIES),
         }
     }
 }
 
 /// Formats at most `count` significant digits without trailing zeros.
-pub(super) fn digits(value: f64, count: usize) -> String {
+fn digits(value: f64, count: usize) -> String {
     if value == 0.0 {
         return "0".into();
     }
@@ -77,36 +83,8 @@ fn scaled(value: f64, units: &[(&str, f64)]) -> String {
     format!("{} {}", digits(value / fitting.1, 3), fitting.0)
 }
 
-pub(super) fn bytes(value: f64) -> String {
-    const KIB: f64 = 1024.0;
-    let units =
-        [("B", 1.0), ("KiB", KIB), ("MiB", KIB * KIB), ("GiB", KIB * KIB * KIB), ("TiB", KIB * KIB * KIB * KIB)];
-    scaled(value, &units)
-}
-
-pub(super) fn time(nanos: f64) -> String {
-    scaled(nanos, &[("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)])
-}
-
-/// Formats a value with an SI prefix.
-pub(super) fn with_si_prefix(value: f64) -> String {
-    scaled(value, &[("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15)])
-}
-
-pub(super) fn operations(per_second: f64) -> String {
-    with_si_prefix(per_second) + "FLOP/s"
-}
-
-pub(super) fn bytes_per_second(value: f64) -> String {
-    with_si_prefix(value) + "B/s"
-}
-
-pub(super) fn percent(value: f64) -> String {
-    format!("{} %", digits(value, 3))
-}
-
 /// Formats a ratio with three significant digits, including zeros, so that columns align.
-pub(super) fn format_ratio(ratio: f64) -> String {
+fn format_ratio(ratio: f64) -> String {
     let size = ratio.abs().log10().floor();
     if !(-4.0..3.0).contains(&size) {
         return format!("{}×", digits(ratio, 3));
@@ -120,32 +98,22 @@ mod tests {
 
     #[test]
     fn numbers_have_units_and_few_digits() {
-        let written = [
-            time(1500.0),
-            time(999_900.0),
-            bytes(3.0 * 1024.0 * 1024.0),
-            operations(1.25e13),
-            bytes_per_second(0.5),
-            percent(12.345),
-            format_ratio(2.0),
-            format_ratio(0.051_23),
-            format_ratio(1234.0),
-            with_si_prefix(4096.0),
-            digits(0.000_001_25, 3),
-        ];
-        let expected = [
-            "1.5 µs",
-            "1 ms",
-            "3 MiB",
-            "12.5 TFLOP/s",
-            "0.5 B/s",
-            "12.3 %",
-            "2.00×",
-            "0.0512×",
-            "1234×",
-            "4.1 k",
-            "1.25e-6",
-        ];
-        assert_eq!(written, expected);
+        use NumberFormat::*;
+        for (format, value, expected) in [
+            (Time, 1500.0, "1.5 µs"),
+            (Time, 999_900.0, "1 ms"),
+            (Bytes, 3.0 * 1024.0 * 1024.0, "3 MiB"),
+            (Tflops, 12.5, "12.5 TFLOP/s"),
+            (Gbps, 0.5e-9, "0.5 B/s"),
+            (Percent, 12.345, "12.3 %"),
+            (Ratio, 2.0, "2.00×"),
+            (Ratio, 0.051_23, "0.0512×"),
+            (Ratio, 1234.0, "1234×"),
+            (Size, 4096.0, "4.1 k"),
+            (Joules, 2.5e-3, "2.5 mJ"),
+            (Plain, 0.000_001_25, "1.25e-6"),
+        ] {
+            assert_eq!(format.write(value), expected);
+        }
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn html(runs: &[ReportedRun], profiles: &[ReportedProfile], path: &Pa
         properties: &PROPERTIES,
         heat_map: heat_map::default_axes(&rows),
         size: sizes::default_size(&rows),
-        size_metrics: &sizes::METRICS,
+        size_metrics: sizes::METRICS,
         group_tables: GroupedCases::all(&rows.all),
         calibration: (!profiles.is_empty()).then(|| Calibration::new(profiles)).transpose()?,
     };
@@ -85,7 +85,8 @@ struct ReportPageData<'a> {
     heat_map: [&'a str; 2],
     /// Initial size.
     size: Option<&'a str>,
-    size_metrics: &'static [SizeMetric],
+    /// Plot, label, column and format of each metric over size.
+    size_metrics: [SizeMetric; 5],
     group_tables: Vec<GroupedCases>,
     calibration: Option<Calibration>,
 }

@@ -13,7 +13,7 @@ use crate::record::Record;
 
 /// Records of all runs.
 pub(super) struct ReportRows<'a> {
-    /// Measured records with the names of their runs.
+    /// Measured records.
     pub(super) measured: Vec<ReportRow<'a>>,
     /// All records.
     pub(super) all: Vec<&'a Record>,
@@ -21,16 +21,18 @@ pub(super) struct ReportRows<'a> {
     implementations: Vec<Implementation>,
 }
 
-/// Record with the name of its run.
+/// Record with the name of its run, if there are several runs.
 #[derive(Clone, Copy)]
 pub(super) struct ReportRow<'a> {
-    pub(super) run: &'a str,
+    pub(super) run: Option<&'a str>,
     pub(super) record: &'a Record,
 }
 
 impl<'a> ReportRows<'a> {
     pub(super) fn new(runs: &'a [ReportedRun]) -> Self {
-        let of_run = |run: &'a ReportedRun| run.read.records.iter().map(|record| ReportRow { run: &run.name, record });
+        let of_run = |run: &'a ReportedRun| {
+            run.read.records.iter().map(|record| ReportRow { run: (runs.len() > 1).then_some(&run.name), record })
+        };
         let measured: Vec<ReportRow> = runs.iter().flat_map(of_run).filter(|row| row.record.is_ok()).collect();
         let items = distinct(measured.iter().map(|row| item(row.record))).into_iter().filter(|item| item != "baseline");
         let implementations = distinct(measured.iter().map(|row| row.record.case.implementation));

@@ -5,8 +5,8 @@ function calibration() {
   const made = section("calibration", "Calibration", element("p", { class: "faint" },
     "Results of calorimeter calibrate on each machine. Ratios are relative to the first machine; above 1× is faster."));
   for (const [name, { title, heading, columns, rows }] of tables) {
-    made.append(element("h3", {}, title), table([[heading, "text words"], ...columns.map(({ header, length }) => [header, headClass(length, length === "none")])],
-      rows.map(({ name, values }) => [name, ...values.map((found, index) => figureCell(columns[index].length, found))]), { class: "bars", id: `calibration-${name}` }));
+    made.append(element("h3", {}, title), table([[heading, "text words"], ...columns.map(({ header, length }) => [header, headClass(length === "ratio", length === "none")])],
+      rows.map(({ name, values }) => [name, ...values.map((found, index) => figureCell(columns[index].length === "ratio", found))]), { class: "bars", id: `calibration-${name}` }));
   }
   if (curves.length > 0) {
     const place = element("div", { class: "place" });

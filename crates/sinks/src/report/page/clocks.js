@@ -8,14 +8,14 @@ function clocks() {
   figure({
     ...model, has: (row) => shown.has(row),
     controls: (rows, again) => {
-      const available = model.figures.filter(({ aggregate, column }) => aggregate === "median" && values(rows, column).length > 0);
-      chosen.y = available[0].column;
-      const made = chooser("metric", available.map(({ column, heading }) => [column, heading]), chosen.y, (value) => { chosen.y = value; again(); });
+      const available = model.figures.filter(([, column, aggregate]) => aggregate === "median" && values(rows, column).length > 0);
+      chosen.y = available[0][1];
+      const made = chooser("metric", available.map(([heading, column]) => [column, heading]), chosen.y, (value) => { chosen.y = value; again(); });
       made.list.id = "clocks-figure";
       return [made.label];
     },
     draw: (rows, place, width) => {
-      const { column, heading: label, format } = model.figures.find(({ column }) => column === chosen.y);
+      const [label, column, , format] = model.figures.find(([, column]) => column === chosen.y);
       const order = new Map([...rows].sort((a, b) => started(a).localeCompare(started(b), "en")).map((row, index) => [row, index + 1]));
       place.replaceChildren();
       const series = seriesOf(rows.filter((row) => get(column, row) !== null), (row) => ({ x: order.get(row), y: get(column, row), row,

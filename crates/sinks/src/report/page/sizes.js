@@ -24,14 +24,14 @@ function sizes() {
     lead: "One size varies, the others are constant. Bars are 95 % confidence intervals.",
     controls: (rows, again) => {
       const xs = [...AXES, "flops", "bytes"].filter((name) => distinct(rows, (row) => get(name, row)).length > 1);
-      const ys = data.size_metrics.filter(({ column }) => positive(rows, column).length > 0);
+      const ys = data.size_metrics.filter(([, , column]) => positive(rows, column).length > 0);
       const x = chooser("size", (xs.length ? xs : ["flops"]).map((name) => [name, named(name)]), chosen.x, (value) => { chosen.x = value; again(); });
-      const y = chooser("metric", ys.map(({ column, label }) => [column, label]), chosen.y, (value) => { chosen.y = value; again(); });
+      const y = chooser("metric", ys.map(([, label, column]) => [column, label]), chosen.y, (value) => { chosen.y = value; again(); });
       places = chooser("at", [], "", (value) => { chosen.at = value; again(); });
       return [x.label, y.label, places.label];
     },
     draw: (rows, place, width) => {
-      const figure = data.size_metrics.find(({ column }) => column === chosen.y);
+      const [, label, , format] = data.size_metrics.find(([, , column]) => column === chosen.y);
       const usable = rows.filter((row) => get(chosen.x, row) > 0 && get(chosen.y, row) > 0);
       const groups = [...grouped(usable, others)].map(([name, group]) => ({ name, group, sizes: distinct(group, (row) => get(chosen.x, row)).length }))
         .sort((a, b) => b.sizes - a.sizes || b.group.length - a.group.length);
@@ -42,12 +42,12 @@ function sizes() {
       places.list.value = group.name;
       const series = seriesOf(group.group, (row) => ({
         x: get(chosen.x, row), y: get(chosen.y, row), row, ...interval(row),
-        tip: () => [get("id", row), `${figure.label}: ${FORMATS[figure.format](get(chosen.y, row))}`],
+        tip: () => [get("id", row), `${label}: ${FORMATS[format](get(chosen.y, row))}`],
       }));
       for (const { points } of series) points.sort((a, b) => a.x - b.x);
-      chart(place, width, { title: `${figure.label} against ${named(chosen.x)}`, series, lines: true,
-        x: { label: named(chosen.x), format: "size", log: true }, y: { label: figure.label, format: figure.format, log: true } });
-      const found = crossings(series, figure).slice(0, 12);
+      chart(place, width, { title: `${label} against ${named(chosen.x)}`, series, lines: true,
+        x: { label: named(chosen.x), format: "size", log: true }, y: { label, format, log: true } });
+      const found = crossings(series).slice(0, 12);
       place.append(element("h3", {}, "Crossovers"), found.length === 0
         ? element("p", { class: "faint" }, "None in this range of sizes.")
         : element("ul", {}, ...found.map(({ text }) => element("li", {}, text))));
@@ -55,7 +55,7 @@ function sizes() {
   });
 
   // Crossovers of pairs with equal recipe or implementation, between adjacent common sizes.
-  function crossings(series, figure) {
+  function crossings(series) {
     const found = [];
     const parts = (one) => [get("item", one.points[0].row), get("implementation", one.points[0].row)];
     series.forEach((one, index) => series.slice(index + 1).forEach((other) => {
@@ -64,7 +64,7 @@ function sizes() {
       const theirs = new Map(other.points.map((point) => [point.x, point]));
       const common = one.points.filter(({ x }) => theirs.has(x)).map((point) => ({ x: point.x, ours: point, theirs: theirs.get(point.x) }));
       for (let at = 0; at + 1 < common.length; at++) {
-        const lead = ({ ours, theirs }) => Math.log(ours.y / theirs.y) * (figure.is_time ? -1 : 1);
+        const lead = ({ ours, theirs }) => Math.log(ours.y / theirs.y) * (chosen.y === "time_ns" ? -1 : 1);
         const [before, after] = [lead(common[at]), lead(common[at + 1])];
         if (before * after >= 0 || common[at].x === common[at + 1].x) continue;
         const apart = ({ ours, theirs }) => ours.lo !== undefined && theirs.lo !== undefined && (ours.hi < theirs.lo || theirs.hi < ours.lo);

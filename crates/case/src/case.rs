@@ -1,6 +1,6 @@
 //! Cases: one planned measurement each.
 
-use crate::record::{CellReader, Column, Field};
+use crate::record::{Column, Field, columns, fields};
 use crate::{Axes, CaseId, Device, Dtype, Element, FusionModel, Implementation, Mode, Name, PublishedCounts, Regime};
 use serde::{Deserialize, Serialize};
 
@@ -165,229 +165,64 @@ fn is_false(value: &bool) -> bool {
 
 impl Case {
     /// Columns in tables, in order.
-    pub const COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            name: "id",
-            field: "id",
-            unit: "",
-            doc: "`mode/workload/recipe[+sparsity]/implementation/device/dtype/shape[/regime]`, the regime if it is not `device-cold`; with `#2` if the plan has it twice",
-            read: CellReader::Text(|case| Some(&case.id)),
-        },
-        Column {
-            name: "mode",
-            field: "mode",
-            unit: "",
-            doc: "`inference`; for operators the name of their suite; `foreign`",
-            read: CellReader::Text(|case| Some(case.mode.name())),
-        },
-        Column {
-            name: "name",
-            field: "name",
-            unit: "",
-            doc: "name of the config entry",
-            read: CellReader::Text(|case| Some(case.name.as_str()).filter(|name| !name.is_empty())),
-        },
-        Column {
-            name: "workload",
-            field: "workload",
-            unit: "",
-            doc: "model or operator",
-            read: CellReader::Text(|case| Some(case.workload.as_str())),
-        },
-        Column {
-            name: "recipe",
-            field: "recipe",
-            unit: "",
-            doc: "`baseline`, `int8wo`, …",
-            read: CellReader::Text(|case| Some(case.recipe.as_str())),
-        },
-        Column {
-            name: "sparsity",
-            field: "sparsity",
-            unit: "",
-            doc: "`semi-sparse`, `block-0.9-64`",
-            read: CellReader::Text(|case| case.sparsity.map(Name::as_str)),
-        },
-        Column {
-            name: "implementation",
-            field: "implementation",
-            unit: "",
-            doc: "`eager`, `fused`, `cube`, `native`, or the name of an [external program](foreign.md)",
-            read: CellReader::Text(|case| Some(case.implementation.name().as_str())),
-        },
-        Column {
-            name: "device",
-            field: "device",
-            unit: "",
-            doc: "with its index: `cuda:0`",
-            read: CellReader::Written(|case| Some(case.device.to_string())),
-        },
-        Column {
-            name: "dtype",
-            field: "dtype",
-            unit: "",
-            doc: "`f32`, `f16`, `bf16`; for some operators also `e4m3` and other input types",
-            read: CellReader::Written(|case| Some(case.element.to_string())),
-        },
-        Column {
-            name: "output_dtype",
-            field: "output_dtype",
-            unit: "",
-            doc: "dtype of the outputs, if it can be chosen",
-            read: CellReader::Written(|case| case.output.map(|output| output.to_string())),
-        },
-        Column {
-            name: "shape_name",
-            field: "shape_name",
-            unit: "",
-            doc: "name given by the shape generator",
-            read: CellReader::Text(|case| Some(&case.shape_name)),
-        },
-        Column {
-            name: "m",
-            field: "shape.m",
-            unit: "",
-            doc: "rows of the input, if the shape has this axis",
-            read: CellReader::Count(|case| case.shape.get("m")),
-        },
-        Column {
-            name: "k",
-            field: "shape.k",
-            unit: "",
-            doc: "input features",
-            read: CellReader::Count(|case| case.shape.get("k")),
-        },
-        Column {
-            name: "n",
-            field: "shape.n",
-            unit: "",
-            doc: "output features",
-            read: CellReader::Count(|case| case.shape.get("n")),
-        },
-        Column {
-            name: "shape",
-            field: "shape",
-            unit: "",
-            doc: "all axes by name; as a column `m1024-k512-n256`, in the record an object",
-            read: CellReader::Written(|case| Some(case.shape.to_string())),
-        },
-        Column {
-            name: "regime",
-            field: "regime",
-            unit: "",
-            doc: "timing mode: see [Method](method.md#regimes)",
-            read: CellReader::Written(|case| Some(case.regime.to_string())),
-        },
-        Column {
-            name: "flops",
-            field: "flops",
-            unit: "operations",
-            doc: "floating-point operations of one pass",
-            read: CellReader::Count(|case| case.flops),
-        },
-        Column {
-            name: "bytes",
-            field: "bytes",
-            unit: "bytes",
-            doc: "minimum traffic of one pass; absent if the recipe does not exist in this dtype or without a sparsity",
-            read: CellReader::Count(|case| case.bytes),
-        },
-        Column {
-            name: "published_flops",
-            field: "published.flops",
-            unit: "operations",
-            doc: "operations as counted by another benchmark that publishes results for this computation, if its count differs",
-            read: CellReader::Count(|case| case.published.as_ref()?.flops),
-        },
-        Column {
-            name: "published_bytes",
-            field: "published.bytes",
-            unit: "bytes",
-            doc: "bytes as counted by another benchmark, if its count differs",
-            read: CellReader::Count(|case| case.published.as_ref()?.bytes),
-        },
-        Column {
-            name: "unfused_bytes",
-            field: "fusion.unfused_bytes",
-            unit: "bytes",
-            doc: "minimum traffic of a fusion pattern with one kernel per operator",
-            read: CellReader::Count(|case| case.fusion.as_ref().map(|model| model.unfused_bytes)),
-        },
-        Column {
-            name: "fused_bytes",
-            field: "fusion.fused_bytes",
-            unit: "bytes",
-            doc: "minimum traffic of a fusion pattern with a single kernel",
-            read: CellReader::Count(|case| case.fusion.as_ref().map(|model| model.fused_bytes)),
-        },
-        Column {
-            name: "memory_bytes",
-            field: "memory_bytes",
-            unit: "bytes",
-            doc: "estimated memory with one buffer set; absent if `bytes` is",
-            read: CellReader::Count(|case| case.memory_bytes),
-        },
-        Column {
-            name: "scaling",
-            field: "scaling",
-            unit: "",
-            doc: "granularity of the scales, for layers trained in float8",
-            read: CellReader::Text(|case| case.scaling.map(Name::as_str)),
-        },
-    ];
+    pub const COLUMNS: &'static [Column<Self>] = columns! { |case|
+        "id": Text(Some(&case.id)),
+            "`mode/workload/recipe[+sparsity]/implementation/device/dtype/shape[/regime]`, the regime if it is not `device-cold`; with `#2` if the plan has it twice";
+        "mode": Text(Some(case.mode.name())), "`inference`; for operators the name of their suite; `foreign`";
+        "name": Text(Some(case.name.as_str()).filter(|name| !name.is_empty())), "name of the config entry";
+        "workload": Text(Some(case.workload.as_str())), "model or operator";
+        "recipe": Text(Some(case.recipe.as_str())), "`baseline`, `int8wo`, …";
+        "sparsity": Text(case.sparsity.map(Name::as_str)), "`semi-sparse`, `block-0.9-64`";
+        "implementation": Text(Some(case.implementation.name().as_str())),
+            "`eager`, `fused`, `cube`, `native`, or the name of an [external program](foreign.md)";
+        "device": Written(Some(case.device.to_string())), "with its index: `cuda:0`";
+        "dtype": Written(Some(case.element.to_string())),
+            "`f32`, `f16`, `bf16`; for some operators also `e4m3` and other input types";
+        "output_dtype": Written(case.output.map(|output| output.to_string())),
+            "dtype of the outputs, if it can be chosen";
+        "shape_name": Text(Some(&case.shape_name)), "name given by the shape generator";
+        "m" from "shape.m": Count(case.shape.get("m")), "rows of the input, if the shape has this axis";
+        "k" from "shape.k": Count(case.shape.get("k")), "input features";
+        "n" from "shape.n": Count(case.shape.get("n")), "output features";
+        "shape": Written(Some(case.shape.to_string())),
+            "all axes by name; as a column `m1024-k512-n256`, in the record an object";
+        "regime": Written(Some(case.regime.to_string())), "timing mode: see [Method](method.md#regimes)";
+        "flops" in "operations": Count(case.flops), "floating-point operations of one pass";
+        "bytes" in "bytes": Count(case.bytes),
+            "minimum traffic of one pass; absent if the recipe does not exist in this dtype or without a sparsity";
+        "published_flops" from "published.flops" in "operations": Count(case.published.as_ref()?.flops),
+            "operations as counted by another benchmark that publishes results for this computation, if its count differs";
+        "published_bytes" from "published.bytes" in "bytes": Count(case.published.as_ref()?.bytes),
+            "bytes as counted by another benchmark, if its count differs";
+        "unfused_bytes" from "fusion.unfused_bytes" in "bytes":
+            Count(case.fusion.as_ref().map(|model| model.unfused_bytes)),
+            "minimum traffic of a fusion pattern with one kernel per operator";
+        "fused_bytes" from "fusion.fused_bytes" in "bytes": Count(case.fusion.as_ref().map(|model| model.fused_bytes)),
+            "minimum traffic of a fusion pattern with a single kernel";
+        "memory_bytes" in "bytes": Count(case.memory_bytes),
+            "estimated memory with one buffer set; absent if `bytes` is";
+        "scaling": Text(case.scaling.map(Name::as_str)), "granularity of the scales, for layers trained in float8";
+    };
 
     /// Columns for the requests of the config entry; they follow the traffic columns.
-    pub const REQUEST_COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            name: "implied",
-            field: "implied",
-            unit: "",
-            doc: "a baseline added for comparison, not requested; in the record absent if false",
-            read: CellReader::Flag(|case| Some(case.implied)),
-        },
-        Column {
-            name: "compile_mode",
-            field: "compile_mode",
-            unit: "",
-            doc: "`torch.compile` mode in the config file",
-            read: CellReader::Text(|case| case.compile_mode.as_deref()),
-        },
-        Column {
-            name: "profiler",
-            field: "profiler",
-            unit: "",
-            doc: "a trace was requested; in the record absent if false",
-            read: CellReader::Flag(|case| Some(case.profiler)),
-        },
-        Column {
-            name: "memory_profiler",
-            field: "memory_profiler",
-            unit: "",
-            doc: "a memory profile was requested; in the record absent if false",
-            read: CellReader::Flag(|case| Some(case.memory_profiler)),
-        },
-    ];
+    pub const REQUEST_COLUMNS: &'static [Column<Self>] = columns! { |case|
+        "implied": Flag(Some(case.implied)),
+            "a baseline added for comparison, not requested; in the record absent if false";
+        "compile_mode": Text(case.compile_mode.as_deref()), "`torch.compile` mode in the config file";
+        "profiler": Flag(Some(case.profiler)), "a trace was requested; in the record absent if false";
+        "memory_profiler": Flag(Some(case.memory_profiler)),
+            "a memory profile was requested; in the record absent if false";
+    };
 
     /// Fields without a column.
-    pub const JOURNAL_ONLY: &'static [Field] = &[
-        Field { name: "tokens", kind: "whole number", doc: "rows (tokens) of a training pass" },
-        Field { name: "percentiles", kind: "true, or absent", doc: "percentiles of single launches were requested" },
-        Field { name: "peak_memory", kind: "true, or absent", doc: "memory peaks only were requested" },
-        Field {
-            name: "export.entry",
-            kind: "whole number",
-            doc: "for files of accelerator-microbenchmarks, and with `--export`: index of the entry",
-        },
-        Field { name: "export.csv_path", kind: "path", doc: "folder of the table, as written in the config" },
-        Field {
-            name: "export.metrics_dir",
-            kind: "path",
-            doc: "folder of `metrics_report.jsonl`, as written in the config",
-        },
-        Field {
-            name: "fusion.operators",
-            kind: "list of text",
-            doc: "operators of a fusion pattern, one name per separate kernel",
-        },
-    ];
+    pub const JOURNAL_ONLY: &'static [Field] = fields! {
+        "tokens": "whole number", "rows (tokens) of a training pass";
+        "percentiles": "true, or absent", "percentiles of single launches were requested";
+        "peak_memory": "true, or absent", "memory peaks only were requested";
+        "export.entry": "whole number",
+            "for files of accelerator-microbenchmarks, and with `--export`: index of the entry";
+        "export.csv_path": "path", "folder of the table, as written in the config";
+        "export.metrics_dir": "path", "folder of `metrics_report.jsonl`, as written in the config";
+        "fusion.operators": "list of text", "operators of a fusion pattern, one name per separate kernel";
+    };
 }

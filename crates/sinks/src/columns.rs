@@ -100,7 +100,7 @@ impl fmt::Debug for RecordColumn {
 }
 
 /// Lifts the columns of a facet to columns of records.
-fn lift_columns<F>(columns: &'static [Column<F>], facet: fn(&Record) -> Option<&F>) -> Vec<RecordColumn> {
+pub(crate) fn lift_columns<F>(columns: &'static [Column<F>], facet: fn(&Record) -> Option<&F>) -> Vec<RecordColumn> {
     let lifted = columns.iter().map(|column| RecordColumn {
         name: column.name,
         field: column.field,

@@ -1,4 +1,51 @@
-//! Numbers formatted as in Python.
+//! Values and tables formatted as in Python.
+
+use std::io::Write;
+
+use crate::columns::Cell;
+use crate::spreadsheet::escape_formula;
+
+/// Column of a table: header and accessor.
+pub type PythonColumn<R> = (&'static str, fn(&R) -> Option<Cell<'static>>);
+
+/// Writes a table like Python's `csv.writer`, with its line ending on every system. Text that looks like a formula is
+/// escaped.
+pub fn write_csv<R>(
+    columns: &[PythonColumn<R>],
+    rows: impl Iterator<Item = R>,
+    file: impl Write,
+) -> Result<(), ::csv::Error> {
+    let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(file);
+    writer.write_record(columns.iter().map(|(name, _)| name))?;
+    for row in rows {
+        writer.write_record(columns.iter().map(|(_, cell)| spreadsheet_text(cell(&row).as_ref())))?;
+    }
+    Ok(writer.flush()?)
+}
+
+/// Text cell.
+pub fn text(value: impl ToString) -> Option<Cell<'static>> {
+    Some(Cell::Text(value.to_string().into()))
+}
+
+/// Formats a cell as Python does; an unmeasured cell is empty.
+pub fn format_cell(cell: Option<&Cell<'_>>) -> String {
+    match cell {
+        None => String::new(),
+        Some(Cell::Text(text)) => text.to_string(),
+        Some(Cell::Count(count)) => count.to_string(),
+        Some(Cell::Number(number)) => format_float(*number),
+        Some(Cell::Flag(flag)) => if *flag { "True" } else { "False" }.into(),
+    }
+}
+
+/// Formats a cell of a table. User-defined names must not be interpreted as formulas.
+pub fn spreadsheet_text(cell: Option<&Cell<'_>>) -> String {
+    match cell {
+        Some(Cell::Text(text)) => escape_formula(text.as_ref().into()).into_owned(),
+        figure => format_cell(figure),
+    }
+}
 
 /// Formats a float as Python's `repr`: the shortest digits that parse to an equal value.
 pub fn format_float(value: f64) -> String {

@@ -2,10 +2,15 @@
 //!
 //! All figures come from the records, which are embedded column by column and drawn by scripts.
 
+mod calibration;
+mod derived_columns;
+mod group_table;
 mod markdown;
+mod number_format;
 mod packed_columns;
 mod page;
 mod plots;
+mod report_rows;
 mod run;
 mod summary;
 
@@ -26,6 +31,5 @@ pub fn write_page(runs: &[ReportedRun], profiles: &[ReportedProfile], path: &Pat
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // Links are relative to this directory, so it must exist first.
     fs::create_dir_all(folder).map_err(|cause| SinkError::write(path, cause))?;
-    let html = page::html(runs, profiles, folder).map_err(|cause| SinkError::format(path, cause))?;
-    atomic::write_named(path, html.as_bytes())
+    atomic::write_named(path, page::html(runs, profiles, path)?.as_bytes())
 }

@@ -59,6 +59,7 @@ pub use ::cubecl;
 pub use ::cudarc;
 pub use arm::Arm;
 pub use calorimeter_case::Verdict;
+pub use calorimeter_case::record::Scatter;
 pub use change::{SpeedChange, ValueWithInterval};
 pub use closure::{AsyncWork, Closure};
 pub use common_shift::CommonShift;

@@ -1,6 +1,7 @@
 //! Scatter of windows, and patterns in their order.
 
 use crate::interval::{centered_ranks, median_of_sorted, sort_order};
+use calorimeter_case::record::Scatter;
 use serde::Serialize;
 
 /// Scatter statistics of a series of times. Nothing is excluded because of them.
@@ -9,18 +10,9 @@ use serde::Serialize;
 pub struct ScatterStats {
     /// Number of times.
     pub count: usize,
-    /// Minimum.
-    pub min: f64,
-    /// 5th percentile.
-    pub p05: f64,
-    /// 95th percentile.
-    pub p95: f64,
-    /// Median absolute deviation from the median.
-    pub mad: f64,
-    /// Number of times further from the median than five scaled median deviations.
-    pub outliers: usize,
-    /// Lag-1 rank autocorrelation; absent below thirty times and if all are equal.
-    pub autocorrelation: Option<f64>,
+    /// Quantiles, deviation, outliers and autocorrelation.
+    #[serde(flatten)]
+    pub values: Scatter,
     /// True if the times rise or fall during the measurement: Spearman's coefficient exceeds 0.4, and not by chance.
     pub drift: bool,
     /// True if the times form two groups: the widest gap that leaves a tenth of them on either side is wider than the
@@ -56,12 +48,14 @@ impl ScatterStats {
         let resemblance = rank_correlation(&positions).filter(|_| times.len() >= MIN_TIMES);
         Some(Self {
             count: times.len(),
-            min: sorted[0],
-            p05: quantile(&sorted, 0.05),
-            p95: quantile(&sorted, 0.95),
-            mad,
-            outliers: distances.iter().filter(|&&distance| distance > far).count(),
-            autocorrelation: resemblance.map(|_| autocorrelation(&positions)),
+            values: Scatter {
+                min: sorted[0],
+                p05: quantile(&sorted, 0.05),
+                p95: quantile(&sorted, 0.95),
+                mad,
+                outliers: distances.iter().filter(|&&distance| distance > far).count() as u32,
+                autocorrelation: resemblance.map(|_| autocorrelation(&positions)),
+            },
             drift: resemblance.is_some_and(|rho| rho.abs() > DRIFT_CORRELATION.max(chance_correlation(times.len()))),
             bimodal: is_bimodal(&sorted),
         })
@@ -81,10 +75,10 @@ impl ScatterStats {
             warnings.push("bimodal times: possibly two clock speeds, or two kernels".into());
         }
         let notable = NOTABLE_AUTOCORRELATION.max(chance_correlation(self.count));
-        if self.autocorrelation.is_some_and(|r| r.abs() > notable) && !self.drift {
+        if self.values.autocorrelation.is_some_and(|r| r.abs() > notable) && !self.drift {
             warnings.push("successive windows are correlated: something changes slowly".into());
         }
-        if self.outliers * 20 > self.count {
+        if self.values.outliers as usize * 20 > self.count {
             warnings.push("more than 5 % of the times are far from the median".into());
         }
         warnings
@@ -161,8 +155,8 @@ mod tests {
         let mut times: Vec<f64> = (0..=100u32).map(f64::from).collect();
         times[100] = 1000.0;
         let series = ScatterStats::from_times(&times).unwrap();
-        assert_eq!((series.count, series.min, series.p05, series.p95, series.mad), (101, 0.0, 5.0, 95.0, 25.0));
-        assert_eq!(series.outliers, 1);
+        let expected = Scatter { min: 0.0, p05: 5.0, p95: 95.0, mad: 25.0, outliers: 1, ..series.values };
+        assert_eq!((series.count, series.values), (101, expected));
         assert_eq!(ScatterStats::from_times(&[]), None);
     }
 
@@ -204,7 +198,7 @@ mod tests {
     fn autocorrelation_is_reported() {
         let wave: Vec<f64> = noise(200, 3).iter().zip(0..200).map(|(t, i)| t + (f64::from(i) / 5.0).sin()).collect();
         let series = ScatterStats::from_times(&wave).unwrap();
-        assert!(series.autocorrelation.unwrap() > 0.3 && !series.drift, "{series:?}");
+        assert!(series.values.autocorrelation.unwrap() > 0.3 && !series.drift, "{series:?}");
         assert!(series.warnings().iter().any(|warning| warning.contains("correlated")));
     }
 
@@ -212,7 +206,7 @@ mod tests {
     fn coarse_clock_has_no_outliers() {
         let coarse: Vec<f64> = (0..100).map(|i| if i % 3 == 0 { 101.0 } else { 100.0 }).collect();
         let series = ScatterStats::from_times(&coarse).unwrap();
-        assert_eq!((series.mad, series.outliers), (0.0, 0));
-        assert_eq!(ScatterStats::from_times(&[5.0; 50]).unwrap().autocorrelation, None);
+        assert_eq!((series.values.mad, series.values.outliers), (0.0, 0));
+        assert_eq!(ScatterStats::from_times(&[5.0; 50]).unwrap().values.autocorrelation, None);
     }
 }

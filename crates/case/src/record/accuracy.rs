@@ -1,6 +1,6 @@
 //! Errors of outputs relative to their references.
 
-use super::column::{CellReader, Column};
+use super::column::{Column, columns};
 use super::number::is_not_finite;
 use serde::{Deserialize, Serialize};
 
@@ -33,41 +33,14 @@ impl Accuracy {
 
 impl Accuracy {
     /// Columns in tables, in order.
-    pub const COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            name: "sqnr_db",
-            field: "accuracy.sqnr_db",
-            unit: "dB",
-            doc: "signal to quantization noise ratio relative to the unquantized model; absent for an exact output",
-            read: CellReader::Number(|accuracy| accuracy.sqnr_db),
-        },
-        Column {
-            name: "rel_l2",
-            field: "accuracy.rel_l2",
-            unit: "",
-            doc: "L2 norm of the error divided by the norm of the reference",
-            read: CellReader::Number(|accuracy| accuracy.rel_l2),
-        },
-        Column {
-            name: "max_abs",
-            field: "accuracy.max_abs",
-            unit: "",
-            doc: "maximum absolute error of one element",
-            read: CellReader::Number(|accuracy| accuracy.max_abs),
-        },
-        Column {
-            name: "cosine",
-            field: "accuracy.cosine",
-            unit: "",
-            doc: "cosine of the angle between output and reference",
-            read: CellReader::Number(|accuracy| accuracy.cosine),
-        },
-        Column {
-            name: "kernel_rel_l2",
-            field: "accuracy.kernel_rel_l2",
-            unit: "",
-            doc: "`rel_l2` relative to a reference on the same quantized operands",
-            read: CellReader::Number(|accuracy| accuracy.kernel_rel_l2),
-        },
-    ];
+    pub const COLUMNS: &'static [Column<Self>] = columns! { |accuracy|
+        "sqnr_db" from "accuracy.sqnr_db" in "dB": Number(accuracy.sqnr_db),
+            "signal to quantization noise ratio relative to the unquantized model; absent for an exact output";
+        "rel_l2" from "accuracy.rel_l2": Number(accuracy.rel_l2),
+            "L2 norm of the error divided by the norm of the reference";
+        "max_abs" from "accuracy.max_abs": Number(accuracy.max_abs), "maximum absolute error of one element";
+        "cosine" from "accuracy.cosine": Number(accuracy.cosine), "cosine of the angle between output and reference";
+        "kernel_rel_l2" from "accuracy.kernel_rel_l2": Number(accuracy.kernel_rel_l2),
+            "`rel_l2` relative to a reference on the same quantized operands";
+    };
 }

@@ -1,6 +1,7 @@
 //! Table columns: name, meaning, and how a cell is read from a facet.
 
 use super::number::finite;
+use serde::Serialize;
 use std::borrow::Cow;
 
 /// A column of facet `F`.
@@ -35,7 +36,8 @@ pub enum CellReader<F: 'static> {
 }
 
 /// Value of one cell.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum Cell<'a> {
     /// Text, possibly empty.
     Text(Cow<'a, str>),
@@ -82,6 +84,30 @@ impl<F> Column<F> {
         }
     }
 }
+
+/// Columns of a facet: name, JSON field if its path differs from the name, unit if any, accessor, and meaning.
+macro_rules! columns {
+    (|$facet:ident| $($name:literal $(from $field:literal)? $(in $unit:literal)?:
+        $kind:ident($read:expr), $doc:literal;)*) => {
+        &[$($crate::record::Column {
+            name: $name,
+            field: columns!(@first $($field,)? $name),
+            unit: columns!(@first $($unit,)? ""),
+            doc: $doc,
+            read: $crate::record::CellReader::$kind(|$facet| $read),
+        },)*]
+    };
+    (@first $first:literal $(, $default:literal)?) => { $first };
+}
+pub(crate) use columns;
+
+/// Fields of a facet without a column: path, type in words, and meaning.
+macro_rules! fields {
+    ($($name:literal: $kind:literal, $doc:literal;)*) => {
+        &[$($crate::record::Field { name: $name, kind: $kind, doc: $doc },)*]
+    };
+}
+pub(crate) use fields;
 
 /// A field of the record's JSON without a column.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! Execution of a case: kernels, stopwatch, autotuning and buffer sets.
 
-use super::column::{CellReader, Column, Field, join_nonempty};
+use super::column::{Column, Field, columns, fields, join_nonempty};
 use super::number::is_not_finite;
 use crate::TuningLevel;
 use serde::{Deserialize, Serialize};
@@ -69,76 +69,28 @@ pub struct Rotation {
 
 impl Execution {
     /// Columns in tables, in order.
-    pub const COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            name: "stopwatch",
-            field: "stopwatch",
-            unit: "",
-            doc: "`cupti`, `cuda-events`, `cuda-graph`, `timestamps`, `slope`, `wall`, `wall-e2e`, `wall-enqueue`, `mock`: see [Method](method.md#clocks)",
-            read: CellReader::Text(|execution| execution.stopwatch.as_deref()),
-        },
-        Column {
-            name: "kernel",
-            field: "kernel",
-            unit: "",
-            doc: "on `cupti` all kernels of one pass, longest first, joined by ` + `, with the names of the compiler; on other clocks, for `native`, kernels with their tile configuration and cuBLASLt's algorithm",
-            read: CellReader::Text(|execution| execution.kernel.as_deref()),
-        },
-        Column {
-            name: "kernel_launches",
-            field: "kernel_launches",
-            unit: "",
-            doc: "kernels per pass, if the clock or a trace reports them",
-            read: CellReader::Number(|execution| execution.kernel_launches),
-        },
-        Column {
-            name: "fusion_state",
-            field: "fusion_state",
-            unit: "",
-            doc: "for a fusion pattern: `fused` if fewer kernels ran than it has operators, else `not-fused`",
-            read: CellReader::Text(|execution| execution.fusion_state.map(FusionState::as_str)),
-        },
-        Column {
-            name: "autotune",
-            field: "autotune",
-            unit: "",
-            doc: "for each matmul that CubeCL has tuned: size, dtype and fastest candidate; for other kernels also the numbers of the tuner's key, if they were tuned for this case, now or in an earlier run. A list in the record, joined by `; ` in the column",
-            read: CellReader::Written(|execution| join_nonempty(&execution.autotune)),
-        },
-        Column {
-            name: "autotune_level",
-            field: "autotune_level",
-            unit: "",
-            doc: "`quick` if sizes within a factor of 2.5 shared the choice that CubeCL tuned for the first of them, and `autotune` names that key; empty if each size is tuned separately: see [tuning](config.md#on-the-command-line-alone)",
-            read: CellReader::Text(|execution| execution.autotune_level.map(TuningLevel::name)),
-        },
-        Column {
-            name: "rotation_sets",
-            field: "rotation.sets",
-            unit: "",
-            doc: "buffer sets that launches rotate through, in `device-cold`, `graph` and `host-e2e`",
-            read: CellReader::Count(|execution| execution.rotation.map(|rotation| rotation.sets.into())),
-        },
-        Column {
-            name: "rotation_bytes",
-            field: "rotation.bytes",
-            unit: "bytes",
-            doc: "minimum bytes touched per pass",
-            read: CellReader::Count(|execution| execution.rotation.map(|rotation| rotation.bytes)),
-        },
-    ];
+    pub const COLUMNS: &'static [Column<Self>] = columns! { |execution|
+        "stopwatch": Text(execution.stopwatch.as_deref()),
+            "`cupti`, `cuda-events`, `cuda-graph`, `timestamps`, `slope`, `wall`, `wall-e2e`, `wall-enqueue`, `mock`: see [Method](method.md#clocks)";
+        "kernel": Text(execution.kernel.as_deref()),
+            "on `cupti` all kernels of one pass, longest first, joined by ` + `, with the names of the compiler; on other clocks, for `native`, kernels with their tile configuration and cuBLASLt's algorithm";
+        "kernel_launches": Number(execution.kernel_launches), "kernels per pass, if the clock or a trace reports them";
+        "fusion_state": Text(execution.fusion_state.map(FusionState::as_str)),
+            "for a fusion pattern: `fused` if fewer kernels ran than it has operators, else `not-fused`";
+        "autotune": Written(join_nonempty(&execution.autotune)),
+            "for each matmul that CubeCL has tuned: size, dtype and fastest candidate; for other kernels also the numbers of the tuner's key, if they were tuned for this case, now or in an earlier run. A list in the record, joined by `; ` in the column";
+        "autotune_level": Text(execution.autotune_level.map(TuningLevel::name)),
+            "`quick` if sizes within a factor of 2.5 shared the choice that CubeCL tuned for the first of them, and `autotune` names that key; empty if each size is tuned separately: see [tuning](config.md#on-the-command-line-alone)";
+        "rotation_sets" from "rotation.sets": Count(execution.rotation.map(|rotation| rotation.sets.into())),
+            "buffer sets that launches rotate through, in `device-cold`, `graph` and `host-e2e`";
+        "rotation_bytes" from "rotation.bytes" in "bytes": Count(execution.rotation.map(|rotation| rotation.bytes)),
+            "minimum bytes touched per pass";
+    };
 
     /// Fields without a column.
-    pub const JOURNAL_ONLY: &'static [Field] = &[
-        Field {
-            name: "tf32",
-            kind: "true, or absent",
-            doc: "f32 operands of matmuls were rounded to TF32 for tensor cores; also reported in `warnings`",
-        },
-        Field {
-            name: "rotation.cache_bytes",
-            kind: "whole number, bytes",
-            doc: "cache size that the total of all buffer sets should exceed",
-        },
-    ];
+    pub const JOURNAL_ONLY: &'static [Field] = fields! {
+        "tf32": "true, or absent",
+            "f32 operands of matmuls were rounded to TF32 for tensor cores; also reported in `warnings`";
+        "rotation.cache_bytes": "whole number, bytes", "cache size that the total of all buffer sets should exceed";
+    };
 }

@@ -1,6 +1,6 @@
 //! Memory use of a case.
 
-use super::column::{CellReader, Column, Field};
+use super::column::{Column, Field, columns, fields};
 use super::number::is_not_finite;
 use serde::{Deserialize, Serialize};
 
@@ -82,76 +82,34 @@ impl PeakBound {
 
 impl Footprint {
     /// Columns in tables, in order.
-    pub const COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            name: "peak_bytes",
-            field: "peak_bytes",
-            unit: "bytes",
-            doc: "peak of the memory in use: the first known of `memory.peak_allocated`, `memory.peak_active` and `memory.peak_reserved`",
-            read: CellReader::Count(|footprint| footprint.peak_bytes),
-        },
-        Column {
-            name: "peak_active_bytes",
-            field: "memory.peak_active",
-            unit: "bytes",
-            doc: "peak of the bytes handed out by the pool, padding included",
-            read: CellReader::Count(|footprint| footprint.memory.as_ref()?.peak_active),
-        },
-        Column {
-            name: "peak_reserved_bytes",
-            field: "memory.peak_reserved",
-            unit: "bytes",
-            doc: "peak of the bytes reserved from the device",
-            read: CellReader::Count(|footprint| footprint.memory.as_ref()?.peak_reserved),
-        },
-        Column {
-            name: "peak_above_inputs",
-            field: "memory.peak_above_inputs",
-            unit: "bytes",
-            doc: "peak without inputs and weights; absent for copies and for exchanges between devices",
-            read: CellReader::Count(|footprint| footprint.memory.as_ref()?.peak_above_inputs),
-        },
-        Column {
-            name: "memory_bound",
-            field: "memory.bound",
-            unit: "",
-            doc: "certainty of the peaks, including `peak_bytes`: [`exact`, `at-least` or `unknown`](#memory)",
-            read: CellReader::Text(|footprint| Some(footprint.memory.as_ref()?.bound.as_str())),
-        },
-        Column {
-            name: "memory_saving",
-            field: "memory.saving",
-            unit: "",
-            doc: "peak of the baseline divided by the peak of this case",
-            read: CellReader::Number(|footprint| footprint.memory.as_ref()?.saving),
-        },
-        Column {
-            name: "memory_saving_bound",
-            field: "memory.saving_bound",
-            unit: "",
-            doc: "`at-least` if the saving is a lower bound",
-            read: CellReader::Text(|footprint| {
-                Some(footprint.memory.as_ref().filter(|memory| memory.saving.is_some())?.saving_bound.as_str())
-            }),
-        },
-    ];
+    pub const COLUMNS: &'static [Column<Self>] = columns! { |footprint|
+        "peak_bytes" in "bytes": Count(footprint.peak_bytes),
+            "peak of the memory in use: the first known of `memory.peak_allocated`, `memory.peak_active` and `memory.peak_reserved`";
+        "peak_active_bytes" from "memory.peak_active" in "bytes": Count(footprint.memory.as_ref()?.peak_active),
+            "peak of the bytes handed out by the pool, padding included";
+        "peak_reserved_bytes" from "memory.peak_reserved" in "bytes": Count(footprint.memory.as_ref()?.peak_reserved),
+            "peak of the bytes reserved from the device";
+        "peak_above_inputs" from "memory.peak_above_inputs" in "bytes":
+            Count(footprint.memory.as_ref()?.peak_above_inputs),
+            "peak without inputs and weights; absent for copies and for exchanges between devices";
+        "memory_bound" from "memory.bound": Text(Some(footprint.memory.as_ref()?.bound.as_str())),
+            "certainty of the peaks, including `peak_bytes`: [`exact`, `at-least` or `unknown`](#memory)";
+        "memory_saving" from "memory.saving": Number(footprint.memory.as_ref()?.saving),
+            "peak of the baseline divided by the peak of this case";
+        "memory_saving_bound" from "memory.saving_bound":
+            Text(Some(footprint.memory.as_ref().filter(|memory| memory.saving.is_some())?.saving_bound.as_str())),
+            "`at-least` if the saving is a lower bound";
+    };
 
     /// Columns that stand next to the trace.
-    pub const FILE_COLUMNS: &'static [Column<Self>] = &[Column {
-        name: "memory_profile",
-        field: "memory_profile",
-        unit: "",
-        doc: "folder of the memory profile, relative to the run directory",
-        read: CellReader::Text(|footprint| footprint.memory_profile.as_deref()),
-    }];
+    pub const FILE_COLUMNS: &'static [Column<Self>] = columns! { |footprint|
+        "memory_profile": Text(footprint.memory_profile.as_deref()),
+            "folder of the memory profile, relative to the run directory";
+    };
 
     /// Fields without a column.
-    pub const JOURNAL_ONLY: &'static [Field] = &[
-        Field { name: "memory.peak_allocated", kind: "whole number, bytes", doc: "peak of the requested bytes" },
-        Field {
-            name: "memory.peak_at_most",
-            kind: "whole number, bytes",
-            doc: "upper bound of the peak, if the peak is a lower bound",
-        },
-    ];
+    pub const JOURNAL_ONLY: &'static [Field] = fields! {
+        "memory.peak_allocated": "whole number, bytes", "peak of the requested bytes";
+        "memory.peak_at_most": "whole number, bytes", "upper bound of the peak, if the peak is a lower bound";
+    };
 }

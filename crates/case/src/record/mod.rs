@@ -23,6 +23,7 @@ mod weights;
 
 pub use accuracy::Accuracy;
 pub use column::{Cell, CellKind, CellReader, Column, Field};
+pub(crate) use column::{columns, fields};
 pub use execution::{Execution, FusionState, Rotation};
 pub use footprint::{Footprint, PeakBound, PeakMemory};
 pub use number::finite;

@@ -1,6 +1,6 @@
 //! Status of a case, with its reason and warnings.
 
-use super::column::{CellReader, Column, Field, join_nonempty};
+use super::column::{Column, Field, columns, fields, join_nonempty};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -86,44 +86,21 @@ impl fmt::Display for Status {
 
 impl Outcome {
     /// Columns in tables, in order.
-    pub const COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            name: "status",
-            field: "status",
-            unit: "",
-            doc: "status of the case: see [below](#statuses)",
-            read: CellReader::Text(|outcome| Some(outcome.status.as_str())),
-        },
-        Column {
-            name: "reason",
-            field: "reason",
-            unit: "",
-            doc: "reason for a status other than `ok`",
-            read: CellReader::Text(|outcome| outcome.reason.as_deref()),
-        },
-    ];
+    pub const COLUMNS: &'static [Column<Self>] = columns! { |outcome|
+        "status": Text(Some(outcome.status.as_str())), "status of the case: see [below](#statuses)";
+        "reason": Text(outcome.reason.as_deref()), "reason for a status other than `ok`";
+    };
 
     /// Last columns of tables.
-    pub const REMARKS: &'static [Column<Self>] = &[
-        Column {
-            name: "stderr_tail",
-            field: "stderr_tail",
-            unit: "",
-            doc: "last 4 KiB of stderr of the lost worker",
-            read: CellReader::Text(|outcome| outcome.stderr_tail.as_deref()),
-        },
-        Column {
-            name: "warnings",
-            field: "warnings",
-            unit: "",
-            doc: "warnings for readers of the record; a list in the record, joined by `; ` in the column",
-            read: CellReader::Written(|outcome| join_nonempty(&outcome.warnings)),
-        },
-    ];
+    pub const REMARKS: &'static [Column<Self>] = columns! { |outcome|
+        "stderr_tail": Text(outcome.stderr_tail.as_deref()), "last 4 KiB of stderr of the lost worker";
+        "warnings": Written(join_nonempty(&outcome.warnings)),
+            "warnings for readers of the record; a list in the record, joined by `; ` in the column";
+    };
 
     /// Fields without a column.
-    pub const JOURNAL_ONLY: &'static [Field] = &[
-        Field { name: "started", kind: "RFC 3339", doc: "start time of the case's group" },
-        Field { name: "ended", kind: "RFC 3339", doc: "time of the record" },
-    ];
+    pub const JOURNAL_ONLY: &'static [Field] = fields! {
+        "started": "RFC 3339", "start time of the case's group";
+        "ended": "RFC 3339", "time of the record";
+    };
 }

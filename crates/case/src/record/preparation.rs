@@ -1,6 +1,6 @@
 //! Preparation of a measurement: priming, autotuning, stopwatch resolution.
 
-use super::column::{CellReader, Column};
+use super::column::{Column, columns};
 use serde::{Deserialize, Serialize};
 
 /// Preparation before the first window.
@@ -31,41 +31,13 @@ pub struct Tuning {
 
 impl Preparation {
     /// Columns in tables, in order.
-    pub const COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            name: "prime_ns",
-            field: "prime_ns",
-            unit: "ns",
-            doc: "passes before the warm-up, including compilation and tuning",
-            read: CellReader::Count(|preparation| preparation.prime_ns),
-        },
-        Column {
-            name: "tuning_ns",
-            field: "tuning.nanos",
-            unit: "ns",
-            doc: "duration of the priming, if it contained autotuning",
-            read: CellReader::Count(|preparation| preparation.tuning.map(|tuning| tuning.nanos)),
-        },
-        Column {
-            name: "tuning_events",
-            field: "tuning.events",
-            unit: "",
-            doc: "number of tunings during the priming",
-            read: CellReader::Count(|preparation| preparation.tuning.map(|tuning| tuning.events)),
-        },
-        Column {
-            name: "granularity_ns",
-            field: "granularity_ns",
-            unit: "ns",
-            doc: "smallest step of the clock",
-            read: CellReader::Count(|preparation| preparation.granularity_ns),
-        },
-        Column {
-            name: "empty_window_ns",
-            field: "empty_window_ns",
-            unit: "ns",
-            doc: "reading of the clock for an empty window",
-            read: CellReader::Count(|preparation| preparation.empty_window_ns),
-        },
-    ];
+    pub const COLUMNS: &'static [Column<Self>] = columns! { |preparation|
+        "prime_ns" in "ns": Count(preparation.prime_ns), "passes before the warm-up, including compilation and tuning";
+        "tuning_ns" from "tuning.nanos" in "ns": Count(preparation.tuning.map(|tuning| tuning.nanos)),
+            "duration of the priming, if it contained autotuning";
+        "tuning_events" from "tuning.events": Count(preparation.tuning.map(|tuning| tuning.events)),
+            "number of tunings during the priming";
+        "granularity_ns" in "ns": Count(preparation.granularity_ns), "smallest step of the clock";
+        "empty_window_ns" in "ns": Count(preparation.empty_window_ns), "reading of the clock for an empty window";
+    };
 }

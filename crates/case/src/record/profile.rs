@@ -1,6 +1,6 @@
 //! Kernels of a trace.
 
-use super::column::{CellReader, Column, Field};
+use super::column::{Column, Field, columns, fields};
 use serde::{Deserialize, Serialize};
 
 /// Kernels of a trace.
@@ -29,23 +29,15 @@ pub struct KernelShare {
 
 impl Profile {
     /// Columns in tables, in order.
-    pub const COLUMNS: &'static [Column<Self>] = &[Column {
-        name: "trace",
-        field: "trace",
-        unit: "",
-        doc: "path of the trace, relative to the run directory",
-        read: CellReader::Text(|profile| profile.trace.as_deref()),
-    }];
+    pub const COLUMNS: &'static [Column<Self>] = columns! { |profile|
+        "trace": Text(profile.trace.as_deref()), "path of the trace, relative to the run directory";
+    };
 
     /// Fields without a column.
-    pub const JOURNAL_ONLY: &'static [Field] = &[
-        Field {
-            name: "kernels.name",
-            kind: "text",
-            doc: "kernel that ran on the device in the trace, longest total first",
-        },
-        Field { name: "kernels.calls", kind: "number", doc: "calls per pass" },
-        Field { name: "kernels.nanos", kind: "number, ns", doc: "time per pass" },
-        Field { name: "kernels.share", kind: "number", doc: "share of the time of all kernels" },
-    ];
+    pub const JOURNAL_ONLY: &'static [Field] = fields! {
+        "kernels.name": "text", "kernel that ran on the device in the trace, longest total first";
+        "kernels.calls": "number", "calls per pass";
+        "kernels.nanos": "number, ns", "time per pass";
+        "kernels.share": "number", "share of the time of all kernels";
+    };
 }

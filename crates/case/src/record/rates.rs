@@ -1,6 +1,6 @@
 //! Throughput and the roofline.
 
-use super::column::{CellReader, Column, Field};
+use super::column::{Column, Field, columns, fields};
 use super::number::is_not_finite;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -106,70 +106,26 @@ impl Roofline {
 
 impl Rates {
     /// Columns in tables, in order.
-    pub const COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            name: "tflops",
-            field: "tflops",
-            unit: "10¹² operations/s",
-            doc: "`flops` divided by the median time",
-            read: CellReader::Number(|rates| rates.tflops),
-        },
-        Column {
-            name: "gbps",
-            field: "gbps",
-            unit: "10⁹ bytes/s",
-            doc: "`bytes` divided by the median time",
-            read: CellReader::Number(|rates| rates.gbps),
-        },
-        Column {
-            name: "roofline_bound",
-            field: "roofline.bound",
-            unit: "",
-            doc: "closest measured peak: `compute`, `memory`, or `cache` if operands may come from the cache. Absent in host regimes and for transfers between devices",
-            read: CellReader::Text(|rates| rates.roofline.as_ref().map(|roof| roof.bound.as_str())),
-        },
-        Column {
-            name: "roofline_percent",
-            field: "roofline.percent",
-            unit: "%",
-            doc: "percent of that peak",
-            read: CellReader::Number(|rates| rates.roofline.as_ref().map(|roof| roof.percent)),
-        },
-        Column {
-            name: "roofline_against",
-            field: "roofline.against",
-            unit: "",
-            doc: "kind of that peak: `sustained` (matmul under continuous load) or `burst` (short-term peak of memory and cache)",
-            read: CellReader::Text(|rates| rates.roofline.as_ref()?.against.map(PeakKind::as_str)),
-        },
-        Column {
-            name: "compute_percent",
-            field: "roofline.compute_percent",
-            unit: "%",
-            doc: "percent of the compute peak under continuous load; more than 100 if the device was faster for a while",
-            read: CellReader::Number(|rates| rates.roofline.as_ref()?.compute_percent),
-        },
-        Column {
-            name: "memory_percent",
-            field: "roofline.memory_percent",
-            unit: "%",
-            doc: "percent of the peak of memory or cache",
-            read: CellReader::Number(|rates| rates.roofline.as_ref()?.memory_percent),
-        },
-    ];
+    pub const COLUMNS: &'static [Column<Self>] = columns! { |rates|
+        "tflops" in "10¹² operations/s": Number(rates.tflops), "`flops` divided by the median time";
+        "gbps" in "10⁹ bytes/s": Number(rates.gbps), "`bytes` divided by the median time";
+        "roofline_bound" from "roofline.bound": Text(rates.roofline.as_ref().map(|roof| roof.bound.as_str())),
+            "closest measured peak: `compute`, `memory`, or `cache` if operands may come from the cache. Absent in host regimes and for transfers between devices";
+        "roofline_percent" from "roofline.percent" in "%": Number(rates.roofline.as_ref().map(|roof| roof.percent)),
+            "percent of that peak";
+        "roofline_against" from "roofline.against": Text(rates.roofline.as_ref()?.against.map(PeakKind::as_str)),
+            "kind of that peak: `sustained` (matmul under continuous load) or `burst` (short-term peak of memory and cache)";
+        "compute_percent" from "roofline.compute_percent" in "%": Number(rates.roofline.as_ref()?.compute_percent),
+            "percent of the compute peak under continuous load; more than 100 if the device was faster for a while";
+        "memory_percent" from "roofline.memory_percent" in "%": Number(rates.roofline.as_ref()?.memory_percent),
+            "percent of the peak of memory or cache";
+    };
 
     /// Fields without a column.
-    pub const JOURNAL_ONLY: &'static [Field] = &[
-        Field {
-            name: "roofline.peak_tflops",
-            kind: "number, 10¹² operations/s",
-            doc: "compute peak under continuous load",
-        },
-        Field {
-            name: "roofline.burst_tflops",
-            kind: "number, 10¹² operations/s",
-            doc: "short-term compute peak, which no correct kernel exceeds",
-        },
-        Field { name: "roofline.peak_gbps", kind: "number, 10⁹ bytes/s", doc: "peak of memory or cache" },
-    ];
+    pub const JOURNAL_ONLY: &'static [Field] = fields! {
+        "roofline.peak_tflops": "number, 10¹² operations/s", "compute peak under continuous load";
+        "roofline.burst_tflops": "number, 10¹² operations/s",
+            "short-term compute peak, which no correct kernel exceeds";
+        "roofline.peak_gbps": "number, 10⁹ bytes/s", "peak of memory or cache";
+    };
 }

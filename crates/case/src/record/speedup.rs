@@ -1,7 +1,7 @@
 //! Comparisons with the baseline.
 
 use super::Estimate;
-use super::column::{CellReader, Column, Field};
+use super::column::{Column, Field, columns, fields};
 use super::number::is_not_finite;
 use crate::{CaseId, Verdict};
 use serde::{Deserialize, Serialize};
@@ -65,68 +65,22 @@ pub struct SuiteSpeedup {
 
 impl Speedup {
     /// Columns in tables, in order.
-    pub const COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            name: "speedup_vs",
-            field: "speedup.vs",
-            unit: "",
-            doc: "id of the reference case",
-            read: CellReader::Text(|speedup| Some(&*speedup.vs)),
-        },
-        Column {
-            name: "speedup",
-            field: "speedup.ratio",
-            unit: "",
-            doc: "speed-up; below 1 is slower",
-            read: CellReader::Number(|speedup| Some(speedup.ratio)),
-        },
-        Column {
-            name: "speedup_lo",
-            field: "speedup.lo",
-            unit: "",
-            doc: "lower end of the 95 % interval of `speedup`",
-            read: CellReader::Number(|speedup| speedup.lo),
-        },
-        Column {
-            name: "speedup_hi",
-            field: "speedup.hi",
-            unit: "",
-            doc: "upper end of the 95 % interval of `speedup`",
-            read: CellReader::Number(|speedup| speedup.hi),
-        },
-        Column {
-            name: "speedup_in_turns",
-            field: "speedup.in_turns.median",
-            unit: "",
-            doc: "interleaved speed-up, if `speedup` is from isolated times: see [Power](method.md#power-and-heat)",
-            read: CellReader::Number(|speedup| speedup.in_turns.as_ref().map(|ratio| ratio.median)),
-        },
-        Column {
-            name: "verdict",
-            field: "speedup.verdict",
-            unit: "",
-            doc: "`FASTER`, `SLOWER`, `SAME` or `UNCLEAR`; journals of early versions spell the last one `INCONCLUSIVE`",
-            read: CellReader::Text(|speedup| Some(speedup.verdict.as_str())),
-        },
-    ];
+    pub const COLUMNS: &'static [Column<Self>] = columns! { |speedup|
+        "speedup_vs" from "speedup.vs": Text(Some(&*speedup.vs)), "id of the reference case";
+        "speedup" from "speedup.ratio": Number(Some(speedup.ratio)), "speed-up; below 1 is slower";
+        "speedup_lo" from "speedup.lo": Number(speedup.lo), "lower end of the 95 % interval of `speedup`";
+        "speedup_hi" from "speedup.hi": Number(speedup.hi), "upper end of the 95 % interval of `speedup`";
+        "speedup_in_turns" from "speedup.in_turns.median": Number(speedup.in_turns.as_ref().map(|ratio| ratio.median)),
+            "interleaved speed-up, if `speedup` is from isolated times: see [Power](method.md#power-and-heat)";
+        "verdict" from "speedup.verdict": Text(Some(speedup.verdict.as_str())),
+            "`FASTER`, `SLOWER`, `SAME` or `UNCLEAR`; journals of early versions spell the last one `INCONCLUSIVE`";
+    };
 
     /// Fields without a column.
-    pub const JOURNAL_ONLY: &'static [Field] = &[
-        Field {
-            name: "speedup.in_turns.lo",
-            kind: "number",
-            doc: "lower end of the 95 % interval of the interleaved speed-up",
-        },
-        Field {
-            name: "speedup.in_turns.hi",
-            kind: "number",
-            doc: "upper end of the 95 % interval of the interleaved speed-up",
-        },
-        Field { name: "speedup.margin", kind: "number", doc: "differences within this share of 1 are ignored" },
-        Field {
-            name: "speedup.rounds_needed",
-            kind: "whole number",
-            doc: "estimated number of rounds for a decision, if the verdict is unclear",
-        },
-    ];
+    pub const JOURNAL_ONLY: &'static [Field] = fields! {
+        "speedup.in_turns.lo": "number", "lower end of the 95 % interval of the interleaved speed-up";
+        "speedup.in_turns.hi": "number", "upper end of the 95 % interval of the interleaved speed-up";
+        "speedup.margin": "number", "differences within this share of 1 are ignored";
+        "speedup.rounds_needed": "whole number", "estimated number of rounds for a decision, if the verdict is unclear";
+    };
 }

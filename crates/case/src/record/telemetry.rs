@@ -1,6 +1,6 @@
 //! Sensor readings during a measurement.
 
-use super::column::{CellReader, Column, Field, nonempty};
+use super::column::{Column, Field, columns, fields, nonempty};
 use super::number::{is_not_finite, is_zero};
 use serde::{Deserialize, Serialize};
 
@@ -61,109 +61,44 @@ pub struct TelemetrySample {
 
 impl Telemetry {
     /// Columns in tables, in order.
-    pub const COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            name: "clock_mhz",
-            field: "telemetry.samples.clock_mhz",
-            unit: "MHz",
-            doc: "clock of the multiprocessors or cores, median of the samples",
-            read: CellReader::Number(|telemetry| upper_median(telemetry, |sample| sample.clock_mhz.map(f64::from))),
-        },
-        Column {
-            name: "memory_clock_mhz",
-            field: "telemetry.samples.memory_clock_mhz",
-            unit: "MHz",
-            doc: "clock of the memory, median of the samples",
-            read: CellReader::Number(|telemetry| {
-                upper_median(telemetry, |sample| sample.memory_clock_mhz.map(f64::from))
-            }),
-        },
-        Column {
-            name: "power_w",
-            field: "telemetry.samples.power_w",
-            unit: "W",
-            doc: "power, median of the samples",
-            read: CellReader::Number(|telemetry| upper_median(telemetry, |sample| sample.power_w)),
-        },
-        Column {
-            name: "temperature_c",
-            field: "telemetry.samples.temperature_c",
-            unit: "°C",
-            doc: "temperature, median of the samples",
-            read: CellReader::Number(|telemetry| upper_median(telemetry, |sample| sample.temperature_c)),
-        },
-        Column {
-            name: "throttle",
-            field: "telemetry.samples.throttle",
-            unit: "",
-            doc: "throttle reasons: `power-cap`, `hardware-slowdown`, `thermal`, `power-brake`",
-            read: CellReader::Written(throttle_reasons),
-        },
-        Column {
-            name: "joules",
-            field: "telemetry.joules",
-            unit: "J",
-            doc: "energy of one pass in isolation, including the idle power of the device: see [Method](method.md#energy)",
-            read: CellReader::Number(|telemetry| telemetry.joules),
-        },
-        Column {
-            name: "joules_lo",
-            field: "telemetry.joules_lo",
-            unit: "J",
-            doc: "lower end of the 95 % interval of `joules`",
-            read: CellReader::Number(|telemetry| telemetry.joules_lo),
-        },
-        Column {
-            name: "joules_hi",
-            field: "telemetry.joules_hi",
-            unit: "J",
-            doc: "upper end of the 95 % interval of `joules`",
-            read: CellReader::Number(|telemetry| telemetry.joules_hi),
-        },
-        Column {
-            name: "idle_power_w",
-            field: "telemetry.idle_power_w",
-            unit: "W",
-            doc: "power at the start of the worker process, before it used the device",
-            read: CellReader::Number(|telemetry| telemetry.idle_power_w),
-        },
-        Column {
-            name: "cycles",
-            field: "telemetry.cycles",
-            unit: "",
-            doc: "core cycles of one pass, from hardware counters, on the CPU",
-            read: CellReader::Number(|telemetry| telemetry.cycles),
-        },
-        Column {
-            name: "instructions",
-            field: "telemetry.instructions",
-            unit: "",
-            doc: "instructions of one pass, from hardware counters",
-            read: CellReader::Number(|telemetry| telemetry.instructions),
-        },
-        Column {
-            name: "cache_misses",
-            field: "telemetry.cache_misses",
-            unit: "",
-            doc: "last-level cache misses of one pass, from hardware counters",
-            read: CellReader::Number(|telemetry| telemetry.cache_misses),
-        },
-    ];
+    pub const COLUMNS: &'static [Column<Self>] = columns! { |telemetry|
+        "clock_mhz" from "telemetry.samples.clock_mhz" in "MHz":
+            Number(upper_median(telemetry, |sample| sample.clock_mhz.map(f64::from))),
+            "clock of the multiprocessors or cores, median of the samples";
+        "memory_clock_mhz" from "telemetry.samples.memory_clock_mhz" in "MHz":
+            Number(upper_median(telemetry, |sample| sample.memory_clock_mhz.map(f64::from))),
+            "clock of the memory, median of the samples";
+        "power_w" from "telemetry.samples.power_w" in "W": Number(upper_median(telemetry, |sample| sample.power_w)),
+            "power, median of the samples";
+        "temperature_c" from "telemetry.samples.temperature_c" in "°C":
+            Number(upper_median(telemetry, |sample| sample.temperature_c)),
+            "temperature, median of the samples";
+        "throttle" from "telemetry.samples.throttle": Written(throttle_reasons(telemetry)),
+            "throttle reasons: `power-cap`, `hardware-slowdown`, `thermal`, `power-brake`";
+        "joules" from "telemetry.joules" in "J": Number(telemetry.joules),
+            "energy of one pass in isolation, including the idle power of the device: see [Method](method.md#energy)";
+        "joules_lo" from "telemetry.joules_lo" in "J": Number(telemetry.joules_lo),
+            "lower end of the 95 % interval of `joules`";
+        "joules_hi" from "telemetry.joules_hi" in "J": Number(telemetry.joules_hi),
+            "upper end of the 95 % interval of `joules`";
+        "idle_power_w" from "telemetry.idle_power_w" in "W": Number(telemetry.idle_power_w),
+            "power at the start of the worker process, before it used the device";
+        "cycles" from "telemetry.cycles": Number(telemetry.cycles),
+            "core cycles of one pass, from hardware counters, on the CPU";
+        "instructions" from "telemetry.instructions": Number(telemetry.instructions),
+            "instructions of one pass, from hardware counters";
+        "cache_misses" from "telemetry.cache_misses": Number(telemetry.cache_misses),
+            "last-level cache misses of one pass, from hardware counters";
+    };
 
     /// Fields without a column.
-    pub const JOURNAL_ONLY: &'static [Field] = &[
-        Field { name: "telemetry.source", kind: "text", doc: "`nvml`, or `sysfs` for a CPU" },
-        Field {
-            name: "telemetry.samples.round",
-            kind: "whole number",
-            doc: "number of completed rounds at each sensor sample, where 0 is the warm-up and the first round; at most 64 samples, shared by all arms of a group",
-        },
-        Field {
-            name: "telemetry.repeated_rounds",
-            kind: "whole number, absent if 0",
-            doc: "rounds that were repeated because the device was throttled",
-        },
-    ];
+    pub const JOURNAL_ONLY: &'static [Field] = fields! {
+        "telemetry.source": "text", "`nvml`, or `sysfs` for a CPU";
+        "telemetry.samples.round": "whole number",
+            "number of completed rounds at each sensor sample, where 0 is the warm-up and the first round; at most 64 samples, shared by all arms of a group";
+        "telemetry.repeated_rounds": "whole number, absent if 0",
+            "rounds that were repeated because the device was throttled";
+    };
 }
 
 impl Telemetry {

@@ -1,6 +1,6 @@
 //! Times of a case and the scatter of its windows.
 
-use super::column::{CellReader, Column, Field, nonempty};
+use super::column::{Column, Field, columns, fields, nonempty};
 use super::number::is_not_finite;
 use serde::{Deserialize, Serialize};
 use std::borrow::Borrow;
@@ -125,211 +125,69 @@ pub struct Scatter {
 
 impl Time {
     /// Columns in tables, in order.
-    pub const COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            name: "time_ns",
-            field: "time_ns.median",
-            unit: "ns",
-            doc: "median time of one pass",
-            read: CellReader::Number(|time| time.time_ns.map(|time| time.median)),
-        },
-        Column {
-            name: "time_ns_lo",
-            field: "time_ns.lo",
-            unit: "ns",
-            doc: "lower end of the 95 % interval of `time_ns`",
-            read: CellReader::Number(|time| time.time_ns?.lo),
-        },
-        Column {
-            name: "time_ns_hi",
-            field: "time_ns.hi",
-            unit: "ns",
-            doc: "upper end of the 95 % interval of `time_ns`",
-            read: CellReader::Number(|time| time.time_ns?.hi),
-        },
-        Column {
-            name: "n_windows",
-            field: "windows",
-            unit: "",
-            doc: "number of windows",
-            read: CellReader::Count(|time| nonempty(&time.windows).map(|windows| windows.len() as u64)),
-        },
-        Column {
-            name: "launches",
-            field: "windows",
-            unit: "",
-            doc: "launches in all windows",
-            read: CellReader::Count(|time| {
-                nonempty(&time.windows).map(|windows| windows.iter().map(|w| u64::from(w.launches)).sum())
-            }),
-        },
-        Column {
-            name: "time_in_turns_ns",
-            field: "in_turns_ns.median",
-            unit: "ns",
-            doc: "interleaved time of one pass, if `time_ns` is the isolated time: see [Power](method.md#power-and-heat)",
-            read: CellReader::Number(|time| time.in_turns_ns.as_ref().map(|time| time.median)),
-        },
-        Column {
-            name: "time_with_gaps_ns",
-            field: "with_gaps_ns",
-            unit: "ns",
-            doc: "time of one pass including the gaps between kernels: differs from `time_ns` on `cupti`, equals it on `cuda-events`, `cuda-graph` and `slope`, which include gaps",
-            read: CellReader::Number(|time| time.with_gaps_ns),
-        },
-        Column {
-            name: "busy",
-            field: "busy",
-            unit: "",
-            doc: "busy share of `time_with_gaps_ns`, on `cupti`",
-            read: CellReader::Number(|time| time.busy),
-        },
-        Column {
-            name: "time_clock_mhz",
-            field: "clock_mhz",
-            unit: "MHz",
-            doc: "device clock of `time_ns`: the median over its windows",
-            read: CellReader::Number(|time| time.clock_mhz),
-        },
-        Column {
-            name: "held_back",
-            field: "held_back",
-            unit: "",
-            doc: "share of these windows in which the device was throttled",
-            read: CellReader::Number(|time| time.held_back),
-        },
-        Column {
-            name: "windows",
-            field: "windows",
-            unit: "",
-            doc: "raw windows in the order of rounds; as a column, in Parquet only, `launches:nanos;…`, in the record a list of `launches` and `nanos`",
-            read: CellReader::Written(|time| format_windows(&time.windows)),
-        },
-        Column {
-            name: "of_processes_ns",
-            field: "of_processes_ns",
-            unit: "",
-            doc: "time found by each process, in order, with `--launches`; as a column, in Parquet only, `nanos;…`, in the record a list",
-            read: CellReader::Written(|time| format_list(&time.of_processes_ns)),
-        },
-        Column {
-            name: "of_places_ns",
-            field: "of_places_ns",
-            unit: "",
-            doc: "time for each placement of the buffers in memory, for operators on a CPU or an emulated GPU; formatted like `of_processes_ns`",
-            read: CellReader::Written(|time| format_list(&time.of_places_ns)),
-        },
+    pub const COLUMNS: &'static [Column<Self>] = columns! { |time|
+        "time_ns" from "time_ns.median" in "ns": Number(time.time_ns.map(|time| time.median)),
+            "median time of one pass";
+        "time_ns_lo" from "time_ns.lo" in "ns": Number(time.time_ns?.lo), "lower end of the 95 % interval of `time_ns`";
+        "time_ns_hi" from "time_ns.hi" in "ns": Number(time.time_ns?.hi), "upper end of the 95 % interval of `time_ns`";
+        "n_windows" from "windows": Count(nonempty(&time.windows).map(|windows| windows.len() as u64)),
+            "number of windows";
+        "launches" from "windows":
+            Count(nonempty(&time.windows).map(|windows| windows.iter().map(|w| u64::from(w.launches)).sum())),
+            "launches in all windows";
+        "time_in_turns_ns" from "in_turns_ns.median" in "ns": Number(time.in_turns_ns.as_ref().map(|time| time.median)),
+            "interleaved time of one pass, if `time_ns` is the isolated time: see [Power](method.md#power-and-heat)";
+        "time_with_gaps_ns" from "with_gaps_ns" in "ns": Number(time.with_gaps_ns),
+            "time of one pass including the gaps between kernels: differs from `time_ns` on `cupti`, equals it on `cuda-events`, `cuda-graph` and `slope`, which include gaps";
+        "busy": Number(time.busy), "busy share of `time_with_gaps_ns`, on `cupti`";
+        "time_clock_mhz" from "clock_mhz" in "MHz": Number(time.clock_mhz),
+            "device clock of `time_ns`: the median over its windows";
+        "held_back": Number(time.held_back), "share of these windows in which the device was throttled";
+        "windows": Written(format_windows(&time.windows)),
+            "raw windows in the order of rounds; as a column, in Parquet only, `launches:nanos;…`, in the record a list of `launches` and `nanos`";
+        "of_processes_ns": Written(format_list(&time.of_processes_ns)),
+            "time found by each process, in order, with `--launches`; as a column, in Parquet only, `nanos;…`, in the record a list";
+        "of_places_ns": Written(format_list(&time.of_places_ns)),
+            "time for each placement of the buffers in memory, for operators on a CPU or an emulated GPU; formatted like `of_processes_ns`";
         // ANCHOR: column
-        Column {
-            name: "converged",
-            field: "converged",
-            unit: "",
-            doc: "true if the intervals reached the requested precision",
-            read: CellReader::Flag(|time| time.converged),
-        },
+        "converged": Flag(time.converged), "true if the intervals reached the requested precision";
         // ANCHOR_END: column
-        Column {
-            name: "time_ns_min",
-            field: "scatter.min",
-            unit: "ns",
-            doc: "shortest window, per pass",
-            read: CellReader::Number(|time| time.scatter.map(|scatter| scatter.min)),
-        },
-        Column {
-            name: "time_ns_p05",
-            field: "scatter.p05",
-            unit: "ns",
-            doc: "5th percentile of the windows: see [Method](method.md#what-scatters)",
-            read: CellReader::Number(|time| time.scatter.map(|scatter| scatter.p05)),
-        },
-        Column {
-            name: "time_ns_p95",
-            field: "scatter.p95",
-            unit: "ns",
-            doc: "95th percentile of the windows",
-            read: CellReader::Number(|time| time.scatter.map(|scatter| scatter.p95)),
-        },
-        Column {
-            name: "time_ns_mad",
-            field: "scatter.mad",
-            unit: "ns",
-            doc: "median absolute deviation from the median",
-            read: CellReader::Number(|time| time.scatter.map(|scatter| scatter.mad)),
-        },
-        Column {
-            name: "outliers",
-            field: "scatter.outliers",
-            unit: "",
-            doc: "windows far from the median; none is dropped",
-            read: CellReader::Count(|time| time.scatter.map(|scatter| scatter.outliers.into())),
-        },
-        Column {
-            name: "autocorrelation",
-            field: "scatter.autocorrelation",
-            unit: "",
-            doc: "rank correlation of each window with its predecessor, from −1 to 1; absent below thirty windows",
-            read: CellReader::Number(|time| time.scatter?.autocorrelation),
-        },
-        Column {
-            name: "launch_p50_ns",
-            field: "launch_ns.p50",
-            unit: "ns",
-            doc: "median of single launches, with `percentiles`: see [Method](method.md#single-launches)",
-            read: CellReader::Number(|time| time.launch_ns.as_ref()?.p50),
-        },
-        Column {
-            name: "launch_p95_ns",
-            field: "launch_ns.p95",
-            unit: "ns",
-            doc: "95th percentile of single launches; absent below twenty launches",
-            read: CellReader::Number(|time| time.launch_ns.as_ref()?.p95),
-        },
-        Column {
-            name: "launch_p99_ns",
-            field: "launch_ns.p99",
-            unit: "ns",
-            doc: "99th percentile of single launches; absent below a hundred launches",
-            read: CellReader::Number(|time| time.launch_ns.as_ref()?.p99),
-        },
-        Column {
-            name: "enqueue_ns",
-            field: "enqueue_ns",
-            unit: "ns",
-            doc: "host time to enqueue one pass; on GPUs, in `device-cold` and `device-hot`",
-            read: CellReader::Number(|time| time.enqueue_ns),
-        },
-        Column {
-            name: "launch_bound",
-            field: "launch_bound",
-            unit: "",
-            doc: "true if the host takes about as long to launch as the device to execute, or longer",
-            read: CellReader::Flag(|time| time.launch_bound),
-        },
-    ];
+        "time_ns_min" from "scatter.min" in "ns": Number(time.scatter.map(|scatter| scatter.min)),
+            "shortest window, per pass";
+        "time_ns_p05" from "scatter.p05" in "ns": Number(time.scatter.map(|scatter| scatter.p05)),
+            "5th percentile of the windows: see [Method](method.md#what-scatters)";
+        "time_ns_p95" from "scatter.p95" in "ns": Number(time.scatter.map(|scatter| scatter.p95)),
+            "95th percentile of the windows";
+        "time_ns_mad" from "scatter.mad" in "ns": Number(time.scatter.map(|scatter| scatter.mad)),
+            "median absolute deviation from the median";
+        "outliers" from "scatter.outliers": Count(time.scatter.map(|scatter| scatter.outliers.into())),
+            "windows far from the median; none is dropped";
+        "autocorrelation" from "scatter.autocorrelation": Number(time.scatter?.autocorrelation),
+            "rank correlation of each window with its predecessor, from −1 to 1; absent below thirty windows";
+        "launch_p50_ns" from "launch_ns.p50" in "ns": Number(time.launch_ns.as_ref()?.p50),
+            "median of single launches, with `percentiles`: see [Method](method.md#single-launches)";
+        "launch_p95_ns" from "launch_ns.p95" in "ns": Number(time.launch_ns.as_ref()?.p95),
+            "95th percentile of single launches; absent below twenty launches";
+        "launch_p99_ns" from "launch_ns.p99" in "ns": Number(time.launch_ns.as_ref()?.p99),
+            "99th percentile of single launches; absent below a hundred launches";
+        "enqueue_ns" in "ns": Number(time.enqueue_ns),
+            "host time to enqueue one pass; on GPUs, in `device-cold` and `device-hot`";
+        "launch_bound": Flag(time.launch_bound),
+            "true if the host takes about as long to launch as the device to execute, or longer";
+    };
 
     /// Fields without a column.
-    pub const JOURNAL_ONLY: &'static [Field] = &[
-        Field { name: "windows.launches", kind: "whole number", doc: "passes of one window" },
-        Field { name: "windows.nanos", kind: "whole number, ns", doc: "duration of the window by the clock" },
-        Field { name: "windows.clock_mhz", kind: "whole number, MHz", doc: "device clock at the end of the window" },
-        Field { name: "windows.held_back", kind: "true or absent", doc: "true if the device was throttled" },
-        Field {
-            name: "iterations_ns",
-            kind: "list of ns",
-            doc: "times of single launches, if `export` names a folder: see [below](#the-table-of-accelerator-microbenchmarks)",
-        },
-        Field { name: "launch_ns.count", kind: "whole number", doc: "number of timed single launches" },
-        Field {
-            name: "in_turns_ns.lo",
-            kind: "number, ns",
-            doc: "lower end of the 95 % interval of the interleaved time",
-        },
-        Field {
-            name: "in_turns_ns.hi",
-            kind: "number, ns",
-            doc: "upper end of the 95 % interval of the interleaved time",
-        },
-    ];
+    pub const JOURNAL_ONLY: &'static [Field] = fields! {
+        "windows.launches": "whole number", "passes of one window";
+        "windows.nanos": "whole number, ns", "duration of the window by the clock";
+        "windows.clock_mhz": "whole number, MHz", "device clock at the end of the window";
+        "windows.held_back": "true or absent", "true if the device was throttled";
+        "iterations_ns": "list of ns",
+            "times of single launches, if `export` names a folder: see [below](#the-table-of-accelerator-microbenchmarks)";
+        "launch_ns.count": "whole number", "number of timed single launches";
+        "in_turns_ns.lo": "number, ns", "lower end of the 95 % interval of the interleaved time";
+        "in_turns_ns.hi": "number, ns", "upper end of the 95 % interval of the interleaved time";
+    };
 }
 
 /// Formats windows as `launches:nanos;…`; `None` if there are none.

@@ -1,6 +1,6 @@
 //! Memory traffic from hardware counters.
 
-use super::column::{CellReader, Column};
+use super::column::{Column, columns};
 use serde::{Deserialize, Serialize};
 
 /// Bytes of one pass by the hardware counters of the device memory; cache hits are not included.
@@ -21,20 +21,10 @@ impl Traffic {
 
 impl Traffic {
     /// Columns in tables, in order.
-    pub const COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            name: "counted_read_bytes",
-            field: "traffic.read_bytes",
-            unit: "bytes",
-            doc: "bytes read by one pass, from the hardware counters of the device memory; on CUDA, for fusion patterns and with `--profile`",
-            read: CellReader::Number(|traffic| Some(traffic.read_bytes)),
-        },
-        Column {
-            name: "counted_written_bytes",
-            field: "traffic.written_bytes",
-            unit: "bytes",
-            doc: "bytes written by one pass, from the same counters",
-            read: CellReader::Number(|traffic| Some(traffic.written_bytes)),
-        },
-    ];
+    pub const COLUMNS: &'static [Column<Self>] = columns! { |traffic|
+        "counted_read_bytes" from "traffic.read_bytes" in "bytes": Number(Some(traffic.read_bytes)),
+            "bytes read by one pass, from the hardware counters of the device memory; on CUDA, for fusion patterns and with `--profile`";
+        "counted_written_bytes" from "traffic.written_bytes" in "bytes": Number(Some(traffic.written_bytes)),
+            "bytes written by one pass, from the same counters";
+    };
 }

@@ -1,6 +1,6 @@
 //! Weight storage.
 
-use super::column::{CellReader, Column};
+use super::column::{Column, columns};
 use serde::{Deserialize, Serialize};
 
 /// Weight storage of a case.
@@ -19,27 +19,11 @@ pub struct Weights {
 
 impl Weights {
     /// Columns in tables, in order.
-    pub const COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            name: "weight_bytes",
-            field: "weight_bytes",
-            unit: "bytes",
-            doc: "weights on the device as stored: quantized values, scales, zero points, and the indices of values or blocks that remain after pruning",
-            read: CellReader::Count(|weights| weights.weight_bytes),
-        },
-        Column {
-            name: "baseline_weight_bytes",
-            field: "baseline_weight_bytes",
-            unit: "bytes",
-            doc: "weights in the baseline",
-            read: CellReader::Count(|weights| weights.baseline_weight_bytes),
-        },
-        Column {
-            name: "quantise_ns",
-            field: "quantise_ns",
-            unit: "ns",
-            doc: "host time for pruning and quantizing the weights; absent if there is none",
-            read: CellReader::Count(|weights| weights.quantise_ns),
-        },
-    ];
+    pub const COLUMNS: &'static [Column<Self>] = columns! { |weights|
+        "weight_bytes" in "bytes": Count(weights.weight_bytes),
+            "weights on the device as stored: quantized values, scales, zero points, and the indices of values or blocks that remain after pruning";
+        "baseline_weight_bytes" in "bytes": Count(weights.baseline_weight_bytes), "weights in the baseline";
+        "quantise_ns" in "ns": Count(weights.quantise_ns),
+            "host time for pruning and quantizing the weights; absent if there is none";
+    };
 }

@@ -286,7 +286,7 @@ impl PeakProbe<'_> {
         let mut look = || {
             std::thread::sleep(BURST_PAUSE);
             if stopwatch.overhead() == Overhead::Included {
-                return Ok(time_one(work, stopwatch.as_mut(), &quick_options())?.scatter.min);
+                return Ok(time_one(work, stopwatch.as_mut(), &quick_options())?.scatter.values.min);
             }
             // Memory probes take milliseconds per launch, so a sample contains few launches.
             let (start, mut shortest) = (Instant::now(), f64::INFINITY);
@@ -336,7 +336,7 @@ impl PeakProbe<'_> {
         }
         work.synchronize()?;
         let (mut stopwatch, _) = stopwatch(Regime::DeviceHot, self.setup(), self.machines, work)?;
-        let mut shortest = time_one(work, stopwatch.as_mut(), &quick_options())?.scatter.min;
+        let mut shortest = time_one(work, stopwatch.as_mut(), &quick_options())?.scatter.values.min;
         if !self.platform().is_synchronous() {
             // Under load the device lowers its clock to stay within its power limit; a case with pauses may run at a
             // higher clock.
@@ -434,7 +434,7 @@ impl OpenProbe {
             shape: self.shape,
             ratio: work_ratio / comparison.ratio,
             lo: comparison.hi.filter(|_| comparison.sound).map(|hi| work_ratio / hi),
-            rate: self.amount / measured.scatter.min / unit,
+            rate: self.amount / measured.scatter.values.min / unit,
         })
     }
 }

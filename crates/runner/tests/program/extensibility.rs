@@ -115,8 +115,8 @@ const MOVED_IMPORTS: [(&str, &str); 2] = [
 const ENTRIES: [(&str, &str, &str); 2] = [
     (
         "crates/case/src/case.rs",
-        "    pub const COLUMNS: &'static [Column<Self>] = &[",
-        r#"Column { name: "batches", field: "shape.batch", unit: "", doc: "sequences", read: CellReader::Count(|case| case.shape.get("batch")) },"#,
+        "    pub const COLUMNS: &'static [Column<Self>] = columns! { |case|",
+        r#""batches" from "shape.batch": Count(case.shape.get("batch")), "sequences";"#,
     ),
     (
         "crates/case/src/regime.rs",

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use serde::{Serialize, Serializer};
 
+use super::derived_columns::DERIVED;
 use super::run::{ReportedRun, records};
-use crate::columns::{COLUMNS, Cell, CellKind};
+use crate::columns::{COLUMNS, Cell, CellKind, RecordColumn};
 use crate::links::RunLinks;
 use crate::record::Record;
 
@@ -55,13 +56,7 @@ pub(super) fn pack_columns<'a>(runs: &'a [ReportedRun], page: &Path) -> Vec<Pack
         columns.extend(words("run", "run", names));
     }
     for column in COLUMNS.iter().filter(|column| !["windows", "m", "k", "n"].contains(&column.name)) {
-        let cells = records(runs).map(|record| column.cell(record));
-        let found = match column.kind {
-            CellKind::Text => words(column.name, column.doc, cells.map(|cell| cell.and_then(text))),
-            _ => numbers(column.name.into(), column.unit, column.doc, cells.map(|cell| cell.and_then(number))),
-        };
-        let kind = if column.kind == CellKind::Flag { "flag" } else { found.as_ref().map_or("", |found| found.kind) };
-        columns.extend(found.map(|found| PackedColumn { kind, ..found }));
+        columns.extend(pack_column(column, runs));
         if column.name == "shape" {
             columns.extend(axes(runs));
         }
@@ -169,6 +164,20 @@ fn words<'a>(
         kind: "text",
         cells: PackedCells::Words { words, at },
     })
+}
+
+/// Encodes the columns that only figures show.
+pub(super) fn pack_derived(runs: &[ReportedRun]) -> Vec<PackedColumn<'_>> {
+    DERIVED.iter().filter_map(|column| pack_column(column, runs)).collect()
+}
+
+fn pack_column<'a>(column: &'static RecordColumn, runs: &'a [ReportedRun]) -> Option<PackedColumn<'a>> {
+    let cells = records(runs).map(|record| column.cell(record));
+    let found = match column.kind {
+        CellKind::Text => words(column.name, column.doc, cells.map(|cell| cell.and_then(text))),
+        _ => numbers(column.name.into(), column.unit, column.doc, cells.map(|cell| cell.and_then(number))),
+    }?;
+    Some(if column.kind == CellKind::Flag { PackedColumn { kind: "flag", ..found } } else { found })
 }
 
 /// Strips code marks and link targets from Markdown.

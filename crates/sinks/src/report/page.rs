@@ -4,9 +4,17 @@ use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
 
-use super::packed_columns::{PackedColumn, pack_columns};
+use super::calibration::Calibration;
+use super::derived_columns::{FILTERS, PROPERTIES, item_and_implementation};
+use super::group_table::GroupedCases;
+use super::packed_columns::{PackedColumn, pack_columns, pack_derived};
+use super::plots::palette::SeriesStyle;
+use super::plots::sizes::SizeMetric;
+use super::plots::{heat_map, sizes};
+use super::report_rows::{ReportRows, group_by};
 use super::run::{ReportedProfile, ReportedRun, SummarizedRun};
 use super::summary::ReportSummary;
+use crate::SinkError;
 
 const FRAME: &str = include_str!("page/frame.html");
 const STYLE: &str = include_str!("page/style.css");
@@ -24,24 +32,35 @@ const SCRIPTS: [&str; 16] = [
     include_str!("page/roofline.js"),
     include_str!("page/sizes.js"),
     include_str!("page/accuracy.js"),
-    include_str!("page/groups.js"),
+    include_str!("page/group_tables.js"),
     include_str!("page/clocks.js"),
     include_str!("page/calibration.js"),
     include_str!("page/machine.js"),
     include_str!("page/table.js"),
 ];
 
-/// Renders the page for a directory.
-pub(super) fn html(runs: &[ReportedRun], profiles: &[ReportedProfile], folder: &Path) -> Result<String, String> {
+/// Renders the page for its directory.
+pub(super) fn html(runs: &[ReportedRun], profiles: &[ReportedProfile], path: &Path) -> Result<String, SinkError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let summarized: Vec<SummarizedRun> = runs.iter().map(SummarizedRun::from).collect();
-    let summary = ReportSummary::new(&summarized);
+    let rows = ReportRows::new(runs);
+    // In order of the words of the column.
+    let series = group_by(rows.all.iter(), |record| item_and_implementation(record));
     let data = ReportPageData {
-        summary,
+        summary: ReportSummary::new(&summarized),
         runs: runs.iter().map(RunFacts::new).collect(),
-        profiles,
         columns: pack_columns(runs, folder),
+        derived_columns: pack_derived(runs),
+        styles: series.iter().map(|(_, records)| rows.style(records[0])).collect(),
+        filters: &FILTERS,
+        properties: &PROPERTIES,
+        heat_map: heat_map::default_axes(&rows),
+        size: sizes::default_size(&rows),
+        size_metrics: sizes::METRICS,
+        group_tables: GroupedCases::all(&rows.all),
+        calibration: (!profiles.is_empty()).then(|| Calibration::new(profiles)).transpose()?,
     };
-    let json = serde_json::to_string(&data).map_err(|cause| cause.to_string())?;
+    let json = serde_json::to_string(&data).map_err(|cause| SinkError::format(path, cause))?;
     // These characters occur only in strings, where the escapes are equivalent; unescaped they could end the script
     // element.
     let json = json.replace('<', r"\u003c").replace('>', r"\u003e").replace('&', r"\u0026");
@@ -55,8 +74,21 @@ pub(super) fn html(runs: &[ReportedRun], profiles: &[ReportedProfile], folder: &
 struct ReportPageData<'a> {
     summary: ReportSummary<'a>,
     runs: Vec<RunFacts<'a>>,
-    profiles: &'a [ReportedProfile],
     columns: Vec<PackedColumn<'a>>,
+    /// Columns that only figures show.
+    derived_columns: Vec<PackedColumn<'a>>,
+    /// Style of each series.
+    styles: Vec<SeriesStyle>,
+    filters: &'static [(&'static str, &'static str)],
+    properties: &'static [(&'static str, &'static str)],
+    /// Initial columns of the heat map's rows and columns.
+    heat_map: [&'a str; 2],
+    /// Initial size.
+    size: Option<&'a str>,
+    /// Plot, label, column and format of each metric over size.
+    size_metrics: [SizeMetric; 5],
+    group_tables: Vec<GroupedCases>,
+    calibration: Option<Calibration>,
 }
 
 /// Provenance of a run; mostly empty for a Parquet file without a journal.

@@ -4,12 +4,12 @@
 mod row;
 mod statistics;
 
+use crate::python::{format_cell, spreadsheet_text, text};
 use crate::sink::{Sink, SinkInput};
-use crate::spreadsheet::escape_formula;
 use crate::{SinkError, atomic, lock};
 use calorimeter_case::record::Record;
 use calorimeter_case::{Export, too_large_error};
-use row::{AcceleratorCell, AcceleratorRow, NamedCell};
+use row::{AcceleratorRow, NamedCell};
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File};
@@ -106,17 +106,9 @@ fn table(rows: &[AcceleratorRow]) -> Result<Vec<u8>, ::csv::Error> {
     let mut writer = ::csv::WriterBuilder::new().delimiter(b'\t').from_writer(Vec::new());
     writer.write_record(rows[0].columns().map(|(name, _)| name))?;
     for row in rows {
-        writer.write_record(row.columns().map(|(_, cell)| cell_text(cell)))?;
+        writer.write_record(row.columns().map(|(_, cell)| spreadsheet_text(cell.as_ref())))?;
     }
     writer.into_inner().map_err(|failed| failed.into_error().into())
-}
-
-/// Formats a cell of the table. User-defined names must not be interpreted as formulas.
-fn cell_text(cell: &AcceleratorCell) -> String {
-    match cell {
-        AcceleratorCell::Text(text) => escape_formula(text.into()).into_owned(),
-        figure => figure.text(),
-    }
 }
 
 /// Line of `metrics_report.jsonl`.
@@ -137,11 +129,11 @@ impl Serialize for OrderedObject {
 
 impl MetricsLine {
     fn new(row: &AcceleratorRow, report: &str) -> Self {
-        let measured = row.metrics.iter().chain(&row.newer).filter(|(_, cell)| *cell != AcceleratorCell::Empty);
-        let facts = row.metadata.iter().chain(&row.own).filter(|(_, cell)| *cell != AcceleratorCell::Empty);
+        let measured = row.metrics.iter().chain(&row.newer).filter(|(_, cell)| cell.is_some());
+        let facts = row.metadata.iter().chain(&row.own).filter(|(_, cell)| cell.is_some());
         let mut dimensions: Vec<NamedCell> =
-            facts.map(|(name, cell)| (name.clone(), AcceleratorCell::Text(cell.text()))).collect();
-        dimensions.push((REPORT_DIMENSION.into(), AcceleratorCell::Text(report.to_owned())));
+            facts.map(|(name, cell)| (name.clone(), text(format_cell(cell.as_ref())))).collect();
+        dimensions.push((REPORT_DIMENSION.into(), text(report)));
         Self { metrics: OrderedObject(measured.cloned().collect()), dimensions: OrderedObject(dimensions) }
     }
 }

@@ -7,42 +7,51 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, NaiveDateTime, TimeZone};
 
+use crate::columns::Cell;
 use crate::journal::JOURNAL_FILE;
-use crate::pivot::{self, PivotRow};
-use crate::python::format_float;
+use crate::pivot::{self, PivotArm, PivotRow};
+use crate::python::{PythonColumn, format_float, text, write_csv};
 use crate::sink::{Sink, SinkInput};
-use crate::spreadsheet::escape_formula;
 use crate::{SinkError, atomic};
 use calorimeter_case::record::Record;
 use calorimeter_case::{Dtype, Element, Mode};
 
 /// Columns of torchao's last schema, in its spelling.
-pub const COLUMNS: [&str; 24] = [
-    "name",
-    "quantization",
-    "sparsity",
-    "m",
-    "k",
-    "n",
-    "high_precision_dtype",
-    "torch_compile_mode",
-    "device",
-    "model_type",
-    "output_dir",
-    "enable_profiler",
-    "enable_memory_profiler",
-    "baseline_model_eager_inference_time_in_ms",
-    "quantized_model_eager_inference_time_in_ms",
-    "baseline_model_compiled_inference_time_in_ms",
-    "quantized_model_compiled_inference_time_in_ms",
-    "eager speedup on baseline",
-    "compile speedup on baseline",
-    "eager vs compile speedup",
-    "profiler_json_path",
-    "memory_profile_path",
-    "memory_visualization_path",
-    "memory_stats",
-];
+fn columns<'a>() -> [PythonColumn<TorchaoRow<'a>>; 24] {
+    [
+        ("name", |row| text(row_name(row.pivot))),
+        ("quantization", |row| text(row.pivot.case.recipe)),
+        ("sparsity", |row| row.pivot.case.sparsity.and_then(text)),
+        ("m", |row| Some(Cell::Count(row.pivot.m))),
+        ("k", |row| Some(Cell::Count(row.pivot.k))),
+        ("n", |row| Some(Cell::Count(row.pivot.n))),
+        ("high_precision_dtype", |row| text(torch_dtype(row.pivot.case.element))),
+        ("torch_compile_mode", |row| row.pivot.case.compile_mode.as_ref().and_then(text)),
+        ("device", |row| text(row.pivot.case.device.kind())),
+        ("model_type", |row| text(row.pivot.case.workload)),
+        ("output_dir", |row| text(row.base.join(row.pivot.case.mode.name()).display())),
+        ("enable_profiler", |row| Some(Cell::Flag(row.pivot.case.profiler))),
+        ("enable_memory_profiler", |row| Some(Cell::Flag(row.pivot.case.memory_profiler))),
+        ("baseline_model_eager_inference_time_in_ms", |row| milliseconds(row.pivot.baseline_eager)),
+        ("quantized_model_eager_inference_time_in_ms", |row| milliseconds(row.pivot.eager)),
+        ("baseline_model_compiled_inference_time_in_ms", |row| milliseconds(row.pivot.baseline_compiled)),
+        ("quantized_model_compiled_inference_time_in_ms", |row| milliseconds(row.pivot.compiled)),
+        ("eager speedup on baseline", |row| speedup(row.pivot.eager, row.pivot.baseline_eager)),
+        ("compile speedup on baseline", |row| speedup(row.pivot.compiled, row.pivot.baseline_compiled)),
+        ("eager vs compile speedup", |row| speedup(row.pivot.compiled, row.pivot.eager)),
+        ("profiler_json_path", |row| row.arm_path(|record| record.profile.trace.clone())),
+        ("memory_profile_path", |row| row.memory_file("snapshot_after.json")),
+        ("memory_visualization_path", |row| row.memory_file("memory.html")),
+        ("memory_stats", |row| memory_stats(row.pivot)),
+    ]
+}
+
+/// Row of the table with the directories that its paths are based on.
+struct TorchaoRow<'a> {
+    pivot: &'a PivotRow<'a>,
+    base: &'a Path,
+    dir: &'a Path,
+}
 
 /// Writes `<output_dir>/inference/results_<start>.csv`, unless nothing was timed. Runs that started in the same second
 /// get the numeric suffix of their directory.
@@ -120,44 +129,15 @@ fn encode<'a>(
     dir: &Path,
     file: impl Write,
 ) -> Result<(), ::csv::Error> {
-    // Line ending of Python's csv.writer on every system.
-    let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(file);
-    writer.write_record(COLUMNS)?;
-    for row in rows {
-        writer.write_record(cells(row, base, dir))?;
-    }
-    Ok(writer.flush()?)
+    write_csv(&columns(), rows.map(|pivot| TorchaoRow { pivot, base, dir }), file)
 }
 
-fn cells(row: &PivotRow, base: &Path, dir: &Path) -> [String; 24] {
-    let case = row.case;
-    let number = |value: Option<f64>| value.map(format_float).unwrap_or_default();
-    [
-        row_name(row),
-        case.recipe.to_string(),
-        case.sparsity.map_or_else(String::new, |sparsity| sparsity.to_string()),
-        row.m.to_string(),
-        row.k.to_string(),
-        row.n.to_string(),
-        torch_dtype(case.element),
-        case.compile_mode.clone().unwrap_or_default(),
-        case.device.kind().to_string(),
-        case.workload.to_string(),
-        base.join(case.mode.name()).display().to_string(),
-        python_bool(case.profiler),
-        python_bool(case.memory_profiler),
-        number(row.baseline_eager.milliseconds()),
-        number(row.eager.milliseconds()),
-        number(row.baseline_compiled.milliseconds()),
-        number(row.compiled.milliseconds()),
-        number(row.eager.speedup_over(row.baseline_eager)),
-        number(row.compiled.speedup_over(row.baseline_compiled)),
-        number(row.compiled.speedup_over(row.eager)),
-        arm_path(row, dir, |record| record.profile.trace.clone()),
-        arm_path(row, dir, |record| Some(format!("{}/snapshot_after.json", record.footprint.memory_profile.as_ref()?))),
-        arm_path(row, dir, |record| Some(format!("{}/memory.html", record.footprint.memory_profile.as_ref()?))),
-        memory_stats(row),
-    ]
+fn milliseconds(arm: PivotArm<'_>) -> Option<Cell<'static>> {
+    arm.milliseconds().map(Cell::Number)
+}
+
+fn speedup(arm: PivotArm<'_>, other: PivotArm<'_>) -> Option<Cell<'static>> {
+    arm.speedup_over(other).map(Cell::Number)
 }
 
 /// Given name, or the one that torchao generates.
@@ -165,23 +145,27 @@ fn row_name(row: &PivotRow) -> String {
     let PivotRow { case, m, k, n, .. } = row;
     match case.name.as_str() {
         "" => format!("benchmark_{}_{}_m{m}_k{k}_n{n}_compile", case.recipe, case.workload),
-        name => escape_formula(name.into()).into_owned(),
+        name => name.to_owned(),
     }
 }
 
-/// Path of a file of the compiled arm, else of the eager one.
-fn arm_path(row: &PivotRow, dir: &Path, of: impl Fn(&Record) -> Option<String>) -> String {
-    let file = row.compiled.0.and_then(&of).or_else(|| row.eager.0.and_then(&of));
-    file.map(|file| dir.join(file).display().to_string()).unwrap_or_default()
+impl TorchaoRow<'_> {
+    /// Path of a file of the compiled arm, else of the eager one.
+    fn arm_path(&self, of: impl Fn(&Record) -> Option<String>) -> Option<Cell<'static>> {
+        let file = self.pivot.compiled.0.and_then(&of).or_else(|| self.pivot.eager.0.and_then(&of));
+        text(self.dir.join(file?).display())
+    }
+
+    fn memory_file(&self, name: &str) -> Option<Cell<'static>> {
+        self.arm_path(|record| Some(format!("{}/{name}", record.footprint.memory_profile.as_ref()?)))
+    }
 }
 
 /// Python dictionary with the key under which torch reports the peak.
-fn memory_stats(row: &PivotRow) -> String {
-    let peak = |record: Option<&Record>| record.and_then(|record| record.footprint.peak_bytes);
-    match peak(row.compiled.0).or(peak(row.eager.0)) {
-        Some(bytes) => format!("{{'allocated_bytes.all.peak': {}}}", format_float(bytes as f64 / 1e6)),
-        None => String::new(),
-    }
+fn memory_stats(row: &PivotRow) -> Option<Cell<'static>> {
+    let peak = |arm: PivotArm<'_>| arm.0.and_then(|record| record.footprint.peak_bytes);
+    let bytes = peak(row.compiled).or(peak(row.eager))?;
+    text(format!("{{'allocated_bytes.all.peak': {}}}", format_float(bytes as f64 / 1e6)))
 }
 
 pub(super) fn torch_dtype(element: Element) -> String {
@@ -191,10 +175,6 @@ pub(super) fn torch_dtype(element: Element) -> String {
         Element::Float(Dtype::F32) => "torch.float32".into(),
         other => format!("torch.{other}"),
     }
-}
-
-pub(super) fn python_bool(value: bool) -> String {
-    if value { "True" } else { "False" }.to_owned()
 }
 
 #[cfg(test)]

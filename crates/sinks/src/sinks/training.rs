@@ -5,46 +5,49 @@
 //! recipe `baseline` in an equal implementation; `speedup` is the quotient of the totals. Percentages are relative to
 //! the measured peaks of the machine.
 
-use super::torchao::{python_bool, results_path, torch_dtype};
-use crate::python::format_float;
+use super::torchao::{results_path, torch_dtype};
+use crate::columns::Cell;
+use crate::python::{PythonColumn, text, write_csv};
 use crate::sink::{Sink, SinkInput};
-use crate::spreadsheet::escape_formula;
 use crate::{SinkError, atomic};
 use calorimeter_case::record::{Record, Status};
 use calorimeter_case::{Case, Mode, Name};
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 /// Columns, in order.
-const COLUMNS: [&str; 27] = [
-    "name",
-    "quantization",
-    "m",
-    "k",
-    "n",
-    "high_precision_dtype",
-    "torch_compile_mode",
-    "device",
-    "model_type",
-    "output_dir",
-    "enable_profiler",
-    "enable_memory_profiler",
-    "forward_time_ms",
-    "backward_time_ms",
-    "total_time_ms",
-    "reference_forward_time_ms",
-    "reference_backward_time_ms",
-    "reference_total_time_ms",
-    "speedup",
-    "scaling_repr",
-    "ref_tops_sec",
-    "ref_pct_top_peak",
-    "tops_sec",
-    "pct_top_peak",
-    "implementation",
-    "step_time_ms",
-    "tokens_per_sec",
-];
+fn columns<'a>() -> [PythonColumn<ComparedRow<'a>>; 27] {
+    [
+        ("name", |row| text(&row.case.name)),
+        ("quantization", |row| text(row.case.recipe)),
+        ("m", |row| row.case.shape.get("m").map(Cell::Count)),
+        ("k", |row| row.case.shape.get("k").map(Cell::Count)),
+        ("n", |row| row.case.shape.get("n").map(Cell::Count)),
+        ("high_precision_dtype", |row| text(torch_dtype(row.case.element))),
+        ("torch_compile_mode", |row| row.case.compile_mode.as_ref().and_then(text)),
+        ("device", |row| text(row.case.device.kind())),
+        ("model_type", |row| text(row.model)),
+        ("output_dir", |row| text(row.output_dir.join(row.case.mode.name()).display())),
+        ("enable_profiler", |row| Some(Cell::Flag(row.case.profiler))),
+        ("enable_memory_profiler", |row| Some(Cell::Flag(row.case.memory_profiler))),
+        ("forward_time_ms", |row| row.milliseconds(TrainingPass::Forward).map(Cell::Number)),
+        ("backward_time_ms", |row| row.milliseconds(TrainingPass::Backward).map(Cell::Number)),
+        ("total_time_ms", |row| row.milliseconds(TrainingPass::Total).map(Cell::Number)),
+        ("reference_forward_time_ms", |row| row.baseline?.milliseconds(TrainingPass::Forward).map(Cell::Number)),
+        ("reference_backward_time_ms", |row| row.baseline?.milliseconds(TrainingPass::Backward).map(Cell::Number)),
+        ("reference_total_time_ms", |row| row.baseline?.milliseconds(TrainingPass::Total).map(Cell::Number)),
+        ("speedup", |row| row.speedup().map(Cell::Number)),
+        ("scaling_repr", |row| row.case.scaling.and_then(text)),
+        ("ref_tops_sec", |row| row.baseline?.rate().map(Cell::Number)),
+        ("ref_pct_top_peak", |row| row.baseline?.percent().map(Cell::Number)),
+        ("tops_sec", |row| row.rate().map(Cell::Number)),
+        ("pct_top_peak", |row| row.percent().map(Cell::Number)),
+        ("implementation", |row| text(row.case.implementation)),
+        ("step_time_ms", |row| row.milliseconds(TrainingPass::Step).map(Cell::Number)),
+        ("tokens_per_sec", |row| row.tokens_per_second().map(Cell::Number)),
+    ]
+}
 
 /// Writes `<output_dir>/training/results_<start>.csv`, unless no training pass was timed.
 pub struct Training;
@@ -90,7 +93,6 @@ fn split_workload(workload: &str) -> Option<(&str, TrainingPass)> {
 }
 
 /// Passes of a recipe, shape and implementation.
-#[derive(Clone)]
 struct TrainingRow<'a> {
     case: &'a Case,
     model: &'a str,
@@ -106,9 +108,38 @@ impl TrainingRow<'_> {
         Some(self.record(pass)?.time.time_ns?.median / 1e6)
     }
 
-    /// Identity of the row except for the recipe.
-    fn identity(&self) -> String {
-        row_identity(self.case, self.model)
+    fn rate(&self) -> Option<f64> {
+        self.record(TrainingPass::Total)?.rates.tflops
+    }
+
+    fn percent(&self) -> Option<f64> {
+        let roofline = self.record(TrainingPass::Total)?.rates.roofline.as_ref()?;
+        roofline.compute_percent.or(Some(roofline.percent))
+    }
+
+    fn tokens_per_second(&self) -> Option<f64> {
+        Some(1e3 * self.case.tokens? as f64 / self.milliseconds(TrainingPass::Step)?)
+    }
+}
+
+/// Row of the table with the row of its baseline.
+struct ComparedRow<'a> {
+    row: &'a TrainingRow<'a>,
+    baseline: Option<&'a TrainingRow<'a>>,
+    output_dir: &'a Path,
+}
+
+impl<'a> Deref for ComparedRow<'a> {
+    type Target = TrainingRow<'a>;
+
+    fn deref(&self) -> &TrainingRow<'a> {
+        self.row
+    }
+}
+
+impl ComparedRow<'_> {
+    fn speedup(&self) -> Option<f64> {
+        Some(self.baseline?.milliseconds(TrainingPass::Total)? / self.milliseconds(TrainingPass::Total)?)
     }
 }
 
@@ -131,56 +162,13 @@ fn to_csv(records: &[Record], output_dir: &Path) -> Result<Vec<u8>, ::csv::Error
             rows[place].passes.insert(pass, record);
         }
     }
-    let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(Vec::new());
-    writer.write_record(COLUMNS)?;
-    for row in rows.iter().filter(|row| !row.case.implied) {
-        let baseline = place_of.get(&(row.identity(), Case::BASELINE)).map(|&at| &rows[at]);
-        writer.write_record(cells(row, baseline, output_dir))?;
-    }
-    writer.into_inner().map_err(|failed| failed.into_error().into())
-}
-
-fn cells(row: &TrainingRow, baseline: Option<&TrainingRow>, output_dir: &Path) -> [String; 27] {
-    let case = row.case;
-    let number = |value: Option<f64>| value.map(format_float).unwrap_or_default();
-    let axis = |name: &str| case.shape.get(name).map_or_else(String::new, |size| size.to_string());
-    let total = |row: &TrainingRow| row.milliseconds(TrainingPass::Total);
-    let rate = |row: &TrainingRow| row.record(TrainingPass::Total).and_then(|record| record.rates.tflops);
-    let percent = |row: &TrainingRow| {
-        let roofline = row.record(TrainingPass::Total)?.rates.roofline.as_ref()?;
-        roofline.compute_percent.or(Some(roofline.percent))
-    };
-    let before = |pass: TrainingPass| baseline.and_then(|row| row.milliseconds(pass));
-    let speedup = baseline.and_then(total).zip(total(row)).map(|(before, now)| before / now);
-    [
-        escape_formula((&case.name).into()).into_owned(),
-        case.recipe.to_string(),
-        axis("m"),
-        axis("k"),
-        axis("n"),
-        torch_dtype(case.element),
-        case.compile_mode.clone().unwrap_or_default(),
-        case.device.kind().to_string(),
-        row.model.to_owned(),
-        output_dir.join(case.mode.name()).display().to_string(),
-        python_bool(case.profiler),
-        python_bool(case.memory_profiler),
-        number(row.milliseconds(TrainingPass::Forward)),
-        number(row.milliseconds(TrainingPass::Backward)),
-        number(total(row)),
-        number(before(TrainingPass::Forward)),
-        number(before(TrainingPass::Backward)),
-        number(before(TrainingPass::Total)),
-        number(speedup),
-        case.scaling.map_or_else(String::new, |scaling| scaling.to_string()),
-        number(baseline.and_then(rate)),
-        number(baseline.and_then(percent)),
-        number(rate(row)),
-        number(percent(row)),
-        case.implementation.to_string(),
-        number(row.milliseconds(TrainingPass::Step)),
-        number(row.milliseconds(TrainingPass::Step).zip(case.tokens).map(|(step, tokens)| 1e3 * tokens as f64 / step)),
-    ]
+    let compared = rows.iter().filter(|row| !row.case.implied).map(|row| {
+        let key = (row_identity(row.case, row.model), Case::BASELINE);
+        ComparedRow { row, baseline: place_of.get(&key).map(|&at| &rows[at]), output_dir }
+    });
+    let mut text = Vec::new();
+    write_csv(&columns(), compared, &mut text)?;
+    Ok(text)
 }
 
 #[cfg(test)]

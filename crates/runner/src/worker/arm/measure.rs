@@ -10,10 +10,10 @@ use crate::worker::group_context::GroupContext;
 use crate::worker::panics;
 use crate::worker::poison::{PoisonedProcess, catch_poison, poisoned_by};
 use crate::worker::protocol::AssignmentPurpose;
-use calorimeter_case::record::{Estimate, Scatter, Speedup, Telemetry, WindowRecord, finite};
+use calorimeter_case::record::{Estimate, Speedup, Telemetry, WindowRecord, finite};
 use calorimeter_case::{CaseId, Clock, Record, Status};
 use calorimeter_timing::{
-    self as timing, DeviceState, JitMonitor, Measurement, Observer, Options, Overhead, Phase, ScatterStats, TimingError,
+    self as timing, DeviceState, JitMonitor, Measurement, Observer, Options, Overhead, Phase, TimingError,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -155,8 +155,7 @@ fn fill_record(
         margin: Some(margin),
         rounds_needed: comparison.rounds_needed,
     });
-    let ScatterStats { min, p05, p95, mad, outliers, autocorrelation, .. } = measured.scatter;
-    record.time.scatter = Some(Scatter { min, p05, p95, mad, outliers: outliers as u32, autocorrelation });
+    record.time.scatter = Some(measured.scatter.values);
     record.outcome.warnings.extend(measured.scatter.warnings());
     record.time.launch_bound = match record.time.busy {
         Some(busy) => Some(busy < MIN_BUSY_SHARE),

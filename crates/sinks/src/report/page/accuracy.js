@@ -11,7 +11,7 @@ function accuracy() {
       // An exact output has no noise, so it is drawn above all SQNRs.
       const ceiling = high + (high - low) * 0.12;
       const quality = (row) => exact(row) ? ceiling : get("sqnr_db", row);
-      const sqnrText = (value) => value >= ceiling ? "exact" : `${digits(value, 3)} dB`;
+      const sqnrText = (value) => value >= ceiling ? "exact" : FORMATS.decibels(value);
       const small = seriesOf(rows, (row) => ({ x: get("speedup", row), y: quality(row), row, tip: () => [get("id", row), `${times(get("speedup", row))}, ${sqnrText(quality(row))}`] }));
       const means = small.map((one) => {
         const x = geometricMean(one.points.map((point) => point.x)), y = median(one.points.map((point) => point.y));
@@ -23,8 +23,8 @@ function accuracy() {
       const faded = small.map((one) => ({ ...one, faded: true }));
       chart(place, width, {
         title: "Accuracy against speed", series: [...faded, ...means],
-        x: { label: "speed-up over the baseline", text: (value) => `${digits(value, 2)}×`, log: true, range: range([1, ...rows.map((row) => get("speedup", row))], true) },
-        y: { label: "SQNR", text: (value) => `${digits(value, 3)} dB`, log: false, range: [low, ceiling + (high - low) * 0.06] },
+        x: { label: "speed-up over the baseline", format: "ratio", log: true, range: range([1, ...rows.map((row) => get("speedup", row))], true) },
+        y: { label: "SQNR", format: "decibels", log: false, range: [low, ceiling + (high - low) * 0.06] },
         under: ({ inner, X, Y, left, right, top, bottom }) => {
           inner.append(shape("line", { class: "roof", x1: X(1), x2: X(1), y1: top, y2: bottom }));
           if (rows.some(exact)) {

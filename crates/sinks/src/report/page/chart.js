@@ -5,15 +5,9 @@ function widthOf(text) {
   return pen.measureText(text).width;
 }
 
-// Style of a series: color by recipe or operator, marker by implementation, consistent over the page. The colors repeat after
-// eight, with hollow markers.
-const MEASURED = ALL_ROWS.filter(isOk);
-const ITEMS = distinct(MEASURED, comparedItem).filter((name) => name !== "baseline");
-const IMPLEMENTATIONS = distinct(MEASURED, (row) => get("implementation", row));
-function seriesStyle(row) {
-  const place = ITEMS.indexOf(comparedItem(row)) % 16;
-  const color = place < 0 ? "s8" : `s${place % 8}${place >= 8 ? " hollow" : ""}`;
-  return { color, form: MARKERS[IMPLEMENTATIONS.indexOf(get("implementation", row)) % MARKERS.length] };
+// Style of a series: color by recipe or operator, marker by implementation. The colors repeat after eight, with hollow markers.
+function seriesStyle({ item, marker }) {
+  return { color: item === null ? "s8" : `s${item % 8}${item % 16 >= 8 ? " hollow" : ""}`, form: MARKERS[marker % MARKERS.length] };
 }
 const MARKERS = [
   (r) => `m${-r} 0a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0z`,
@@ -62,9 +56,10 @@ function range(values, log) {
   return [low - room, high + room];
 }
 
-// `x` and `y` have a label, a function that formats a value, a flag for logarithmic scale and optionally a range. `series` have a
+// `x` and `y` have a label, the name of a number format, a flag for logarithmic scale and optionally a range. `series` have a
 // name, a style and points; `under` draws the background.
 function chart(place, room, { title, x, y, series, under, lines = false, height = 380 }) {
+  [x, y] = [x, y].map((axis) => ({ ...axis, text: FORMATS[axis.format] }));
   // The panel has a border and padding.
   const width = Math.max(room - 26, 220);
   const points = series.flatMap((one) => one.points);
@@ -150,9 +145,9 @@ function chart(place, room, { title, x, y, series, under, lines = false, height 
 // One series per recipe or operator and implementation; rows without a point are omitted.
 function seriesOf(rows, point) {
   const made = [];
-  for (const [name, group] of grouped(rows, itemAndImplementation)) {
+  for (const [name, group] of grouped(rows, (row) => get("series", row))) {
     const points = group.map((row) => point(row)).filter((found) => found !== null);
-    if (points.length > 0) made.push({ name, ...seriesStyle(group[0]), points });
+    if (points.length > 0) made.push({ name, ...seriesStyle(data.styles[columns.get("series").at[group[0]]]), points });
   }
   return made;
 }

@@ -1,7 +1,7 @@
 "use strict";
 // Records in columns, and values derived from a row.
 const data = JSON.parse(document.getElementById("data").textContent);
-const columns = new Map(data.columns.map((column) => [column.name, column]));
+const columns = new Map([...data.columns, ...data.derived_columns].map((column) => [column.name, column]));
 const CASES = data.summary.cases;
 const ALL_ROWS = Array.from({ length: CASES }, (_, row) => row);
 
@@ -16,31 +16,9 @@ function get(name, row) {
 }
 const AXES = data.columns.filter((column) => column.kind === "axis").map((column) => column.name);
 
-// Caches a value for each row.
-function perRow(read) {
-  const cache = new Array(CASES);
-  return (row) => cache[row] ??= read(row);
-}
 const isModel = (row) => ["inference", "training"].includes(get("mode", row));
 const joined = (parts, between) => parts.filter((part) => part !== null && part !== "").join(between);
-const recipe = perRow((row) => joined([joined([get("recipe", row), get("sparsity", row)], "+"), get("scaling", row)], " "));
-// Compared item: the recipe of a model, or the name of an operator.
-const comparedItem = perRow((row) => isModel(row) ? recipe(row) : get("workload", row));
-const itemAndImplementation = perRow((row) => `${comparedItem(row)} · ${get("implementation", row)}`);
 const isOk = (row) => get("status", row) === "ok";
-
-// Text fields for filtering and grouping.
-const FIELDS = [
-  { name: "run", label: "run", read: (row) => get("run", row) },
-  { name: "mode", label: "mode", read: (row) => get("mode", row) },
-  { name: "workload", label: "workload", read: (row) => get("workload", row) },
-  { name: "recipe", label: "recipe", read: recipe },
-  { name: "implementation", label: "implementation", read: (row) => get("implementation", row) },
-  { name: "device", label: "device", read: (row) => get("device", row) },
-  { name: "dtype", label: "dtype", read: (row) => get("dtype", row) },
-  { name: "regime", label: "regime", read: (row) => get("regime", row) },
-  { name: "status", label: "status", read: (row) => get("status", row) },
-];
 
 function distinct(rows, read) {
   const found = new Set();
@@ -82,32 +60,44 @@ function digits(value, count = 4) {
 }
 function scaled(value, units) {
   let index = 0;
-  while (index + 1 < units.length && Math.abs(value) >= units[index + 1][1]) index++;
-  return `${digits(value / units[index][1])} ${units[index][0]}`;
+  // A value that rounds up to the next unit is written in that unit.
+  while (index + 1 < units.length && Math.abs(value) >= units[index + 1][1] * 0.9995) index++;
+  return `${digits(value / units[index][1], 3)} ${units[index][0]}`;
 }
-const BYTES = [["B", 1], ["KiB", 2 ** 10], ["MiB", 2 ** 20], ["GiB", 2 ** 30], ["TiB", 2 ** 40]];
-const TIMES = [["ns", 1], ["µs", 1e3], ["ms", 1e6], ["s", 1e9]];
-const LETTERS = [["", 1], ["k", 1e3], ["M", 1e6], ["G", 1e9], ["T", 1e12], ["P", 1e15]];
-const bytes = (value) => scaled(value, BYTES);
-const time = (value) => scaled(value, TIMES);
-const letters = (value) => value < 1 ? `${digits(value)} ` : scaled(value, LETTERS);
+const letters = (value) => scaled(value, [["", 1], ["k", 1e3], ["M", 1e6], ["G", 1e9], ["T", 1e12], ["P", 1e15]]);
 const operations = (value) => `${letters(value)}FLOP/s`;
-const bytesPerSecond = (value) => `${letters(value)}B/s`;
-// Three significant digits, including zeros, so that columns align.
-const times = (value) => `${value >= 999.5 || value < 1e-4 ? digits(value, 3) : Number(value).toPrecision(3)}×`;
 const percent = (value) => `${digits(value, 3)} %`;
 const count = (value) => value.toLocaleString("en");
 const cases = (number) => number === 1 ? "1 case" : `${count(number)} cases`;
+// Three significant digits, including zeros, so that columns align.
+const times = (value) => `${value >= 999.5 || value < 1e-4 ? digits(value, 3) : Number(value).toPrecision(3)}×`;
+const FORMATS = {
+  ratio: times,
+  time: (value) => scaled(value, [["ns", 1], ["µs", 1e3], ["ms", 1e6], ["s", 1e9]]),
+  bytes: (value) => scaled(value, [["B", 1], ["KiB", 2 ** 10], ["MiB", 2 ** 20], ["GiB", 2 ** 30], ["TiB", 2 ** 40]]),
+  percent, operations,
+  share: (value) => percent(100 * value),
+  gflops: (value) => operations(value * 1e9),
+  tflops: (value) => operations(value * 1e12),
+  gbps: (value) => `${letters(value * 1e9)}B/s`,
+  size: (value) => letters(value).trim(),
+  intensity: (value) => digits(value, 2),
+  plain: (value) => digits(value, 3),
+  decibels: (value) => `${digits(value, 3)} dB`,
+  megahertz: (value) => `${digits(value)} MHz`,
+  watts: (value) => `${digits(value, 3)} W`,
+  celsius: (value) => `${digits(value, 3)} °C`,
+  joules: (value) => scaled(value * 1e9, [["nJ", 1], ["µJ", 1e3], ["mJ", 1e6], ["J", 1e9]]),
+};
 
 // Format of a cell by the unit of its column.
-const WRITTEN = { ns: time, bytes, "%": percent, "10¹² operations/s": (value) => operations(value * 1e12),
-  "10⁹ bytes/s": (value) => bytesPerSecond(value * 1e9), operations: (value) => letters(value).trim() };
+const WRITTEN = { ns: "time", bytes: "bytes", "%": "percent", "10¹² operations/s": "tflops", "10⁹ bytes/s": "gbps", operations: "size" };
 function written(column, row) {
   const value = cell(column, row);
   if (value === null) return "";
   if (column.kind === "flag") return value ? "yes" : "no";
   if (column.kind !== "number") return String(value);
   if (column.name.startsWith("speedup") || column.name === "memory_saving") return times(value);
-  if (WRITTEN[column.unit]) return WRITTEN[column.unit](value);
+  if (WRITTEN[column.unit]) return FORMATS[WRITTEN[column.unit]](value);
   return column.unit ? `${digits(value)} ${column.unit}` : digits(value);
 }

@@ -1,12 +1,12 @@
 // Filter of the rows that the page shows.
-const FILTERS = FIELDS.map((field) => ({ ...field, options: distinct(ALL_ROWS, field.read) })).filter(({ options }) => options.length > 1);
+const FILTERS = data.filters.map(([name, label]) => ({ name, label, options: distinct(ALL_ROWS, (row) => get(name, row)) })).filter(({ options }) => options.length > 1);
 
 function filterBar() {
   const chosen = new Map();
   let words = [];
   const status = element("span", { role: "status", id: "chosen" });
   const apply = () => {
-    const passes = (row) => FILTERS.every(({ name, read }) => !chosen.has(name) || read(row) === chosen.get(name))
+    const passes = (row) => FILTERS.every(({ name }) => !chosen.has(name) || get(name, row) === chosen.get(name))
       && (words.length === 0 || words.every((word) => get("id", row).toLowerCase().includes(word)));
     choose(ALL_ROWS.filter(passes));
     status.textContent = shownRows.length === CASES ? cases(CASES) : `${count(shownRows.length)} of ${cases(CASES)}`;
@@ -17,7 +17,7 @@ function filterBar() {
       if (value === "") chosen.delete(name); else chosen.set(name, value);
       apply();
     });
-    made.list.id = `filter-${name}`;
+    made.list.id = `filter-${label}`;
     return made;
   });
   const search = element("input", { type: "search", id: "filter-id", size: 16, oninput: () => {

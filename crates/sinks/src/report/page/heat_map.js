@@ -1,21 +1,16 @@
 // Speed-ups over two selectable axes.
 function heatMap() {
   const has = (row) => isOk(row) && get("speedup", row) !== null;
-  const named = [...FIELDS.filter(({ name }) => name !== "status"),
-    { name: "who", label: "recipe and implementation", read: itemAndImplementation }, { name: "what", label: "recipe or operator", read: comparedItem },
-    { name: "shape_name", label: "shape set", read: (row) => get("shape_name", row) },
-    { name: "shape", label: "shape", read: (row) => get("shape", row) },
-    ...AXES.map((name) => ({ name, label: name, read: (row) => get(name, row) }))];
-  const by = new Map(named.map((field) => [field.name, field]));
-  const chosen = { rows: "what", columns: "implementation" };
+  const labels = new Map([...data.filters.filter(([name]) => name !== "status"), ...data.properties, ...AXES.map((name) => [name, name])]);
+  const chosen = { rows: data.heat_map[0], columns: data.heat_map[1] };
   const MAX_LINES = 120;
 
   // Sizes are sorted numerically; other labels stay in order of first occurrence, with the baseline first.
-  const order = (found, { name, read }) => {
+  const order = (found, name) => {
     if (found.every((value) => typeof value === "number")) return found.sort((a, b) => a - b);
     if (name === "shape") return found.sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
     const there = new Set(found);
-    const names = distinct(ALL_ROWS.filter(isOk), read).filter((name) => there.has(name));
+    const names = distinct(ALL_ROWS.filter(isOk), (row) => get(name, row)).filter((name) => there.has(name));
     return [...names.filter((name) => name === "baseline"), ...names.filter((name) => name !== "baseline")];
   };
   const color = (ratio) => {
@@ -37,13 +32,7 @@ function heatMap() {
     id: "heat-map", title: "Speed-ups", has,
     lead: "Geometric mean and number of cases of each cell. Blue is faster than the baseline, orange slower.",
     controls: (rows, again) => {
-      const useful = named.filter(({ read }) => distinct(rows, read).length > 1);
-      const usual = (names, other) => names.find((name) => name !== other && useful.some((field) => field.name === name)) ?? names[0];
-      chosen.rows = usual(["what", "workload", "implementation", "shape"], "");
-      // For a single recipe the shapes form one column; over one of their axes only a diagonal would be filled.
-      chosen.columns = chosen.rows === "shape" ? "who" : usual(["implementation", ...AXES, "shape", "workload", "device", "dtype"], chosen.rows);
-      const options = (useful.length ? useful : named.slice(2, 5)).map(({ name, label }) => [name, label]);
-      for (const name of Object.values(chosen)) if (!options.some(([known]) => known === name)) options.push([name, by.get(name).label]);
+      const options = [...labels].filter(([name]) => Object.values(chosen).includes(name) || distinct(rows, (row) => get(name, row)).length > 1);
       return ["rows", "columns"].map((side) => {
         const made = chooser(side, options, chosen[side], (value) => { chosen[side] = value; again(); });
         made.list.id = `heat-${side}`;
@@ -51,13 +40,13 @@ function heatMap() {
       });
     },
     draw: (rows, place) => {
-      const [down, across] = [by.get(chosen.rows), by.get(chosen.columns)];
-      const names = order(distinct(rows, down.read), down), heads = order(distinct(rows, across.read), across);
-      const cells = grouped(rows, down.read);
-      const head = element("tr", {}, element("th", { scope: "col" }, `${down.label} \\ ${across.label}`),
+      const [down, across] = [chosen.rows, chosen.columns].map((name) => (row) => get(name, row));
+      const names = order(distinct(rows, down), chosen.rows), heads = order(distinct(rows, across), chosen.columns);
+      const cells = grouped(rows, down);
+      const head = element("tr", {}, element("th", { scope: "col" }, `${labels.get(chosen.rows)} \\ ${labels.get(chosen.columns)}`),
         ...heads.slice(0, MAX_LINES).map((name) => element("th", { scope: "col" }, String(name))));
       const body = names.slice(0, MAX_LINES).map((name) => {
-        const inside = grouped(cells.get(name), across.read);
+        const inside = grouped(cells.get(name), across);
         return element("tr", {}, element("th", { scope: "row" }, String(name)), ...heads.slice(0, MAX_LINES).map((head) => drawCell(inside.get(head))));
       });
       const cut = Math.max(names.length, heads.length) > MAX_LINES;

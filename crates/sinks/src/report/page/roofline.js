@@ -4,10 +4,10 @@ function roofline() {
   figure({
     id: "roofline", title: "Roofline",
     lead: "Operations per second over operations per byte of minimum traffic. The dashed lines are measured peaks of the machine; the record of a case holds its own.",
-    has: (row) => isOk(row) && get("tflops", row) > 0 && get("flops", row) > 0 && get("bytes", row) > 0,
+    has: (row) => isOk(row) && get("tflops", row) > 0 && get("intensity", row) !== null,
     draw: (rows, place, width) => {
       const series = seriesOf(rows, (row) => ({
-        x: get("flops", row) / get("bytes", row), y: rate(row), row,
+        x: get("intensity", row), y: rate(row), row,
         tip: () => [get("id", row), operations(rate(row)), get("roofline_percent", row) === null ? "peak unknown" : `${percent(get("roofline_percent", row))} of ${get("roofline_bound", row)}`],
       }));
       const peaks = (name, scale) => distinct(rows, (row) => get(name, row)).sort((a, b) => b - a).slice(0, 4).map((peak) => peak * scale);
@@ -19,15 +19,15 @@ function roofline() {
       const [lowX, highX] = range(xs, true);
       chart((place.replaceChildren(), place), width, {
         title: "Roofline", series, height: 420,
-        x: { label: "operations per byte", text: (value) => digits(value, 2), log: true, range: [lowX, highX] },
-        y: { label: "operations per second", text: operations, log: true, range: range([...ys, ...compute], true) },
+        x: { label: "operations per byte", format: "intensity", log: true, range: [lowX, highX] },
+        y: { label: "operations per second", format: "operations", log: true, range: range([...ys, ...compute], true) },
         under: ({ inner, X, Y, xs, ys, left, right }) => {
           const highest = compute[0] ?? ys[1];
           for (const peak of memory) {
             const from = Math.max(xs[0], ys[0] / peak), to = Math.min(xs[1], highest / peak);
             if (from >= to) continue;
             inner.append(shape("path", { class: "roof", d: `M${X(from)} ${Y(from * peak)}L${X(to)} ${Y(to * peak)}` }));
-            const name = bytesPerSecond(peak), at = Math.sqrt(from * to);
+            const name = FORMATS.gbps(peak / 1e9), at = Math.sqrt(from * to);
             inner.append(shape("text", { class: "name over", x: Math.max(X(at) - 8, left + widthOf(name)), y: Y(at * peak) - 6, "text-anchor": "end" }, name));
           }
           for (const peak of compute) {

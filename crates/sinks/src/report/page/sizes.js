@@ -1,13 +1,6 @@
 // Metrics over size, and crossovers between series.
 function sizes() {
-  const FIGURES = [
-    { name: "time_ns", label: "time per pass", text: time, lower: true },
-    { name: "gbps", label: "bytes per second", text: (value) => bytesPerSecond(value * 1e9) },
-    { name: "tflops", label: "operations per second", text: (value) => operations(value * 1e12) },
-    { name: "roofline_percent", label: "share of the peak", text: percent },
-    { name: "speedup", label: "speed-up", text: (value) => `${digits(value, 3)}×` },
-  ];
-  const chosen = { x: null, y: "time_ns", at: null };
+  const chosen = { x: data.size ?? "flops", y: "time_ns", at: null };
   let places;
   const has = (row) => isOk(row) && get("time_ns", row) > 0;
   const named = (name) => ({ flops: "operations per pass", bytes: "bytes per pass" })[name] ?? name;
@@ -31,19 +24,14 @@ function sizes() {
     lead: "One size varies, the others are constant. Bars are 95 % confidence intervals.",
     controls: (rows, again) => {
       const xs = [...AXES, "flops", "bytes"].filter((name) => distinct(rows, (row) => get(name, row)).length > 1);
-      // Number of sizes in the longest group along an axis.
-      const follows = (name) => { chosen.x = name; return Math.max(...[...grouped(rows, others).values()].map((group) => distinct(group, (row) => get(name, row)).length)); };
-      // Operations and bytes vary with every axis, so they are used only if no axis has several sizes.
-      const worth = (name) => follows(name) > 1 && AXES.includes(name) ? follows(name) + CASES : follows(name);
-      chosen.x = xs.map((name) => [worth(name), name]).sort((a, b) => b[0] - a[0])[0]?.[1] ?? "flops";
-      const ys = FIGURES.filter(({ name }) => rows.some((row) => get(name, row) > 0));
+      const ys = data.size_metrics.filter(([, , column]) => positive(rows, column).length > 0);
       const x = chooser("size", (xs.length ? xs : ["flops"]).map((name) => [name, named(name)]), chosen.x, (value) => { chosen.x = value; again(); });
-      const y = chooser("metric", ys.map(({ name, label }) => [name, label]), chosen.y, (value) => { chosen.y = value; again(); });
+      const y = chooser("metric", ys.map(([, label, column]) => [column, label]), chosen.y, (value) => { chosen.y = value; again(); });
       places = chooser("at", [], "", (value) => { chosen.at = value; again(); });
       return [x.label, y.label, places.label];
     },
     draw: (rows, place, width) => {
-      const figure = FIGURES.find(({ name }) => name === chosen.y);
+      const [, label, , format] = data.size_metrics.find(([, , column]) => column === chosen.y);
       const usable = rows.filter((row) => get(chosen.x, row) > 0 && get(chosen.y, row) > 0);
       const groups = [...grouped(usable, others)].map(([name, group]) => ({ name, group, sizes: distinct(group, (row) => get(chosen.x, row)).length }))
         .sort((a, b) => b.sizes - a.sizes || b.group.length - a.group.length);
@@ -54,12 +42,12 @@ function sizes() {
       places.list.value = group.name;
       const series = seriesOf(group.group, (row) => ({
         x: get(chosen.x, row), y: get(chosen.y, row), row, ...interval(row),
-        tip: () => [get("id", row), `${figure.label}: ${figure.text(get(chosen.y, row))}`],
+        tip: () => [get("id", row), `${label}: ${FORMATS[format](get(chosen.y, row))}`],
       }));
       for (const { points } of series) points.sort((a, b) => a.x - b.x);
-      chart(place, width, { title: `${figure.label} against ${named(chosen.x)}`, series, lines: true,
-        x: { label: named(chosen.x), text: (value) => letters(value).trim(), log: true }, y: { label: figure.label, text: figure.text, log: true } });
-      const found = crossings(series, figure).slice(0, 12);
+      chart(place, width, { title: `${label} against ${named(chosen.x)}`, series, lines: true,
+        x: { label: named(chosen.x), format: "size", log: true }, y: { label, format, log: true } });
+      const found = crossings(series).slice(0, 12);
       place.append(element("h3", {}, "Crossovers"), found.length === 0
         ? element("p", { class: "faint" }, "None in this range of sizes.")
         : element("ul", {}, ...found.map(({ text }) => element("li", {}, text))));
@@ -67,16 +55,16 @@ function sizes() {
   });
 
   // Crossovers of pairs with equal recipe or implementation, between adjacent common sizes.
-  function crossings(series, figure) {
+  function crossings(series) {
     const found = [];
-    const parts = (one) => [comparedItem(one.points[0].row), get("implementation", one.points[0].row)];
+    const parts = (one) => [get("item", one.points[0].row), get("implementation", one.points[0].row)];
     series.forEach((one, index) => series.slice(index + 1).forEach((other) => {
       const [a, b] = [parts(one), parts(other)];
       if (a[0] !== b[0] && a[1] !== b[1]) return;
       const theirs = new Map(other.points.map((point) => [point.x, point]));
       const common = one.points.filter(({ x }) => theirs.has(x)).map((point) => ({ x: point.x, ours: point, theirs: theirs.get(point.x) }));
       for (let at = 0; at + 1 < common.length; at++) {
-        const lead = ({ ours, theirs }) => Math.log(ours.y / theirs.y) * (figure.lower ? -1 : 1);
+        const lead = ({ ours, theirs }) => Math.log(ours.y / theirs.y) * (chosen.y === "time_ns" ? -1 : 1);
         const [before, after] = [lead(common[at]), lead(common[at + 1])];
         if (before * after >= 0 || common[at].x === common[at + 1].x) continue;
         const apart = ({ ours, theirs }) => ours.lo !== undefined && theirs.lo !== undefined && (ours.hi < theirs.lo || theirs.hi < ours.lo);

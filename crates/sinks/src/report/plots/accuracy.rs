@@ -2,10 +2,10 @@
 
 use super::axis::{ChartAxis, padded_range};
 use super::chart::{Chart, ChartPoint, ChartSeries, ReferenceLine, SeriesEmphasis};
-use super::number_format::{digits, format_ratio};
 use super::picture::Picture;
-use super::report_rows::{ReportRows, geometric_mean, is_model, median, speedup};
 use crate::record::Record;
+use crate::report::number_format::NumberFormat;
+use crate::report::report_rows::{ReportRows, geometric_mean, is_model, median, speedup};
 
 pub(super) fn picture(rows: &ReportRows<'_>) -> Option<Picture> {
     let judged = |record: &Record| {
@@ -47,9 +47,8 @@ pub(super) fn picture(rows: &ReportRows<'_>) -> Option<Picture> {
         has_exact.then_some(ceiling_line),
     ];
     let faded = small.into_iter().map(|series| ChartSeries { emphasis: SeriesEmphasis::Faded, ..series });
-    let x = ChartAxis { range: Some((lo, hi)), ..ChartAxis::log("speed-up over the baseline", format_ratio) };
-    let text = |value| format!("{} dB", digits(value, 3));
-    let y = ChartAxis { label: "SQNR".into(), text, is_log: false, range: Some((low, top)) };
+    let x = ChartAxis { range: Some((lo, hi)), ..ChartAxis::log("speed-up over the baseline", NumberFormat::Ratio) };
+    let y = ChartAxis { label: "SQNR".into(), format: NumberFormat::Decibels, is_log: false, range: Some((low, top)) };
     Some(Picture::Chart(Chart {
         title: "Accuracy against speed: large points are means, the dashed line is the Pareto front".into(),
         x,

@@ -1,21 +1,26 @@
 //! Axes: ranges and ticks.
 
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
+use serde::Serialize;
 use std::ops::Range;
 
+use crate::report::number_format::NumberFormat;
+
 /// Axis of a chart.
-pub(super) struct ChartAxis {
+#[derive(Serialize)]
+pub(in crate::report) struct ChartAxis {
     pub(super) label: String,
-    /// Formats a value.
-    pub(super) text: fn(f64) -> String,
+    pub(super) format: NumberFormat,
+    #[serde(rename = "log")]
     pub(super) is_log: bool,
     /// Fixed range; `None` fits the points.
+    #[serde(skip)]
     pub(super) range: Option<(f64, f64)>,
 }
 
 impl ChartAxis {
-    pub(super) fn log(label: impl Into<String>, text: fn(f64) -> String) -> Self {
-        Self { label: label.into(), text, is_log: true, range: None }
+    pub(in crate::report) fn log(label: impl Into<String>, format: NumberFormat) -> Self {
+        Self { label: label.into(), format, is_log: true, range: None }
     }
 
     /// Determines range and ticks for these values.
@@ -75,8 +80,8 @@ pub(super) struct AxisScale {
 
 impl AxisScale {
     /// Formats the ticks.
-    pub(super) fn tick_labels(&self, text: fn(f64) -> String) -> Vec<String> {
-        self.ticks.iter().map(|tick| text(*tick)).collect()
+    pub(super) fn tick_labels(&self, format: NumberFormat) -> Vec<String> {
+        self.ticks.iter().map(|tick| format.write(*tick)).collect()
     }
 }
 

@@ -4,6 +4,7 @@ use plotters::element::{PathElement, Rectangle};
 use plotters::style::Color;
 use plotters::style::text_anchor::{HPos, VPos};
 use plotters_backend::DrawingBackend;
+use serde::Serialize;
 
 use super::canvas::{PlotArea, PlotError, TEXT_HEIGHT, TITLE_HEIGHT, text, truncate, width};
 use super::palette::{FAINT, FASTER, INK, RULE, SLOWER};
@@ -19,20 +20,25 @@ const MAX_ROWS: usize = 60;
 const MAX_NAME_CHARS: usize = 48;
 
 /// Table with a line per item and a column per quantity.
-pub(super) struct BarTable {
-    pub(super) title: String,
-    pub(super) columns: Vec<BarColumn>,
-    pub(super) rows: Vec<BarRow>,
+#[derive(Serialize)]
+pub(in crate::report) struct BarTable {
+    pub(in crate::report) title: String,
+    /// Heading of the names.
+    pub(in crate::report) heading: String,
+    pub(in crate::report) columns: Vec<BarColumn>,
+    pub(in crate::report) rows: Vec<BarRow>,
 }
 
-pub(super) struct BarColumn {
-    pub(super) header: String,
-    pub(super) length: BarLength,
+#[derive(Serialize)]
+pub(in crate::report) struct BarColumn {
+    pub(in crate::report) header: String,
+    pub(in crate::report) length: BarLength,
 }
 
 /// Quantity shown by the length of a bar.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum BarLength {
+#[derive(Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::report) enum BarLength {
     /// Distance of a ratio from 1, where 2 and 1/2 are equally far.
     Ratio,
     /// Value relative to the maximum of its column.
@@ -41,15 +47,16 @@ pub(super) enum BarLength {
     None,
 }
 
-pub(super) struct BarRow {
-    pub(super) name: String,
+#[derive(Serialize)]
+pub(in crate::report) struct BarRow {
+    pub(in crate::report) name: String,
     /// Value and its text for each column.
-    pub(super) values: Vec<Option<(f64, String)>>,
+    pub(in crate::report) values: Vec<Option<(f64, String)>>,
 }
 
 impl BarTable {
     /// Removes columns without values.
-    pub(super) fn without_empty_columns(mut self) -> Self {
+    pub(in crate::report) fn without_empty_columns(mut self) -> Self {
         let is_used: Vec<bool> =
             (0..self.columns.len()).map(|place| self.rows.iter().any(|line| line.values[place].is_some())).collect();
         for line in &mut self.rows {
@@ -66,18 +73,15 @@ impl BarTable {
     }
 
     fn name_width(&self) -> u32 {
-        self.rows
-            .iter()
-            .take(MAX_ROWS)
-            .map(|line| width(&truncate(&line.name, MAX_NAME_CHARS), TEXT_HEIGHT))
-            .max()
-            .unwrap_or(0)
+        let names =
+            self.rows.iter().take(MAX_ROWS).map(|line| width(&truncate(&line.name, MAX_NAME_CHARS), TEXT_HEIGHT));
+        names.max().unwrap_or(0).max(width(&self.heading, TEXT_HEIGHT))
     }
 
     /// Width of the texts of a column, and of the whole column.
     fn widths(&self, place: usize) -> (u32, u32) {
         let written = self.rows.iter().take(MAX_ROWS).filter_map(|line| line.values[place].as_ref());
-        let figures = written.map(|(_, text)| width(text, TEXT_HEIGHT)).max().unwrap_or(0);
+        let figures = written.map(|(_, text)| width(&truncate(text, MAX_NAME_CHARS), TEXT_HEIGHT)).max().unwrap_or(0);
         let bar = if self.columns[place].length == BarLength::None { 0 } else { MAX_BAR_WIDTH + 10 };
         (figures, (figures + bar).max(width(&self.columns[place].header, TEXT_HEIGHT)))
     }
@@ -108,6 +112,8 @@ impl BarTable {
             vec![(MARGIN as i32, HEADER_HEIGHT as i32 - 4), (right, HEADER_HEIGHT as i32 - 4)],
             RULE,
         ))?;
+        let at = (MARGIN as i32, HEADER_HEIGHT as i32 - 12);
+        text(area, &self.heading, at, (TEXT_HEIGHT, FAINT), (HPos::Left, VPos::Bottom))?;
         let mut left = MARGIN + self.name_width() + GAP;
         for (place, column) in self.columns.iter().enumerate() {
             let (figures, whole) = self.widths(place);
@@ -123,7 +129,13 @@ impl BarTable {
             for (line, figure) in shown.enumerate() {
                 let Some((figure, written)) = figure else { continue };
                 let end = (left + figures) as i32;
-                text(area, written, (end, middle(line)), (TEXT_HEIGHT, INK), (HPos::Right, VPos::Center))?;
+                text(
+                    area,
+                    &truncate(written, MAX_NAME_CHARS),
+                    (end, middle(line)),
+                    (TEXT_HEIGHT, INK),
+                    (HPos::Right, VPos::Center),
+                )?;
                 let (share, color) = match column.length {
                     BarLength::Ratio if *figure < 1.0 => (figure.log2().abs() / 4.0, SLOWER),
                     BarLength::Ratio => (figure.log2() / 4.0, FASTER),

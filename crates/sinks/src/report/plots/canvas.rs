@@ -65,7 +65,7 @@ pub(super) fn width(content: &str, height: u32) -> u32 {
 }
 
 /// Truncates a text to `most` characters, ending in dots.
-pub(super) fn truncate(text: &str, most: usize) -> String {
+pub(in crate::report) fn truncate(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
     }

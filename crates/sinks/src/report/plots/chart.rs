@@ -6,6 +6,7 @@ use plotters::element::{DashedPathElement, EmptyElement, PathElement, Polygon, T
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, RGBColor, ShapeStyle};
 use plotters_backend::DrawingBackend;
+use serde::Serialize;
 
 use super::axis::{AxisScale, ChartAxis};
 use super::canvas::{PlotArea, PlotError, TEXT_HEIGHT, TITLE_HEIGHT, style, text, truncate, width};
@@ -18,44 +19,51 @@ const LEGEND_LINE_HEIGHT: u32 = 22;
 const MARGIN: u32 = 16;
 
 /// Points over two axes.
-pub(super) struct Chart {
-    pub(super) title: String,
-    pub(super) x: ChartAxis,
-    pub(super) y: ChartAxis,
-    pub(super) series: Vec<ChartSeries>,
-    pub(super) rules: Vec<ReferenceLine>,
+#[derive(Serialize)]
+pub(in crate::report) struct Chart {
+    pub(in crate::report) title: String,
+    pub(in crate::report) x: ChartAxis,
+    pub(in crate::report) y: ChartAxis,
+    pub(in crate::report) series: Vec<ChartSeries>,
+    #[serde(skip)]
+    pub(in crate::report) rules: Vec<ReferenceLine>,
     /// True if the points of a series are connected.
-    pub(super) is_joined: bool,
+    #[serde(rename = "lines")]
+    pub(in crate::report) is_joined: bool,
 }
 
 /// Points of one style.
-#[derive(Clone)]
-pub(super) struct ChartSeries {
-    pub(super) name: String,
-    pub(super) style: SeriesStyle,
-    pub(super) points: Vec<ChartPoint>,
-    pub(super) emphasis: SeriesEmphasis,
+#[derive(Clone, Serialize)]
+pub(in crate::report) struct ChartSeries {
+    pub(in crate::report) name: String,
+    pub(in crate::report) style: SeriesStyle,
+    pub(in crate::report) points: Vec<ChartPoint>,
+    #[serde(skip)]
+    pub(in crate::report) emphasis: SeriesEmphasis,
+    /// Lines that the page shows for each point.
+    pub(in crate::report) tips: Vec<Vec<String>>,
 }
 
 /// Emphasis of a series.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum SeriesEmphasis {
+pub(in crate::report) enum SeriesEmphasis {
     /// Background points without a legend entry.
     Faded,
     Plain,
     Large,
 }
 
-#[derive(Clone, Copy)]
-pub(super) struct ChartPoint {
-    pub(super) x: f64,
-    pub(super) y: f64,
+#[derive(Clone, Copy, Serialize)]
+pub(in crate::report) struct ChartPoint {
+    pub(in crate::report) x: f64,
+    pub(in crate::report) y: f64,
     /// Bounds of the confidence interval.
-    pub(super) bounds: Option<(f64, f64)>,
+    #[serde(skip)]
+    pub(in crate::report) bounds: Option<(f64, f64)>,
 }
 
 /// Reference line, such as a peak or a Pareto front.
-pub(super) struct ReferenceLine {
+pub(in crate::report) struct ReferenceLine {
     pub(super) corners: Vec<(f64, f64)>,
     /// Label at the end of the line.
     pub(super) name: Option<String>,
@@ -80,7 +88,7 @@ impl Chart {
             [lo, hi]
         });
         let ys = self.y.scale(of_y, 8);
-        let widest = ys.tick_labels(self.y.text).iter().map(|label| width(label, TEXT_HEIGHT)).max().unwrap_or(0);
+        let widest = ys.tick_labels(self.y.format).iter().map(|label| width(label, TEXT_HEIGHT)).max().unwrap_or(0);
         let mut drawn = ChartBuilder::on(&upper)
             .margin(MARGIN)
             .margin_top(68)
@@ -95,8 +103,8 @@ impl Chart {
             .axis_style(FAINT)
             .label_style(style(TEXT_HEIGHT, FAINT))
             .axis_desc_style(style(TEXT_HEIGHT, INK))
-            .x_label_formatter(&|value| (self.x.text)(*value))
-            .y_label_formatter(&|value| (self.y.text)(*value))
+            .x_label_formatter(&|value| self.x.format.write(*value))
+            .y_label_formatter(&|value| self.y.format.write(*value))
             .x_desc(&self.x.label)
             .draw()?;
         // Horizontal, for readability.
@@ -182,10 +190,10 @@ impl ChartSeries {
         let Self { style: look, points, emphasis: weight, .. } = self;
         if is_joined && points.len() > 1 {
             let along: Vec<(f64, f64)> = points.iter().map(|point| (point.x, point.y)).collect();
-            chart.draw_series([PathElement::new(along, look.color.stroke_width(2))])?;
+            chart.draw_series([PathElement::new(along, look.color().stroke_width(2))])?;
         }
         let bounds = points.iter().filter_map(|point| Some((point.x, point.bounds?)));
-        let bars = bounds.map(|(x, (lo, hi))| PathElement::new(vec![(x, lo), (x, hi)], look.color.mix(0.8)));
+        let bars = bounds.map(|(x, (lo, hi))| PathElement::new(vec![(x, lo), (x, hi)], look.color().mix(0.8)));
         chart.draw_series(bars)?;
         let size = if *weight == SeriesEmphasis::Large { 8.0 } else { size };
         let opacity = if *weight == SeriesEmphasis::Faded { 0.3 } else { 0.85 };
@@ -204,8 +212,8 @@ impl ChartSeries {
 impl SeriesStyle {
     /// Fill and outline of a marker.
     fn styles(self, opacity: f64) -> (ShapeStyle, ShapeStyle) {
-        let edge: RGBColor = if self.is_hollow || opacity < 0.5 { self.color } else { GROUND };
-        let fill = if self.is_hollow { GROUND.to_rgba() } else { self.color.mix(opacity) };
+        let edge: RGBColor = if self.is_hollow() || opacity < 0.5 { self.color() } else { GROUND };
+        let fill = if self.is_hollow() { GROUND.to_rgba() } else { self.color().mix(opacity) };
         (fill.filled(), edge.mix(opacity).stroke_width(1))
     }
 }

@@ -6,8 +6,8 @@ use plotters::style::{Color, RGBColor};
 use plotters_backend::DrawingBackend;
 
 use super::canvas::{PlotArea, PlotError, TEXT_HEIGHT, TITLE_HEIGHT, text, truncate, width};
-use super::number_format::format_ratio;
 use super::palette::{FAINT, FASTER, GROUND, INK, SLOWER, interpolate};
+use crate::report::number_format::NumberFormat;
 
 const MARGIN: u32 = 16;
 const HEADER_HEIGHT: u32 = 84;
@@ -19,7 +19,7 @@ const MAX_NAME_CHARS: usize = 40;
 const MAX_HEADER_CHARS: usize = 18;
 
 /// Ratios by row and column; cells may be empty.
-pub(super) struct HeatMapGrid {
+pub(in crate::report) struct HeatMapGrid {
     pub(super) title: String,
     /// Titles of rows and columns.
     pub(super) axes: [String; 2],
@@ -122,5 +122,9 @@ fn color(ratio: f64) -> RGBColor {
 }
 
 fn cell_text((ratio, cases): (f64, usize)) -> String {
-    if cases == 1 { format_ratio(ratio) } else { format!("{} of {cases}", format_ratio(ratio)) }
+    if cases == 1 {
+        NumberFormat::Ratio.write(ratio)
+    } else {
+        format!("{} of {cases}", NumberFormat::Ratio.write(ratio))
+    }
 }

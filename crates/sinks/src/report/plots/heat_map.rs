@@ -4,58 +4,17 @@ use std::cmp::Ordering;
 
 use super::grid::HeatMapGrid;
 use super::picture::Picture;
-use super::report_rows::{ReportRow, ReportRows, distinct, geometric_mean, group_by, speedup};
+use crate::report::derived_columns::{label, text};
+use crate::report::report_rows::{ReportRow, ReportRows, distinct, geometric_mean, group_by, speedup};
 
-/// Property by which cases are arranged in rows or columns.
-#[derive(Clone, Copy, PartialEq)]
-enum CaseProperty<'a> {
-    Item,
-    ItemAndImplementation,
-    Workload,
-    Implementation,
-    Shape,
-    Device,
-    Element,
-    /// Axis of the shape.
-    Size(&'a str),
-}
-
-impl<'a> CaseProperty<'a> {
-    fn label(self) -> &'a str {
-        match self {
-            Self::Item => "recipe or operator",
-            Self::ItemAndImplementation => "recipe and implementation",
-            Self::Workload => "workload",
-            Self::Implementation => "implementation",
-            Self::Shape => "shape",
-            Self::Device => "device",
-            Self::Element => "dtype",
-            Self::Size(axis) => axis,
-        }
+/// Sorts sizes and shapes numerically; other labels stay in order of first occurrence, with the baseline first.
+fn sort_labels(mut names: Vec<String>, is_size: bool) -> Vec<String> {
+    if is_size {
+        names.sort_by(|one, other| compare_numerically(one, other));
+    } else {
+        names.sort_by_key(|name| name != "baseline");
     }
-
-    fn value(self, row: &ReportRow<'_>) -> Option<String> {
-        let case = &row.record.case;
-        Some(match self {
-            Self::Item => row.item(),
-            Self::ItemAndImplementation => row.item_and_implementation(),
-            Self::Workload => case.workload.to_string(),
-            Self::Implementation => case.implementation.to_string(),
-            Self::Shape => case.shape.to_string(),
-            Self::Device => case.device.to_string(),
-            Self::Element => case.element.to_string(),
-            Self::Size(axis) => case.shape.get(axis)?.to_string(),
-        })
-    }
-
-    /// Sorts sizes numerically; other labels stay in order of first occurrence, with the baseline first.
-    fn sort_labels(self, mut names: Vec<String>) -> Vec<String> {
-        match self {
-            Self::Size(_) | Self::Shape => names.sort_by(|one, other| compare_numerically(one, other)),
-            _ => names.sort_by_key(|name| name != "baseline"),
-        }
-        names
-    }
+    names
 }
 
 /// Compares texts by the numbers in them.
@@ -66,35 +25,43 @@ fn compare_numerically(one: &str, other: &str) -> Ordering {
     numbers(one).cmp(&numbers(other)).then_with(|| one.cmp(other))
 }
 
+/// Columns of rows and columns that are shown first.
+pub(in crate::report) fn default_axes<'a>(rows: &ReportRows<'a>) -> [&'a str; 2] {
+    let compared = compared(rows);
+    let differs = |name: &&str| distinct(compared.iter().filter_map(|row| text(name, row.record))).len() > 1;
+    let down = ["item", "workload", "implementation", "shape"].into_iter().find(differs).unwrap_or("item");
+    if down == "shape" {
+        // For a single recipe the shapes form one column; over one of their axes only a diagonal would be filled.
+        return [down, "series"];
+    }
+    let all = ["implementation"].into_iter().chain(rows.axes()).chain(["shape", "workload", "device", "dtype"]);
+    [down, all.filter(|name| *name != down).find(differs).unwrap_or("implementation")]
+}
+
+fn compared<'a>(rows: &ReportRows<'a>) -> Vec<ReportRow<'a>> {
+    rows.filtered(|record| speedup(record).is_some())
+}
+
 pub(super) fn picture(rows: &ReportRows<'_>) -> Option<Picture> {
-    let compared = rows.filtered(|record| speedup(record).is_some());
+    let compared = compared(rows);
     if compared.is_empty() {
         return None;
     }
-    let axes = rows.axes().into_iter().map(CaseProperty::Size);
-    let tells = |along: &CaseProperty<'_>| distinct(compared.iter().filter_map(|row| along.value(row))).len() > 1;
-    let down = [CaseProperty::Item, CaseProperty::Workload, CaseProperty::Implementation, CaseProperty::Shape]
-        .into_iter()
-        .find(tells);
-    let down = down.unwrap_or(CaseProperty::Item);
-    let across = if down == CaseProperty::Shape {
-        // For a single recipe the shapes form one column; over one of their axes only a diagonal would be filled.
-        CaseProperty::ItemAndImplementation
-    } else {
-        let others = [CaseProperty::Shape, CaseProperty::Workload, CaseProperty::Device, CaseProperty::Element];
-        let all = [CaseProperty::Implementation].into_iter().chain(axes).chain(others);
-        all.filter(|along| *along != down).find(tells).unwrap_or(CaseProperty::Implementation)
+    let [down, across] = default_axes(rows);
+    let axes = rows.axes();
+    let names = |name: &str| {
+        let names = distinct(compared.iter().filter_map(|row| text(name, row.record)));
+        sort_labels(names, name == "shape" || axes.contains(&name))
     };
-    let names = |along: CaseProperty| along.sort_labels(distinct(compared.iter().filter_map(|row| along.value(row))));
     let (rows, columns) = (names(down), names(across));
-    let inside = group_by(compared.iter(), |row| (down.value(row), across.value(row)));
+    let inside = group_by(compared.iter(), |row| (text(down, row.record), text(across, row.record)));
     let cell = |row: &String, column: &String| {
         let key = (Some(row.clone()), Some(column.clone()));
         let (_, cases) = inside.iter().find(|(known, _)| *known == key)?;
         Some((geometric_mean(cases.iter().filter_map(|row| speedup(row.record)))?, cases.len()))
     };
     let cells = rows.iter().map(|row| columns.iter().map(|column| cell(row, column)).collect()).collect();
-    let axes = [down.label().to_owned(), across.label().to_owned()];
+    let axes = [down, across].map(|name| label(name).to_owned());
     Some(Picture::Grid(HeatMapGrid { title: "Speed-up over the baseline".into(), axes, rows, columns, cells }))
 }
 
@@ -105,14 +72,8 @@ mod tests {
     #[test]
     fn labels_are_sorted_numerically_after_the_baseline() {
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-        assert_eq!(CaseProperty::Size("m").sort_labels(names(&["16", "8", "128"])), ["8", "16", "128"]);
-        assert_eq!(
-            CaseProperty::Shape.sort_labels(names(&["m16-k8", "m8-k16", "m8-k8"])),
-            ["m8-k8", "m8-k16", "m16-k8"]
-        );
-        assert_eq!(
-            CaseProperty::Item.sort_labels(names(&["mxfp8", "baseline", "int8wo"])),
-            ["baseline", "mxfp8", "int8wo"]
-        );
+        assert_eq!(sort_labels(names(&["16", "8", "128"]), true), ["8", "16", "128"]);
+        assert_eq!(sort_labels(names(&["m16-k8", "m8-k16", "m8-k8"]), true), ["m8-k8", "m8-k16", "m16-k8"]);
+        assert_eq!(sort_labels(names(&["mxfp8", "baseline", "int8wo"]), false), ["baseline", "mxfp8", "int8wo"]);
     }
 }

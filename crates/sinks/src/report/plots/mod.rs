@@ -1,39 +1,34 @@
 //! Plots of the page as SVG and PNG files, for papers and slides, with the page's initial selections.
 
 mod accuracy;
-mod axis;
-mod bars;
-mod calibration;
-mod canvas;
-mod chart;
-mod clocks;
-mod fusion;
+pub(super) mod axis;
+pub(super) mod bars;
+pub(super) mod canvas;
+pub(super) mod chart;
 mod grid;
-mod heat_map;
-mod memory;
-mod number_format;
-mod operators;
-mod palette;
-mod picture;
-mod report_rows;
+pub(super) mod heat_map;
+pub(super) mod palette;
+pub(super) mod picture;
 mod roofline;
-mod sizes;
-mod training;
+pub(super) mod sizes;
 
 use std::path::{Path, PathBuf};
 
+use super::calibration::Calibration;
+use super::group_table::GROUP_TABLES;
+use super::report_rows::ReportRows;
 use super::run::{ReportedProfile, ReportedRun};
 use crate::{SinkError, atomic};
 use canvas::PlotError;
 use picture::Picture;
-use report_rows::ReportRows;
 
 /// Draws the plots for which records and profiles have values; returns the paths `NAME.svg` and `NAME.png`.
 pub fn write_plots(runs: &[ReportedRun], profiles: &[ReportedProfile], dir: &Path) -> Result<Vec<PathBuf>, SinkError> {
     let mut paths = Vec::new();
-    for (name, picture) in pictures(&ReportRows::new(runs)).into_iter().chain(calibration::pictures(profiles)?) {
+    let own = pictures(&ReportRows::new(runs)).into_iter().map(|(name, picture)| (name.to_owned(), picture));
+    for (name, picture) in own.chain(Calibration::new(profiles)?.pictures()) {
         let mut put = |ending: &str, drawn: Result<Vec<u8>, PlotError>| {
-            let path = dir.join(name).with_extension(ending);
+            let path = dir.join(&name).with_extension(ending);
             let bytes = drawn.map_err(|cause| SinkError::format(&path, cause))?;
             atomic::write(&path, &bytes)?;
             paths.push(path);
@@ -49,13 +44,7 @@ pub fn write_plots(runs: &[ReportedRun], profiles: &[ReportedProfile], dir: &Pat
 fn pictures(rows: &ReportRows<'_>) -> Vec<(&'static str, Picture)> {
     let one = |name, picture: Option<Picture>| picture.map(|picture| (name, picture));
     let before = [one("speed-ups", heat_map::picture(rows)), one("roofline", roofline::picture(rows))];
-    let after = [
-        one("accuracy", accuracy::picture(rows)),
-        one("memory", memory::picture(rows)),
-        one("operators", operators::picture(rows)),
-        one("training", training::picture(rows)),
-        one("fusion", fusion::picture(rows)),
-        one("clocks", clocks::picture(rows)),
-    ];
-    before.into_iter().flatten().chain(sizes::pictures(rows)).chain(after.into_iter().flatten()).collect()
+    let tables = GROUP_TABLES.iter().map(|table| one(table.id, table.bars(&rows.all).map(Picture::Bars)));
+    let after = [one("accuracy", accuracy::picture(rows))].into_iter().chain(tables);
+    before.into_iter().flatten().chain(sizes::pictures(rows)).chain(after.flatten()).collect()
 }

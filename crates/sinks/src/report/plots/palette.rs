@@ -1,6 +1,7 @@
 //! Colors and markers of the page's light theme.
 
 use plotters::style::RGBColor;
+use serde::Serialize;
 
 const fn color(hex: u32) -> RGBColor {
     RGBColor((hex >> 16) as u8, (hex >> 8) as u8, hex as u8)
@@ -27,20 +28,23 @@ const SERIES_COLORS: [RGBColor; 8] = [
 /// Color of the baseline.
 const BASELINE_COLOR: RGBColor = color(0x5c6670);
 
-/// Style of a series. The colors repeat after eight, with hollow markers.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct SeriesStyle {
-    pub(super) color: RGBColor,
-    pub(super) is_hollow: bool,
-    /// Index of the implementation, which selects the marker.
-    pub(super) marker: usize,
+/// Style of a series: color by recipe or operator, marker by implementation. The colors repeat after eight, with hollow
+/// markers.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(in crate::report) struct SeriesStyle {
+    /// Index of the recipe or operator; the baseline has none.
+    pub(in crate::report) item: Option<usize>,
+    /// Index of the implementation.
+    pub(in crate::report) marker: usize,
 }
 
 impl SeriesStyle {
-    /// Style by the index of the recipe or operator; the baseline has none.
-    pub(super) fn new(place: Option<usize>, marker: usize) -> Self {
-        let color = place.map_or(BASELINE_COLOR, |place| SERIES_COLORS[place % 8]);
-        Self { color, is_hollow: place.is_some_and(|place| place % 16 >= 8), marker }
+    pub(super) fn color(self) -> RGBColor {
+        self.item.map_or(BASELINE_COLOR, |item| SERIES_COLORS[item % 8])
+    }
+
+    pub(super) fn is_hollow(self) -> bool {
+        self.item.is_some_and(|item| item % 16 >= 8)
     }
 
     /// Corners of the marker around a point; a size of 4 is about as large as a letter.

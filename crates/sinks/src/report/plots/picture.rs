@@ -9,7 +9,7 @@ use super::grid::HeatMapGrid;
 use super::palette::GROUND;
 
 /// Plot before rendering.
-pub(super) enum Picture {
+pub(in crate::report) enum Picture {
     /// Points over two axes.
     Chart(Chart),
     /// Table with bars.

@@ -2,10 +2,11 @@
 
 use super::axis::{ChartAxis, padded_range};
 use super::chart::{Chart, ChartPoint, ReferenceLine};
-use super::number_format::{bytes_per_second, digits, operations};
 use super::picture::Picture;
-use super::report_rows::ReportRows;
 use crate::record::{Record, Roofline};
+use crate::report::derived_columns::number;
+use crate::report::number_format::NumberFormat;
+use crate::report::report_rows::ReportRows;
 
 /// Maximum number of peaks per direction.
 const MAX_PEAKS: usize = 4;
@@ -35,20 +36,27 @@ pub(super) fn picture(rows: &ReportRows<'_>) -> Option<Picture> {
     let slopes = memory.iter().filter_map(|peak| {
         let (from, to) = (xs.0.max(ys.0 / peak), xs.1.min(highest / peak));
         let corners = vec![(from, from * peak), (to, to * peak)];
-        (from < to).then(|| ReferenceLine { corners, name: Some(bytes_per_second(*peak)), is_dashed: true })
+        (from < to).then(|| ReferenceLine {
+            corners,
+            name: Some(NumberFormat::Gbps.write(peak / 1e9)),
+            is_dashed: true,
+        })
     });
     let flats = compute.iter().map(|peak| {
         let from = memory.first().map_or(xs.0, |memory| xs.0.max(peak / memory));
-        ReferenceLine { corners: vec![(from, *peak), (xs.1, *peak)], name: Some(operations(*peak)), is_dashed: true }
+        ReferenceLine {
+            corners: vec![(from, *peak), (xs.1, *peak)],
+            name: Some(NumberFormat::Operations.write(*peak)),
+            is_dashed: true,
+        }
     });
     let rules = slopes.chain(flats).collect();
-    let x = ChartAxis { range: Some(xs), ..ChartAxis::log("operations per byte", |value| digits(value, 2)) };
-    let y = ChartAxis { range: Some(ys), ..ChartAxis::log("operations per second", operations) };
+    let x = ChartAxis { range: Some(xs), ..ChartAxis::log("operations per byte", NumberFormat::Intensity) };
+    let y = ChartAxis { range: Some(ys), ..ChartAxis::log("operations per second", NumberFormat::Operations) };
     Some(Picture::Chart(Chart { title: "Roofline".into(), x, y, series, rules, is_joined: false }))
 }
 
 fn point(record: &Record) -> Option<ChartPoint> {
-    let (flops, bytes) = (record.case.flops? as f64, record.case.bytes? as f64);
-    let y = record.rates.tflops? * 1e12;
-    (flops > 0.0 && bytes > 0.0 && y > 0.0).then(|| ChartPoint { x: flops / bytes, y, bounds: None })
+    let (x, y) = (number("intensity", record)?, record.rates.tflops? * 1e12);
+    (y > 0.0).then_some(ChartPoint { x, y, bounds: None })
 }

@@ -1,47 +1,14 @@
 //! Row of accelerator-microbenchmarks: facts of the case, statistics of each metric, then our own columns.
 
 use super::statistics::{STATISTIC_NAMES, SortedValues};
-use crate::python;
+use crate::columns::Cell;
+use crate::python::text;
 use calorimeter_case::record::{Record, Status};
 use calorimeter_case::{Case, Dtype, Element};
 use chrono::{DateTime, Utc};
-use serde::{Serialize, Serializer};
 
-/// Cell with the name of its column.
-pub type NamedCell = (String, AcceleratorCell);
-
-/// Cell content.
-#[derive(Clone, Debug, PartialEq)]
-pub enum AcceleratorCell {
-    Integer(u64),
-    Number(f64),
-    Text(String),
-    /// Not measured.
-    Empty,
-}
-
-impl AcceleratorCell {
-    /// Formats the cell as Python does.
-    pub fn text(&self) -> String {
-        match self {
-            Self::Integer(number) => number.to_string(),
-            Self::Number(number) => python::format_float(*number),
-            Self::Text(text) => text.clone(),
-            Self::Empty => String::new(),
-        }
-    }
-}
-
-impl Serialize for AcceleratorCell {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Integer(number) => serializer.serialize_u64(*number),
-            Self::Number(number) => serializer.serialize_f64(*number),
-            Self::Text(text) => serializer.serialize_str(text),
-            Self::Empty => serializer.serialize_none(),
-        }
-    }
-}
+/// Cell with the name of its column; `None` if not measured.
+pub type NamedCell = (String, Option<Cell<'static>>);
 
 /// Columns of a record, in order.
 #[derive(Clone, Debug)]
@@ -105,8 +72,8 @@ fn copy(record: &Record) -> (Vec<NamedCell>, Vec<AcceleratorMetric>) {
     let (case, times) = (&record.case, milliseconds(record));
     let gigabytes = counts(case).1.map(|bytes| bytes as f64 / 1e9);
     let mut metadata = axes(case, &[]);
-    metadata.push(("dtype".into(), width(case.element).map_or(AcceleratorCell::Empty, AcceleratorCell::Integer)));
-    metadata.push(("tensor_size_gbytes".into(), gigabytes.map_or(AcceleratorCell::Empty, AcceleratorCell::Number)));
+    metadata.push(("dtype".into(), width(case.element).map(Cell::Count)));
+    metadata.push(("tensor_size_gbytes".into(), gigabytes.map(Cell::Number)));
     let bandwidth = rates(&times, gigabytes, 1.0);
     (metadata, vec![AcceleratorMetric::new("time_ms", Some(times)), AcceleratorMetric::new("bw_gbyte_sec", bandwidth)])
 }
@@ -128,7 +95,7 @@ fn matmul(record: &Record) -> (Vec<NamedCell>, Vec<AcceleratorMetric>) {
     let mut metadata = axes(case, &["m", "n", "k"]);
     metadata.extend(dtype_column(case));
     metadata.extend(medians(&MEDIANS, &metrics));
-    metadata.push(("total_flops".into(), flops.map_or(AcceleratorCell::Empty, AcceleratorCell::Integer)));
+    metadata.push(("total_flops".into(), flops.map(Cell::Count)));
     metadata.extend(matmul_dtype_columns(case));
     (metadata, metrics)
 }
@@ -147,7 +114,7 @@ fn traffic(record: &Record) -> (Vec<NamedCell>, Vec<AcceleratorMetric>) {
     let mut metadata = axes(case, &[]);
     metadata.extend(dtype_column(case));
     metadata.extend(medians(&MEDIANS, &metrics));
-    metadata.push(("total_bytes".into(), bytes.map_or(AcceleratorCell::Empty, AcceleratorCell::Integer)));
+    metadata.push(("total_bytes".into(), bytes.map(Cell::Count)));
     (metadata, metrics)
 }
 
@@ -175,8 +142,8 @@ fn exchange(record: &Record) -> (Vec<NamedCell>, Vec<AcceleratorMetric>) {
     let (case, times) = (&record.case, milliseconds(record));
     let gigabytes = counts(case).1.map(|bytes| bytes as f64 / 1e9);
     let mut metadata = axes(case, &[]);
-    metadata.push(("transferred_data (GB)".into(), gigabytes.map_or(AcceleratorCell::Empty, AcceleratorCell::Number)));
-    metadata.push(("dtype_bytes".into(), width(case.element).map_or(AcceleratorCell::Empty, AcceleratorCell::Integer)));
+    metadata.push(("transferred_data (GB)".into(), gigabytes.map(Cell::Number)));
+    metadata.push(("dtype_bytes".into(), width(case.element).map(Cell::Count)));
     let bandwidth = rates(&times, gigabytes, 1.0);
     (
         metadata,
@@ -206,16 +173,16 @@ fn counts(case: &Case) -> (Option<u64>, Option<u64>) {
 fn axes(case: &Case, order: &[&str]) -> Vec<NamedCell> {
     let first = order.iter().filter_map(|axis| Some((*axis, case.shape.get(axis)?)));
     let rest = case.shape.iter().filter(|(axis, _)| !order.contains(axis));
-    first.chain(rest).map(|(axis, size)| (axis.to_owned(), AcceleratorCell::Integer(size))).collect()
+    first.chain(rest).map(|(axis, size)| (axis.to_owned(), Some(Cell::Count(size)))).collect()
 }
 
 /// Dtype column next to the sizes, for benchmarks that have one there.
 fn dtype_column(case: &Case) -> Option<NamedCell> {
     let output = case.output.unwrap_or(Element::E4m3);
     match case.workload.as_str() {
-        "gemm_multiple_run" => Some(("dtype".into(), AcceleratorCell::Text(jax_name(case.element)))),
-        "quantization" => Some(("quant_dtype".into(), AcceleratorCell::Text(jax_name(output)))),
-        name if name.starts_with("inference_") => Some(("dtype".into(), AcceleratorCell::Text(jax_name(case.element)))),
+        "gemm_multiple_run" => Some(("dtype".into(), text(jax_name(case.element)))),
+        "quantization" => Some(("quant_dtype".into(), text(jax_name(output)))),
+        name if name.starts_with("inference_") => Some(("dtype".into(), text(jax_name(case.element)))),
         _ => None,
     }
 }
@@ -226,7 +193,7 @@ fn matmul_dtype_columns(case: &Case) -> Vec<NamedCell> {
         return Vec::new();
     }
     let word = |element: Element| {
-        AcceleratorCell::Text(match element {
+        text(match element {
             Element::E4m3 => "fp8".into(),
             Element::Float(Dtype::F16) => "fp16".into(),
             Element::Float(Dtype::F32) => "fp32".into(),
@@ -264,10 +231,7 @@ fn medians<'a>(names: &'a [&str], metrics: &'a [AcceleratorMetric]) -> impl Iter
 
 fn statistics(metric: &AcceleratorMetric) -> Vec<NamedCell> {
     let cell = |name: &str| match name {
-        "num_runs" => metric
-            .values
-            .as_ref()
-            .map_or(AcceleratorCell::Empty, |values| AcceleratorCell::Integer(values.len() as u64)),
+        "num_runs" => metric.values.as_ref().map(|values| Cell::Count(values.len() as u64)),
         "avg" => number(&metric.values, SortedValues::mean),
         "max" => number(&metric.values, |values| values.min_max().1),
         "min" => number(&metric.values, |values| values.min_max().0),
@@ -279,8 +243,8 @@ fn statistics(metric: &AcceleratorMetric) -> Vec<NamedCell> {
     STATISTIC_NAMES.iter().map(|name| (format!("{}_{name}", metric.name), cell(name))).collect()
 }
 
-fn number(values: &Option<SortedValues>, of: impl Fn(&SortedValues) -> f64) -> AcceleratorCell {
-    values.as_ref().map_or(AcceleratorCell::Empty, |values| AcceleratorCell::Number(of(values)))
+fn number(values: &Option<SortedValues>, of: impl Fn(&SortedValues) -> f64) -> Option<Cell<'static>> {
+    values.as_ref().map(|values| Cell::Number(of(values)))
 }
 
 /// Name and time of the test, in the format of the original pipeline.
@@ -288,13 +252,11 @@ fn test_columns(record: &Record) -> Vec<NamedCell> {
     let time = |time: &Option<String>| {
         let parsed = time.as_deref().and_then(|time| DateTime::parse_from_rfc3339(time).ok());
         // The original appends a Z to the offset.
-        parsed.map_or(AcceleratorCell::Empty, |time| {
-            AcceleratorCell::Text(time.with_timezone(&Utc).format("%Y-%m-%dT%H:%M:%S%.6f+00:00Z").to_string())
-        })
+        parsed.and_then(|time| text(time.with_timezone(&Utc).format("%Y-%m-%dT%H:%M:%S%.6f+00:00Z")))
     };
     vec![
-        ("testsuite".into(), AcceleratorCell::Text("microbenchmark".into())),
-        ("test_name".into(), AcceleratorCell::Text(record.case.workload.to_string())),
+        ("testsuite".into(), text("microbenchmark")),
+        ("test_name".into(), text(record.case.workload)),
         ("test_start_timestamp".into(), time(&record.outcome.started)),
         ("test_end_timestamp".into(), time(&record.outcome.ended)),
     ]
@@ -306,7 +268,7 @@ fn own_columns(case: &Case) -> Vec<NamedCell> {
         ("device", case.device.to_string()),
         ("regime", case.regime.to_string()),
     ];
-    columns.map(|(name, text)| (name.to_owned(), AcceleratorCell::Text(text))).to_vec()
+    columns.map(|(name, cell)| (name.to_owned(), text(cell))).to_vec()
 }
 
 #[cfg(test)]
@@ -334,20 +296,20 @@ mod tests {
         }
     }
 
-    fn value(record: &Record, column: &str) -> AcceleratorCell {
+    fn value(record: &Record, column: &str) -> Option<Cell<'static>> {
         let row = AcceleratorRow::from_record(record).unwrap();
         row.columns().find(|(name, _)| name == column).unwrap().1.clone()
     }
 
     fn is_near(record: &Record, column: &str, expected: f64) -> bool {
-        matches!(value(record, column), AcceleratorCell::Number(found) if (found / expected - 1.0).abs() < 1e-12)
+        matches!(value(record, column), Some(Cell::Number(found)) if (found / expected - 1.0).abs() < 1e-12)
     }
 
     #[test]
     fn percentiles_are_over_single_launches() {
         let record = measured(&[&[100; 90][..], &[9000; 10]].concat());
         assert!(is_near(&record, "step_time_ms_p50", 1e-4) && is_near(&record, "step_time_ms_p99", 9e-3));
-        assert_eq!(value(&record, "step_time_ms_num_runs"), AcceleratorCell::Integer(100));
+        assert_eq!(value(&record, "step_time_ms_num_runs"), Some(Cell::Count(100)));
     }
 
     #[test]
@@ -355,10 +317,7 @@ mod tests {
         let record = measured(&[100]);
         assert!(is_near(&record, "tflops_per_sec_p50", 0.002) && is_near(&record, "MFU", 0.5));
         let unknown = Record { rates: Rates { roofline: None, ..record.rates.clone() }, ..record };
-        assert_eq!(
-            (value(&unknown, "MFU"), value(&unknown, "MFU_num_runs")),
-            (AcceleratorCell::Empty, AcceleratorCell::Empty)
-        );
+        assert_eq!((value(&unknown, "MFU"), value(&unknown, "MFU_num_runs")), (None, None));
     }
 
     #[test]
@@ -387,7 +346,7 @@ mod tests {
         Record { case: Case { element: "bf16".parse().unwrap(), ..case }, ..measured(&[1_000_000]) }
     }
 
-    fn metrics(record: &Record) -> Vec<(String, AcceleratorCell)> {
+    fn metrics(record: &Record) -> Vec<(String, Option<Cell<'static>>)> {
         let columns = AcceleratorRow::from_record(record).unwrap().metrics.into_iter();
         columns.filter_map(|(name, cell)| Some((name.strip_suffix("_p50")?.to_owned(), cell))).collect()
     }
@@ -397,20 +356,16 @@ mod tests {
         let (to, from) = ("H2D_bw (GiB/s)".to_owned(), "D2H_bw (GiB/s)".to_owned());
         let copied = |name: &str| metrics(&transfer_record(name, &[("data_size_mib", 512)]));
         for pinned in ["", "pageable_"] {
-            assert_eq!(copied(&format!("{pinned}host_to_device")), [(to.clone(), AcceleratorCell::Number(500.0))]);
-            assert_eq!(copied(&format!("{pinned}device_to_host")), [(from.clone(), AcceleratorCell::Number(500.0))]);
+            assert_eq!(copied(&format!("{pinned}host_to_device")), [(to.clone(), Some(Cell::Number(500.0)))]);
+            assert_eq!(copied(&format!("{pinned}device_to_host")), [(from.clone(), Some(Cell::Number(500.0)))]);
         }
         let both = [
-            ("both_bw (GiB/s)".to_owned(), AcceleratorCell::Number(1000.0)),
-            ("step_time_ms".into(), AcceleratorCell::Number(1.0)),
+            ("both_bw (GiB/s)".to_owned(), Some(Cell::Number(1000.0))),
+            ("step_time_ms".into(), Some(Cell::Number(1.0))),
         ];
         for name in ["host_device", "host_device_both", "pageable_host_device_both"] {
             let found = copied(name);
-            assert_eq!(
-                found[..2],
-                [(to.clone(), AcceleratorCell::Empty), (from.clone(), AcceleratorCell::Empty)],
-                "{name}"
-            );
+            assert_eq!(found[..2], [(to.clone(), None), (from.clone(), None)], "{name}");
             assert_eq!(found[2..], both, "{name}");
         }
     }
@@ -420,8 +375,8 @@ mod tests {
         for (name, axis) in [("psum", "matrix_dim"), ("send_recv", "num_elements")] {
             let record = transfer_record(name, &[(axis, 8), ("devices", 2)]);
             let expected = [
-                ("step_time_ms".to_owned(), AcceleratorCell::Number(1.0)),
-                ("achieved_bw (GB/s)".into(), AcceleratorCell::Number(3.0)),
+                ("step_time_ms".to_owned(), Some(Cell::Number(1.0))),
+                ("achieved_bw (GB/s)".into(), Some(Cell::Number(3.0))),
             ];
             assert_eq!(metrics(&record), expected);
             let facts: Vec<String> =

@@ -3,38 +3,40 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use calorimeter_case::{Implementation, Mode, variant};
+use calorimeter_case::Implementation;
 
-use super::chart::{ChartPoint, ChartSeries, SeriesEmphasis};
-use super::palette::SeriesStyle;
+use super::derived_columns::{item, item_and_implementation};
+use super::plots::chart::{ChartPoint, ChartSeries, SeriesEmphasis};
+use super::plots::palette::SeriesStyle;
+use super::run::{ReportedRun, records};
 use crate::record::Record;
-use crate::report::run::ReportedRun;
 
 /// Records of all runs.
 pub(super) struct ReportRows<'a> {
     /// Measured records.
     pub(super) measured: Vec<ReportRow<'a>>,
     /// All records.
-    pub(super) all: Vec<ReportRow<'a>>,
+    pub(super) all: Vec<&'a Record>,
     items: Vec<String>,
     implementations: Vec<Implementation>,
 }
 
-/// Record with the name of its run.
+/// Record with the name of its run, if there are several runs.
 #[derive(Clone, Copy)]
 pub(super) struct ReportRow<'a> {
-    pub(super) run: &'a str,
+    pub(super) run: Option<&'a str>,
     pub(super) record: &'a Record,
 }
 
 impl<'a> ReportRows<'a> {
     pub(super) fn new(runs: &'a [ReportedRun]) -> Self {
-        let of_run = |run: &'a ReportedRun| run.read.records.iter().map(|record| ReportRow { run: &run.name, record });
-        let all: Vec<ReportRow> = runs.iter().flat_map(of_run).collect();
-        let measured: Vec<ReportRow> = all.iter().copied().filter(|row| row.record.is_ok()).collect();
-        let whats = distinct(measured.iter().map(|row| row.item())).into_iter().filter(|what| what != "baseline");
+        let of_run = |run: &'a ReportedRun| {
+            run.read.records.iter().map(|record| ReportRow { run: (runs.len() > 1).then_some(&run.name), record })
+        };
+        let measured: Vec<ReportRow> = runs.iter().flat_map(of_run).filter(|row| row.record.is_ok()).collect();
+        let items = distinct(measured.iter().map(|row| item(row.record))).into_iter().filter(|item| item != "baseline");
         let implementations = distinct(measured.iter().map(|row| row.record.case.implementation));
-        Self { items: whats.collect(), implementations, measured, all }
+        Self { items: items.collect(), implementations, measured, all: records(runs).collect() }
     }
 
     /// Measured rows that fulfill a condition.
@@ -44,15 +46,16 @@ impl<'a> ReportRows<'a> {
 
     /// Axes of all shapes.
     pub(super) fn axes(&self) -> Vec<&'a str> {
-        distinct(self.all.iter().flat_map(|row| row.record.case.shape.iter().map(|(axis, _)| axis)))
+        distinct(self.all.iter().flat_map(|record| record.case.shape.iter().map(|(axis, _)| axis)))
     }
 
     /// Style of a series: color by recipe or operator, marker by implementation, consistent over all plots.
-    fn style(&self, row: ReportRow<'_>) -> SeriesStyle {
-        let what = row.item();
-        let place = self.items.iter().position(|known| *known == what);
-        let kernels = row.record.case.implementation;
-        SeriesStyle::new(place, self.implementations.iter().position(|known| *known == kernels).unwrap_or(0))
+    pub(super) fn style(&self, record: &Record) -> SeriesStyle {
+        let (item, implementation) = (item(record), record.case.implementation);
+        SeriesStyle {
+            item: self.items.iter().position(|known| *known == item),
+            marker: self.implementations.iter().position(|known| *known == implementation).unwrap_or(0),
+        }
     }
 
     /// Returns a series per recipe or operator and implementation; rows without a point are omitted.
@@ -61,40 +64,15 @@ impl<'a> ReportRows<'a> {
         rows: &[ReportRow<'a>],
         point: impl Fn(ReportRow<'a>) -> Option<ChartPoint>,
     ) -> Vec<ChartSeries> {
-        let groups = group_by(rows.iter().copied(), |row| row.item_and_implementation());
+        let groups = group_by(rows.iter().copied(), |row| item_and_implementation(row.record));
         let series = groups.into_iter().map(|(name, rows)| ChartSeries {
             name,
-            style: self.style(rows[0]),
+            style: self.style(rows[0].record),
             points: rows.into_iter().filter_map(&point).collect(),
             emphasis: SeriesEmphasis::Plain,
+            tips: Vec::new(),
         });
         series.filter(|series| !series.points.is_empty()).collect()
-    }
-}
-
-impl ReportRow<'_> {
-    /// Compared item: the recipe of a model, or the name of an operator.
-    pub(super) fn item(self) -> String {
-        let case = &self.record.case;
-        match case.mode {
-            Mode::Operator(_) => case.workload.to_string(),
-            Mode::Inference | Mode::Training => self.recipe(),
-        }
-    }
-
-    /// Compared item and implementation.
-    pub(super) fn item_and_implementation(self) -> String {
-        format!("{} · {}", self.item(), self.record.case.implementation)
-    }
-
-    /// Recipe with sparsity and scaling.
-    pub(super) fn recipe(self) -> String {
-        let case = &self.record.case;
-        let recipe = variant(case.recipe, case.sparsity);
-        match case.scaling {
-            Some(scaling) => format!("{recipe} {scaling}"),
-            None => recipe,
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Distribution of rows over threads.
 
-use super::kernel::vector_width;
+use super::kernel::{LaunchGeometry, vector_width};
 use crate::Dtype;
 
 /// Tile of rows over the threads of one or more warps per row.
@@ -54,6 +54,16 @@ impl RowTile {
             rows: (Self::SMALL_BLOCK / threads).max(1),
             vectors: (pieces * width <= Self::MAX_ELEMENTS_PER_THREAD).then_some(pieces),
         }
+    }
+
+    /// Geometry with blocks for all `rows` rows, a number that was checked.
+    pub(super) fn geometry(&self, rows: usize) -> LaunchGeometry {
+        self.geometry_of_blocks(rows.div_ceil(self.rows))
+    }
+
+    /// Geometry with a number of blocks that is in range.
+    pub(super) fn geometry_of_blocks(&self, blocks: usize) -> LaunchGeometry {
+        LaunchGeometry { blocks: blocks as u32, threads: (self.threads as u32, self.rows as u32) }
     }
 
     /// True if the accesses of all threads cover a row without remainder.

@@ -9,7 +9,8 @@ use super::{
 };
 use crate::Dtype;
 
-const THREADS: usize = 256;
+/// Threads per block of kernels that process elements independently.
+pub(super) const THREADS: usize = 256;
 /// Vector accesses per thread: two 16-byte loads in flight.
 const VECTORS_PER_THREAD: usize = 2;
 
@@ -30,6 +31,12 @@ impl CudaKernel {
     }
 }
 
+/// Macros of a kernel that processes elements independently.
+pub(super) fn elementwise_macros(name: &str, kind: Dtype, vectors: usize) -> Vec<String> {
+    let own = vec![format!("THREADS={THREADS}"), format!("VECTORS_PER_THREAD={vectors}")];
+    [common_macros(name, kind, vector_width(kind)), own].concat()
+}
+
 /// Description of a kernel that processes elements independently.
 pub(super) fn describe_elementwise(name: &str, kind: Dtype, vectors: usize) -> String {
     let width = vector_width(kind);
@@ -37,11 +44,7 @@ pub(super) fn describe_elementwise(name: &str, kind: Dtype, vectors: usize) -> S
 }
 
 fn macros(name: &str, kind: Dtype, function: ActivationFunction) -> Vec<String> {
-    let mut macros = common_macros(name, kind, vector_width(kind));
-    macros.push(format!("THREADS={THREADS}"));
-    macros.push(format!("VECTORS_PER_THREAD={VECTORS_PER_THREAD}"));
-    macros.push(format!("ACTIVATE={function}"));
-    macros
+    [elementwise_macros(name, kind, VECTORS_PER_THREAD), vec![format!("ACTIVATE={function}")]].concat()
 }
 
 #[cfg(test)]

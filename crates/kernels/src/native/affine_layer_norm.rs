@@ -2,7 +2,7 @@
 
 use super::{
     CudaDevice, CudaKernel, NativeError,
-    kernel::{KernelArgs, common_macros, vector_width},
+    kernel::{KernelArgs, vector_width},
     nvrtc::CudaSource,
     row_tile::RowTile,
     sizes::check_matrix,
@@ -81,8 +81,7 @@ fn macros(
     tile: RowTile,
     size: (usize, usize),
 ) -> Vec<String> {
-    let mut macros = common_macros(name, kind, tile.width);
-    macros.extend(tile.macros());
+    let mut macros = tile.kernel_macros(name, kind);
     macros.push(tile.full_tile_macro(size));
     macros.push(format!("EPSILON={epsilon:e}f"));
     macros.push(format!("RESIDUAL={}", u8::from(spec == AffineNormVariant::WithResidual)));

@@ -22,9 +22,7 @@ pub(super) fn kernel(device: &CudaDevice, kind: Dtype, rows: usize, columns: usi
 }
 
 fn macros(name: &str, kind: Dtype) -> Vec<String> {
-    let mut macros = common_macros(name, kind, 1);
-    macros.push(format!("SLICES={SLICES}"));
-    macros
+    [common_macros(name, kind, 1), vec![format!("SLICES={SLICES}")]].concat()
 }
 
 #[cfg(test)]

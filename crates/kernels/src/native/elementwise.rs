@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::{
     CudaDevice, CudaKernel, NativeError,
-    activation::describe_elementwise,
-    kernel::{KernelArgs, LaunchGeometry, common_macros, vector_width},
+    activation::{THREADS, describe_elementwise, elementwise_macros},
+    kernel::{KernelArgs, LaunchGeometry},
     nvrtc::CudaSource,
 };
 use crate::Dtype;
@@ -87,8 +87,6 @@ impl fmt::Display for ElementwiseFunction {
     }
 }
 
-const THREADS: usize = 256;
-
 impl CudaKernel {
     /// Function y = f(a) or y = f(a, b) of `length` elements, computed in f32 and rounded to the dtype. Inputs: a and,
     /// if the function has two operands, b; output: y.
@@ -111,9 +109,7 @@ impl CudaKernel {
 }
 
 fn macros(name: &str, kind: Dtype, function: ElementwiseFunction) -> Vec<String> {
-    let mut macros = common_macros(name, kind, vector_width(kind));
-    macros.push(format!("THREADS={THREADS}"));
-    macros.push(format!("VECTORS_PER_THREAD={}", function.vectors_per_thread()));
+    let mut macros = elementwise_macros(name, kind, function.vectors_per_thread());
     macros.push(format!("INPUTS={}", function.inputs()));
     macros.push(format!("OPERATION={function}"));
     macros.push(format!("COPY={}", u8::from(function == ElementwiseFunction::Copy)));

@@ -119,8 +119,7 @@ fn macros(name: &str, kind: Dtype, numbers: InputFormat, width: usize) -> Vec<St
 
 /// Macros of the amax kernel.
 fn amax_macros(name: &str, kind: Dtype, tile: RowTile) -> Vec<String> {
-    let mut macros = common_macros(name, kind, tile.width);
-    macros.extend(tile.macros());
+    let mut macros = tile.kernel_macros(name, kind);
     // The source requires a format, although nothing is quantized.
     macros.extend([format!("EPSILON={:e}f", LAYER_NORM_EPSILON), "QUANT_INT8".into(), "PER_TENSOR".into()]);
     macros.push(format!("AMAX_TARGET={NVFP4_MAX}"));

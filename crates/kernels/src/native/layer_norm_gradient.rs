@@ -1,10 +1,7 @@
 //! Gradient of layer normalization.
 
 use super::{
-    CudaDevice, CudaKernel, LAYER_NORM_EPSILON, NativeError,
-    kernel::{KernelArgs, common_macros},
-    nvrtc::CudaSource,
-    row_tile::RowTile,
+    CudaDevice, CudaKernel, LAYER_NORM_EPSILON, NativeError, kernel::KernelArgs, nvrtc::CudaSource, row_tile::RowTile,
     sizes::check_matrix,
 };
 use crate::Dtype;
@@ -29,10 +26,7 @@ impl CudaKernel {
 }
 
 fn macros(name: &str, kind: Dtype, tile: RowTile) -> Vec<String> {
-    let mut macros = common_macros(name, kind, tile.width);
-    macros.extend(tile.macros());
-    macros.push(format!("EPSILON={:e}f", LAYER_NORM_EPSILON));
-    macros
+    [tile.kernel_macros(name, kind), vec![format!("EPSILON={:e}f", LAYER_NORM_EPSILON)]].concat()
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use super::{
     CudaDevice, CudaKernel, NativeError,
+    activation::{THREADS, elementwise_macros},
     grid_reduction::{block_count, occupancy_macro},
-    kernel::{KernelArgs, LaunchGeometry, common_macros, vector_width},
+    kernel::{KernelArgs, LaunchGeometry, vector_width},
     nvrtc::CudaSource,
     sizes::check_elements,
 };
@@ -42,7 +43,6 @@ impl PairReduction {
     }
 }
 
-const THREADS: usize = 256;
 /// Resident threads per multiprocessor with up to 48 registers each.
 const RESIDENT_THREADS: usize = 1280;
 /// Vector accesses per thread and operand: four 16-byte loads in flight.
@@ -75,12 +75,8 @@ impl CudaKernel {
 }
 
 fn macros(name: &str, kind: Dtype, function: PairReduction) -> Vec<String> {
-    let mut macros = common_macros(name, kind, vector_width(kind));
-    macros.push(format!("THREADS={THREADS}"));
-    macros.push(format!("VECTORS_PER_THREAD={VECTORS_PER_THREAD}"));
-    macros.push(occupancy_macro(THREADS, RESIDENT_THREADS));
-    macros.push(format!("TERM={}", function.term()));
-    macros
+    let own = vec![occupancy_macro(THREADS, RESIDENT_THREADS), format!("TERM={}", function.term())];
+    [elementwise_macros(name, kind, VECTORS_PER_THREAD), own].concat()
 }
 
 #[cfg(test)]

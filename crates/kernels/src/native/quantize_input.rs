@@ -3,7 +3,7 @@
 use super::{
     CudaDevice, CudaKernel, LAYER_NORM_EPSILON, LinearShape, NativeError, SHORT_ATTENTION_TOKENS, attention_quantize,
     driver::DeviceMemory,
-    kernel::{KernelArgs, LaunchGeometry, common_macros, vector_width},
+    kernel::{KernelArgs, LaunchGeometry, vector_width},
     nvrtc::CudaSource,
     persistent_rows::PersistentRows,
     row_tile::RowTile,
@@ -262,14 +262,11 @@ fn tiled_macros(
     stride: usize,
     size: (usize, usize),
 ) -> Vec<String> {
-    let mut macros = macros(name, spec, tile, stride);
-    macros.push(tile.full_tile_macro(size));
-    macros
+    [macros(name, spec, tile, stride), vec![tile.full_tile_macro(size)]].concat()
 }
 
 pub(super) fn macros(name: &str, spec: DynamicLinearSpec, tile: RowTile, stride: usize) -> Vec<String> {
-    let mut macros = common_macros(name, spec.kind, tile.width);
-    macros.extend(tile.macros());
+    let mut macros = tile.kernel_macros(name, spec.kind);
     macros.push(format!("EPSILON={:e}f", LAYER_NORM_EPSILON));
     macros.push(format!("STRIDE={stride}ull"));
     macros.extend(spec.macros());

@@ -31,10 +31,8 @@ impl CudaKernel {
 const VECTOR_WIDTH: usize = 8;
 
 fn macros(name: &str, scales: ScaleSource, tile: RowTile) -> Vec<String> {
-    let mut macros = vec![format!("KERNEL={name}"), format!("WIDTH={}", tile.width)];
-    macros.extend(tile.macros());
-    macros.extend(scales.macros());
-    macros
+    let first = vec![format!("KERNEL={name}"), format!("WIDTH={}", tile.width)];
+    [first, tile.macros(), scales.macros()].concat()
 }
 
 #[cfg(test)]

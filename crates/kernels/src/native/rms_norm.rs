@@ -1,11 +1,7 @@
 //! RMS normalization of rows.
 
 use super::{
-    CudaDevice, CudaKernel, NativeError,
-    kernel::{KernelArgs, common_macros},
-    nvrtc::CudaSource,
-    row_tile::RowTile,
-    sizes::check_matrix,
+    CudaDevice, CudaKernel, NativeError, kernel::KernelArgs, nvrtc::CudaSource, row_tile::RowTile, sizes::check_matrix,
 };
 use crate::Dtype;
 
@@ -41,8 +37,7 @@ impl CudaKernel {
 }
 
 fn macros(name: &str, kind: Dtype, spec: RmsNormSpec, tile: RowTile) -> Vec<String> {
-    let mut macros = common_macros(name, kind, tile.width);
-    macros.extend(tile.macros());
+    let mut macros = tile.kernel_macros(name, kind);
     macros.push(format!("WEIGHT_F32={}", u8::from(spec.gain_is_f32)));
     macros.push(format!("EPSILON={:e}f", spec.epsilon));
     macros

@@ -3,7 +3,7 @@
 use super::{
     CudaDevice, CudaKernel, DeviceBuffer, NativeError, RmsNormSpec, column_sums,
     driver::DeviceMemory,
-    kernel::{KernelArgs, common_macros},
+    kernel::KernelArgs,
     nvrtc::CudaSource,
     row_tile::RowTile,
     sizes::{MULTIPROCESSORS, check_matrix},
@@ -87,8 +87,7 @@ fn block_count(tile: RowTile, rows: usize) -> usize {
 }
 
 fn macros(name: &str, kind: Dtype, (spec, past): (RmsNormSpec, ResidualGradient), tile: RowTile) -> Vec<String> {
-    let mut macros = common_macros(name, kind, tile.width);
-    macros.extend(tile.macros());
+    let mut macros = tile.kernel_macros(name, kind);
     macros.push(format!("WEIGHT_F32={}", u8::from(spec.gain_is_f32)));
     macros.push(format!("ADD_RESIDUAL={}", u8::from(past == ResidualGradient::Added)));
     macros.push(format!("EPSILON={:e}f", spec.epsilon));

@@ -1,6 +1,6 @@
 //! Distribution of rows over threads.
 
-use super::kernel::{LaunchGeometry, vector_width};
+use super::kernel::{LaunchGeometry, common_macros, vector_width};
 use crate::Dtype;
 
 /// Tile of rows over the threads of one or more warps per row.
@@ -74,6 +74,11 @@ impl RowTile {
     /// Macro that states if every thread of every block has all its accesses.
     pub(super) fn full_tile_macro(&self, (rows, columns): (usize, usize)) -> String {
         format!("FULL_TILES={}", rows.is_multiple_of(self.rows) && self.covers_exactly(columns))
+    }
+
+    /// Macros of a kernel with this tile.
+    pub(super) fn kernel_macros(&self, name: &str, kind: Dtype) -> Vec<String> {
+        [common_macros(name, kind, self.width), self.macros()].concat()
     }
 
     /// Macros with the parameters of the tile.

@@ -94,9 +94,7 @@ fn tensor_core_macros(
 }
 
 fn macros(name: &str, kind: Dtype, heads: usize, head: usize) -> Vec<String> {
-    let mut macros = head_macros(name, kind, heads, head);
-    macros.push(format!("QUERIES_PER_WARP={QUERIES_PER_WARP}"));
-    macros
+    [head_macros(name, kind, heads, head), vec![format!("QUERIES_PER_WARP={QUERIES_PER_WARP}")]].concat()
 }
 
 /// Macros of all short-attention kernels.

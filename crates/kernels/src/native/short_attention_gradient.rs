@@ -37,9 +37,7 @@ impl CudaKernel {
 }
 
 fn macros(name: &str, kind: Dtype, heads: usize, head: usize) -> Vec<String> {
-    let mut macros = head_macros(name, kind, heads, head);
-    macros.push(format!("TOKENS_PER_WARP={TOKENS_PER_WARP}"));
-    macros
+    [head_macros(name, kind, heads, head), vec![format!("TOKENS_PER_WARP={TOKENS_PER_WARP}")]].concat()
 }
 
 #[cfg(test)]

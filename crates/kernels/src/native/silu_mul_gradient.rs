@@ -2,13 +2,12 @@
 
 use super::{
     CudaDevice, CudaKernel, NativeError,
-    activation::describe_elementwise,
-    kernel::{KernelArgs, LaunchGeometry, common_macros, vector_width},
+    activation::{THREADS, describe_elementwise, elementwise_macros},
+    kernel::{KernelArgs, LaunchGeometry},
     nvrtc::CudaSource,
 };
 use crate::Dtype;
 
-const THREADS: usize = 256;
 /// Vector accesses per thread and operand: six 16-byte loads in flight.
 const VECTORS_PER_THREAD: usize = 2;
 
@@ -21,17 +20,10 @@ impl CudaKernel {
         let bytes = length * kind.width();
         let (reads, writes) = (["a", "b", "dy"], ["da", "db"]);
         let args = KernelArgs::new(reads.map(|what| (what, bytes)), writes.map(|what| (what, bytes)), (length, 0));
-        let macros = macros(&name, kind);
+        let macros = elementwise_macros(&name, kind, VECTORS_PER_THREAD);
         let kernel = Self::prepare(device, CudaSource::SiluMulGradient, &name, macros, args, geometry)?;
         Ok(kernel.with_description(describe_elementwise(&name, kind, VECTORS_PER_THREAD)))
     }
-}
-
-fn macros(name: &str, kind: Dtype) -> Vec<String> {
-    let mut macros = common_macros(name, kind, vector_width(kind));
-    macros.push(format!("THREADS={THREADS}"));
-    macros.push(format!("VECTORS_PER_THREAD={VECTORS_PER_THREAD}"));
-    macros
 }
 
 #[cfg(test)]
@@ -43,7 +35,7 @@ mod tests {
     #[ignore = "needs NVRTC"]
     fn source_compiles_for_every_dtype() {
         for kind in Dtype::ALL {
-            assert_compiles(CudaSource::SiluMulGradient, &macros("gradients", kind));
+            assert_compiles(CudaSource::SiluMulGradient, &elementwise_macros("gradients", kind, VECTORS_PER_THREAD));
         }
     }
 }

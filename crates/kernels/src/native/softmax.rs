@@ -1,11 +1,7 @@
 //! Softmax of rows.
 
 use super::{
-    CudaDevice, CudaKernel, NativeError,
-    kernel::{KernelArgs, common_macros},
-    nvrtc::CudaSource,
-    row_tile::RowTile,
-    sizes::check_matrix,
+    CudaDevice, CudaKernel, NativeError, kernel::KernelArgs, nvrtc::CudaSource, row_tile::RowTile, sizes::check_matrix,
 };
 use crate::Dtype;
 
@@ -16,16 +12,10 @@ impl CudaKernel {
         let tile = RowTile::for_row(kind, columns);
         let name = format!("softmax_{kind}");
         let args = KernelArgs::for_matrix(kind, rows, columns);
-        let macros = macros(&name, kind, tile);
+        let macros = tile.kernel_macros(&name, kind);
         let kernel = Self::prepare(device, CudaSource::Softmax, &name, macros, args, tile.geometry(rows))?;
         Ok(kernel.with_description(tile.describe(&name, "row read twice")))
     }
-}
-
-fn macros(name: &str, kind: Dtype, tile: RowTile) -> Vec<String> {
-    let mut macros = common_macros(name, kind, tile.width);
-    macros.extend(tile.macros());
-    macros
 }
 
 #[cfg(test)]
@@ -38,7 +28,7 @@ mod tests {
     fn source_compiles_for_every_row_tile() {
         for kind in Dtype::ALL {
             for columns in [1, 257, 768, 4096, 32768, 70001] {
-                assert_compiles(CudaSource::Softmax, &macros("softmax", kind, RowTile::for_row(kind, columns)));
+                assert_compiles(CudaSource::Softmax, &RowTile::for_row(kind, columns).kernel_macros("softmax", kind));
             }
         }
     }

@@ -57,7 +57,7 @@ enum DynamicGemmKernel {
 #[derive(Debug)]
 enum ScaleStage {
     /// In cuBLASLt, followed by an activation that it cannot fuse.
-    InCublasLt(&'static str, Option<CudaKernel>),
+    InCublasLt(&'static str, Option<Box<CudaKernel>>),
     /// In a separate kernel.
     Separate(Box<EpilogueKernel>),
 }
@@ -238,7 +238,7 @@ fn plan_scaled_matmul(
     let LinearShape { m, n, .. } = shape;
     let activation =
         spec.activation.map(|function| CudaKernel::activation(device, spec.kind, function, m * n)).transpose()?;
-    Ok(Some((product, ScaleStage::InCublasLt("scales", activation))))
+    Ok(Some((product, ScaleStage::InCublasLt("scales", activation.map(Box::new)))))
 }
 
 /// Maps a missing algorithm to `None`.

@@ -121,7 +121,7 @@ fn macros(name: &str, kind: Dtype, numbers: InputFormat, width: usize) -> Vec<St
 fn amax_macros(name: &str, kind: Dtype, tile: RowTile) -> Vec<String> {
     let mut macros = tile.kernel_macros(name, kind);
     // The source requires a format, although nothing is quantized.
-    macros.extend([format!("EPSILON={:e}f", LAYER_NORM_EPSILON), "QUANT_INT8".into(), "PER_TENSOR".into()]);
+    macros.extend([format!("EPSILON={LAYER_NORM_EPSILON:e}f"), "QUANT_INT8".into(), "PER_TENSOR".into()]);
     macros.push(format!("AMAX_TARGET={NVFP4_MAX}"));
     macros
 }

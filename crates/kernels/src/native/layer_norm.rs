@@ -25,7 +25,7 @@ impl CudaKernel {
 }
 
 fn macros(name: &str, kind: Dtype, tile: RowTile) -> Vec<String> {
-    [tile.kernel_macros(name, kind), vec![format!("EPSILON={:e}f", LAYER_NORM_EPSILON)]].concat()
+    [tile.kernel_macros(name, kind), vec![format!("EPSILON={LAYER_NORM_EPSILON:e}f")]].concat()
 }
 
 #[cfg(test)]

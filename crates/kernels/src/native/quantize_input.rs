@@ -267,7 +267,7 @@ fn tiled_macros(
 
 pub(super) fn macros(name: &str, spec: DynamicLinearSpec, tile: RowTile, stride: usize) -> Vec<String> {
     let mut macros = tile.kernel_macros(name, spec.kind);
-    macros.push(format!("EPSILON={:e}f", LAYER_NORM_EPSILON));
+    macros.push(format!("EPSILON={LAYER_NORM_EPSILON:e}f"));
     macros.push(format!("STRIDE={stride}ull"));
     macros.extend(spec.macros());
     match spec.prologue {

@@ -100,7 +100,7 @@ fn macros(name: &str, kind: Dtype, heads: usize, head: usize) -> Vec<String> {
 /// Macros of all short-attention kernels.
 pub(super) fn head_macros(name: &str, kind: Dtype, heads: usize, head: usize) -> Vec<String> {
     let mut macros = common_macros(name, kind, head_vector_width(kind, head));
-    macros.push(format!("TOKENS={}", SHORT_ATTENTION_TOKENS));
+    macros.push(format!("TOKENS={SHORT_ATTENTION_TOKENS}"));
     macros.push(format!("HEADS={heads}"));
     macros.push(format!("HEAD_DIM={head}"));
     macros.push(format!("SOFTMAX_SCALE={:e}f", (head as f64).sqrt().recip()));

@@ -11,8 +11,8 @@ use super::{
 use crate::Dtype;
 
 impl CudaKernel {
-    /// Mean over rows of ln(sum of exp(x)) - `x[target]`, computed in f32 in one pass over the logits. Inputs: logits, i32
-    /// class indices; output: a single f32.
+    /// Mean over rows of ln(sum of exp(x)) - `x[target]`, computed in f32 in one pass over the logits. Inputs: logits,
+    /// i32 class indices; output: a single f32.
     pub fn cross_entropy(device: &CudaDevice, kind: Dtype, rows: usize, columns: usize) -> Result<Self, NativeError> {
         check_size("the number of rows", rows)?;
         check_size("the number of classes", columns)?;

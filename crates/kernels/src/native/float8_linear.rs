@@ -64,8 +64,9 @@ impl Float8LinearPlan {
         Ok(Self { product, scale_kernel: after, device: device.clone(), shape, output })
     }
 
-    /// Plans a matmul with the block scales of [`super::CudaKernel::quantize_row_blocks`] and [`super::CudaKernel::quantize_square_blocks`],
-    /// which cuBLASLt applies every 128 terms (12.9 or newer, on Hopper).
+    /// Plans a matmul with the block scales of [`super::CudaKernel::quantize_row_blocks`] and
+    /// [`super::CudaKernel::quantize_square_blocks`], which cuBLASLt applies every 128 terms (12.9 or newer, on
+    /// Hopper).
     pub fn with_block_scales(device: &Arc<CudaDevice>, shape: LinearShape, kind: Dtype) -> Result<Self, NativeError> {
         let spec = GemmSpec {
             scales: GemmScales::Blocks,

@@ -9,8 +9,8 @@ use super::{
 
 /// Plan of y[m, n] = x[m, k] · w[k, n] for e4m3 values in row-major matrices, with promoted accumulators.
 ///
-/// On Hopper and for few rows, a native kernel transposes w in registers. Otherwise [`CudaKernel::transpose_bytes`] transposes w
-/// for [`Float8LinearPlan`]. k and n must be multiples of 16.
+/// On Hopper and for few rows, a native kernel transposes w in registers. Otherwise [`CudaKernel::transpose_bytes`]
+/// transposes w for [`Float8LinearPlan`]. k and n must be multiples of 16.
 #[derive(Debug)]
 pub struct Float8MatmulPlan {
     gemm: Float8MatmulKernel,

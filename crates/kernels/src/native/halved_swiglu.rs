@@ -9,8 +9,8 @@ use super::{
 use crate::Dtype;
 
 impl CudaKernel {
-    /// SwiGLU y = silu(a) b for `rows` rows of `columns` elements, an even number, that are the concatenation of a and b.
-    /// Computed in f32. Input: x; output: y.
+    /// SwiGLU y = silu(a) b for `rows` rows of `columns` elements, an even number, that are the concatenation of a and
+    /// b. Computed in f32. Input: x; output: y.
     pub fn halved_swiglu(device: &CudaDevice, kind: Dtype, rows: usize, columns: usize) -> Result<Self, NativeError> {
         swiglu(device, kind, (rows, columns), false)
     }

@@ -49,8 +49,8 @@ const RESIDENT_THREADS: usize = 1280;
 const VECTORS_PER_THREAD: usize = 2;
 
 impl CudaKernel {
-    /// Reduction of two vectors of `length` elements to one f32, accumulated in f32 in a deterministic order. Inputs: a,
-    /// b; output: a single f32.
+    /// Reduction of two vectors of `length` elements to one f32, accumulated in f32 in a deterministic order. Inputs:
+    /// a, b; output: a single f32.
     pub fn pair_reduction(
         device: &CudaDevice,
         kind: Dtype,

@@ -23,8 +23,8 @@ enum BlockShape {
 
 impl CudaKernel {
     /// Quantizes bf16 to e4m3 with one f32 scale per 128 elements of a row. Input: x[rows, columns], whose columns must
-    /// be a multiple of 128; outputs: quantized values, scales. Scales are stored transposed, as `[columns / 128, rows]`
-    /// with rows padded to a multiple of 4. Scales and quotients are not rounded.
+    /// be a multiple of 128; outputs: quantized values, scales. Scales are stored transposed, as
+    /// `[columns / 128, rows]` with rows padded to a multiple of 4. Scales and quotients are not rounded.
     pub fn quantize_row_blocks(
         device: &CudaDevice,
         scales: ScaleSource,
@@ -34,8 +34,8 @@ impl CudaKernel {
         quantize_blocks(device, scales, BlockShape::Row, rows, columns)
     }
 
-    /// Quantizes bf16 to e4m3 with one f32 scale per 128 x 128 block, and transposes. Input: x[rows, columns], whose rows
-    /// and columns must be multiples of 128; outputs: quantized xᵀ[columns, rows], scales. Scales are stored as
+    /// Quantizes bf16 to e4m3 with one f32 scale per 128 x 128 block, and transposes. Input: x[rows, columns], whose
+    /// rows and columns must be multiples of 128; outputs: quantized xᵀ[columns, rows], scales. Scales are stored as
     /// `[columns / 128, rows / 128]` with rows padded to a multiple of 4.
     pub fn quantize_square_blocks(
         device: &CudaDevice,

@@ -17,8 +17,8 @@ const QUERIES_PER_WARP: usize = 2;
 const WARPS_PER_BLOCK: usize = 4;
 
 impl CudaKernel {
-    /// Unmasked attention among the 16 tokens of each sequence: y = softmax(q kᵀ / √head) v for each of `heads` heads of
-    /// `head` elements, computed in f32. Input: x, whose rows hold q, k and v of one token, each divided into heads;
+    /// Unmasked attention among the 16 tokens of each sequence: y = softmax(q kᵀ / √head) v for each of `heads` heads
+    /// of `head` elements, computed in f32. Input: x, whose rows hold q, k and v of one token, each divided into heads;
     /// output: y, whose rows hold the heads of one token.
     pub fn short_attention(
         device: &CudaDevice,

@@ -13,7 +13,8 @@ use crate::Dtype;
 const TOKENS_PER_WARP: usize = 2;
 
 impl CudaKernel {
-    /// Gradient of [`CudaKernel::short_attention`]. Inputs: x (rows of q, k and v), gradient of y; output: gradient of x.
+    /// Gradient of [`CudaKernel::short_attention`]. Inputs: x, whose rows are q, k and v, and the gradient of y; output:
+    /// gradient of x.
     pub fn short_attention_gradient(
         device: &CudaDevice,
         kind: Dtype,

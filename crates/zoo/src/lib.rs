@@ -67,6 +67,7 @@ mod problem;
 mod random_matrix;
 mod reference;
 mod registry;
+mod rotating_workload;
 mod rotation_axis;
 mod sample;
 mod scale_factors;

@@ -1,79 +1,50 @@
 //! Element-wise activations.
 
 use calorimeter_case::Activation as ActivationFunction;
-use std::sync::Arc;
 
 use super::{
-    CudaDevice, DeviceBuffer, NativeError,
-    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
+    CudaDevice, CudaKernel, NativeError,
+    kernel::{KernelArgs, LaunchGeometry, common_macros, vector_width},
     nvrtc::CudaSource,
 };
 use crate::Dtype;
 
-/// Plan of y = f(x) for every element, computed in f32 and rounded to the dtype.
-#[derive(Debug)]
-pub struct ActivationPlan {
-    kernel: CudaKernel,
-    algorithm: String,
-}
-
-const THREADS: usize = 256;
+/// Threads per block of kernels that process elements independently.
+pub(super) const THREADS: usize = 256;
 /// Vector accesses per thread: two 16-byte loads in flight.
 const VECTORS_PER_THREAD: usize = 2;
 
-impl ActivationPlan {
-    /// Compiles for `length` elements.
-    pub fn new(
-        device: &Arc<CudaDevice>,
+impl CudaKernel {
+    /// Activation y = f(x) of `length` elements, computed in f32 and rounded to the dtype. Input: x; output: y. Can run
+    /// in place.
+    pub fn activation(
+        device: &CudaDevice,
         kind: Dtype,
         function: ActivationFunction,
         length: usize,
     ) -> Result<Self, NativeError> {
-        let width = vector_width(kind);
-        // Well within the range of a grid.
-        let limit = (i32::MAX as usize) * width;
-        if !(1..=limit).contains(&length) {
-            return Err(NativeError::InvalidSize { what: "the number of elements", limit, value: length });
-        }
-        let blocks = (length / width).div_ceil(THREADS * VECTORS_PER_THREAD).max(1);
+        let geometry = LaunchGeometry::for_elements(kind, length, THREADS, VECTORS_PER_THREAD)?;
         let name = format!("{function}_{kind}");
-        let geometry = LaunchGeometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
-        let (macros, extent) = (macros(&name, kind, function), KernelArgs::for_matrix(kind, 1, length));
-        Ok(Self {
-            kernel: CudaKernel::prepare(device, CudaSource::Activation, &name, macros, extent, geometry)?,
-            algorithm: format!(
-                "{name}: {THREADS} threads per block, {VECTORS_PER_THREAD} accesses of {width} elements per thread"
-            ),
-        })
-    }
-
-    /// Bytes of the input, and of the output.
-    pub fn bytes(&self) -> usize {
-        self.kernel.first_input_bytes()
-    }
-
-    /// Enqueues a launch.
-    pub fn enqueue(&self, x: &DeviceBuffer, y: &mut DeviceBuffer) -> Result<(), NativeError> {
-        self.kernel.enqueue(&x.memory, &mut y.memory)
-    }
-
-    /// Enqueues an in-place launch.
-    pub fn enqueue_in_place(&self, x: &mut DeviceBuffer) -> Result<(), NativeError> {
-        self.kernel.enqueue_in_place(&mut x.memory)
-    }
-
-    /// Kernel name and launch configuration.
-    pub fn algorithm(&self) -> &str {
-        &self.algorithm
+        let (macros, args) = (macros(&name, kind, function), KernelArgs::for_matrix(kind, 1, length));
+        let kernel = Self::prepare(device, CudaSource::Activation, &name, macros, args, geometry)?;
+        Ok(kernel.in_place().with_description(describe_elementwise(&name, kind, VECTORS_PER_THREAD)))
     }
 }
 
+/// Macros of a kernel that processes elements independently.
+pub(super) fn elementwise_macros(name: &str, kind: Dtype, vectors: usize) -> Vec<String> {
+    let own = vec![format!("THREADS={THREADS}"), format!("VECTORS_PER_THREAD={vectors}")];
+    [common_macros(name, kind, vector_width(kind)), own].concat()
+}
+
+/// Description of a kernel that processes elements independently.
+pub(super) fn describe_elementwise(name: &str, kind: Dtype, vectors: usize) -> String {
+    let width = vector_width(kind);
+    format!("{name}: {THREADS} threads per block, {vectors} accesses of {width} elements per thread")
+}
+
 fn macros(name: &str, kind: Dtype, function: ActivationFunction) -> Vec<String> {
-    let mut macros = common_macros(name, kind, vector_width(kind));
-    macros.push(format!("THREADS={THREADS}"));
-    macros.push(format!("VECTORS_PER_THREAD={VECTORS_PER_THREAD}"));
-    macros.push(format!("ACTIVATE={function}"));
-    macros
+    [elementwise_macros(name, kind, VECTORS_PER_THREAD), vec![format!("ACTIVATE={function}")]].concat()
 }
 
 #[cfg(test)]

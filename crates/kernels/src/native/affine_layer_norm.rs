@@ -1,13 +1,11 @@
 //! Layer normalization of rows with gain and bias, optionally fused with a residual addition or GELU.
 
-use std::sync::Arc;
-
 use super::{
-    CudaDevice, DeviceBuffer, NativeError,
-    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
+    CudaDevice, CudaKernel, NativeError,
+    kernel::{KernelArgs, vector_width},
     nvrtc::CudaSource,
     row_tile::RowTile,
-    sizes::check_size,
+    sizes::check_matrix,
 };
 use crate::Dtype;
 
@@ -43,31 +41,19 @@ impl AffineNormVariant {
     }
 }
 
-/// Plan of (x - mean) / sqrt(variance + epsilon) * gain + bias for each row, computed in f32.
-#[derive(Debug)]
-pub struct AffineLayerNormPlan {
-    kernel: CudaKernel,
-    algorithm: String,
-}
-
-impl AffineLayerNormPlan {
-    /// Compiles for `rows` rows of `columns` elements.
-    pub fn new(
-        device: &Arc<CudaDevice>,
+impl CudaKernel {
+    /// Layer normalization (x - mean) / sqrt(variance + epsilon) * gain + bias of each row, computed in f32. Inputs and
+    /// outputs as in the variant.
+    pub fn layer_norm_affine(
+        device: &CudaDevice,
         kind: Dtype,
         spec: AffineNormVariant,
         epsilon: f32,
         (rows, columns): (usize, usize),
     ) -> Result<Self, NativeError> {
-        let rows = check_size("the number of rows", rows)?;
-        let columns = check_size("the length of a row", columns)?;
+        check_matrix(rows, columns)?;
         let tile = row_tile(kind, columns);
         let name = format!("{}_{kind}", spec.name());
-        let geometry = LaunchGeometry {
-            // At most `rows`, which was checked.
-            blocks: rows.div_ceil(tile.rows) as u32,
-            threads: (tile.threads as u32, tile.rows as u32),
-        };
         let (whole, row) = (rows * columns * kind.width(), columns * kind.width());
         let (mut reads, mut writes) = (vec![("x", whole)], vec![("y", whole)]);
         if spec == AffineNormVariant::WithResidual {
@@ -75,24 +61,10 @@ impl AffineLayerNormPlan {
             writes.insert(0, ("sum", whole));
         }
         reads.extend([("gain", row), ("bias", row)]);
-        let extent = KernelArgs { reads, writes, sizes: (rows as u64, columns as u64) };
+        let args = KernelArgs::new(reads, writes, (rows, columns));
         let macros = macros(&name, kind, spec, epsilon, tile, (rows, columns));
-        Ok(Self {
-            kernel: CudaKernel::prepare(device, CudaSource::AffineLayerNorm, &name, macros, extent, geometry)?,
-            algorithm: tile.describe(&name, "row read three times"),
-        })
-    }
-
-    /// Enqueues a launch with inputs and outputs in the order of the variant.
-    pub fn enqueue(&self, inputs: &[DeviceBuffer], outputs: &mut [DeviceBuffer]) -> Result<(), NativeError> {
-        let inputs: Vec<_> = inputs.iter().map(|input| &input.memory).collect();
-        let mut outputs: Vec<_> = outputs.iter_mut().map(|output| &mut output.memory).collect();
-        self.kernel.enqueue_all(&inputs, &mut outputs)
-    }
-
-    /// Kernel name and launch configuration.
-    pub fn algorithm(&self) -> &str {
-        &self.algorithm
+        let kernel = Self::prepare(device, CudaSource::AffineLayerNorm, &name, macros, args, tile.geometry(rows))?;
+        Ok(kernel.with_description(tile.describe(&name, "row read three times")))
     }
 }
 
@@ -109,8 +81,7 @@ fn macros(
     tile: RowTile,
     size: (usize, usize),
 ) -> Vec<String> {
-    let mut macros = common_macros(name, kind, tile.width);
-    macros.extend(tile.macros());
+    let mut macros = tile.kernel_macros(name, kind);
     macros.push(tile.full_tile_macro(size));
     macros.push(format!("EPSILON={epsilon:e}f"));
     macros.push(format!("RESIDUAL={}", u8::from(spec == AffineNormVariant::WithResidual)));

@@ -1,10 +1,8 @@
 //! Attention for any sequence length.
 
-use std::sync::Arc;
-
 use super::{
-    ComputeCapability, CudaDevice, DeviceBuffer, NativeError,
-    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
+    ComputeCapability, CudaDevice, CudaKernel, NativeError,
+    kernel::{KernelArgs, LaunchGeometry, common_macros, vector_width},
     nvrtc::CudaSource,
     sizes::check_size,
     tma_tiles::TmaTiles,
@@ -24,27 +22,20 @@ pub struct AttentionSpec {
     pub causal: bool,
 }
 
-/// Plan of y = softmax(q kᵀ / √width) v for each head, in one pass on the tensor cores of Hopper (as in
-/// FlashAttention-3): scores are never written to memory.
-///
-/// Accumulators and softmax are in f32; probabilities are rounded to the dtype of v. Each of the four matrices has the
-/// positions of a head as rows, head after head.
-#[derive(Debug)]
-pub struct AttentionPlan {
-    kernel: CudaKernel,
-    algorithm: String,
-}
-
 /// Query rows per block, and keys per tile.
 const TILE: usize = 128;
 /// Tiles in shared memory: one of q, two stages each of k and v.
 const SMEM_TILES: usize = 5;
 /// Threads of a block: one producer warp group and two consumer warp groups.
-const THREADS: u32 = 3 * 128;
+const THREADS: usize = 3 * 128;
 
-impl AttentionPlan {
-    /// Compiles for one specification.
-    pub fn new(device: &Arc<CudaDevice>, kind: Dtype, spec: AttentionSpec) -> Result<Self, NativeError> {
+impl CudaKernel {
+    /// Attention y = softmax(q kᵀ / √width) v for each head, in one pass on the tensor cores of Hopper (as in
+    /// FlashAttention-3): scores are never written to memory. Inputs: q, k, v; output: y.
+    ///
+    /// Accumulators and softmax are in f32; probabilities are rounded to the dtype of v. Each of the four matrices has
+    /// the positions of a head as rows, head after head.
+    pub fn attention(device: &CudaDevice, kind: Dtype, spec: AttentionSpec) -> Result<Self, NativeError> {
         let AttentionSpec { heads, positions, width, causal } = spec;
         device.require_exactly("wgmma attention", ComputeCapability::WGMMA)?;
         if kind == Dtype::F32 {
@@ -54,43 +45,18 @@ impl AttentionPlan {
             return Err(NativeError::HeadWidth { width });
         }
         check_size("the number of positions", positions)?;
-        let blocks =
-            check_size("the number of heads of all sequences", heads)?.saturating_mul(positions.div_ceil(TILE));
-        let blocks = check_size("the number of blocks", blocks)?;
+        check_size("the number of heads of all sequences", heads)?;
+        let geometry = LaunchGeometry::new(heads.saturating_mul(positions.div_ceil(TILE)), (THREADS, 1))?;
         let bytes = heads * positions * width * kind.width();
-        let extent = KernelArgs {
-            reads: vec![("q", bytes), ("k", bytes), ("v", bytes)],
-            writes: vec![("y", bytes)],
-            sizes: (positions as u64, 0),
-        };
+        let args = KernelArgs::new([("q", bytes), ("k", bytes), ("v", bytes)], [("y", bytes)], (positions, 0));
         let name = format!("attention_{kind}");
-        let geometry = LaunchGeometry { blocks: blocks as u32, threads: (THREADS, 1) };
         let macros = macros(&name, kind, width, causal);
-        let kernel = CudaKernel::prepare(device, CudaSource::Attention, &name, macros, extent, geometry)?;
+        let kernel = Self::prepare(device, CudaSource::Attention, &name, macros, args, geometry)?;
         let boxes = |input| TmaTiles { input, kind, matrices: heads, rows: positions, columns: width, height: TILE };
-        let boxes = [0, 1, 2].map(boxes).to_vec();
-        Ok(Self {
-            kernel: kernel
-                .with_tma_tiles(boxes)
-                .with_dynamic_smem(SMEM_TILES * TILE * padded_width(width) * kind.width())?,
-            algorithm: format!("{name}: wgmma, {TILE} query rows per block, tiles of {TILE} keys"),
-        })
-    }
-
-    /// Enqueues a launch.
-    pub fn enqueue(
-        &self,
-        q: &DeviceBuffer,
-        k: &DeviceBuffer,
-        v: &DeviceBuffer,
-        y: &mut DeviceBuffer,
-    ) -> Result<(), NativeError> {
-        self.kernel.enqueue_all(&[&q.memory, &k.memory, &v.memory], &mut [&mut y.memory])
-    }
-
-    /// Kernel name and tile sizes.
-    pub fn algorithm(&self) -> &str {
-        &self.algorithm
+        Ok(kernel
+            .with_tma_tiles([0, 1, 2].map(boxes).to_vec())
+            .with_dynamic_smem(SMEM_TILES * TILE * padded_width(width) * kind.width())?
+            .with_description(format!("{name}: wgmma, {TILE} query rows per block, tiles of {TILE} keys")))
     }
 }
 

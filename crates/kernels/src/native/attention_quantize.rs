@@ -1,10 +1,8 @@
 //! Fused kernel: short attention with row-wise quantization of its output.
 
-use std::sync::Arc;
-
 use super::{
-    ComputeCapability, CudaDevice, NativeError, ShortAttentionPlan,
-    kernel::{CudaKernel, KernelArgs, LaunchGeometry},
+    ComputeCapability, CudaDevice, CudaKernel, NativeError, SHORT_ATTENTION_TOKENS,
+    kernel::{KernelArgs, LaunchGeometry},
     nvrtc::CudaSource,
     short_attention,
 };
@@ -14,29 +12,28 @@ use crate::{DynamicLinearSpec, ScaleGranularity};
 const MAX_HEAD_WIDTH: usize = 512;
 const MAX_HEADS: usize = 8;
 
-/// Compiles the kernel for an output of `rows` rows and `columns` columns; returns it with a description, or `None` if
-/// unsupported.
+/// Compiles the kernel for an output of `rows` rows and `columns` columns; `None` if unsupported.
 pub(super) fn kernel(
-    device: &Arc<CudaDevice>,
+    device: &CudaDevice,
     spec: DynamicLinearSpec,
     name: &str,
     (rows, columns): (usize, usize),
     heads: usize,
     filled: (usize, usize),
-) -> Result<Option<(CudaKernel, String)>, NativeError> {
+) -> Result<Option<CudaKernel>, NativeError> {
     let head = columns / heads;
     if !is_supported(spec, heads, head, device.compute_capability()) {
         return Ok(None);
     }
     let x = ("x", 3 * rows * columns * spec.kind.width());
-    let writes = vec![("quantized values", filled.0 * filled.1), ("scales", 4 * rows)];
-    let extent = KernelArgs { reads: vec![x], writes, sizes: (rows as u64, columns as u64) };
-    let blocks = (rows / ShortAttentionPlan::TOKENS).min(device.multiprocessors()? * (MAX_HEADS / heads));
-    let geometry = LaunchGeometry { blocks: blocks as u32, threads: (32, heads as u32) };
+    let writes = [("quantized values", filled.0 * filled.1), ("scales", 4 * rows)];
+    let args = KernelArgs::new([x], writes, (rows, columns));
+    let blocks = (rows / SHORT_ATTENTION_TOKENS).min(device.multiprocessors()? * (MAX_HEADS / heads));
+    let geometry = LaunchGeometry::new(blocks, (32, heads))?;
     let macros = macros(name, spec, heads, head, filled.1);
-    let kernel = CudaKernel::prepare(device, CudaSource::ShortAttentionQuantize, name, macros, extent, geometry)?;
-    let algorithm = format!("{name}: tensor cores, {blocks} persistent blocks, a warp per head");
-    Ok(Some((kernel, algorithm)))
+    let kernel = CudaKernel::prepare(device, CudaSource::ShortAttentionQuantize, name, macros, args, geometry)?;
+    let description = format!("{name}: tensor cores, {blocks} persistent blocks, a warp per head");
+    Ok(Some(kernel.with_description(description)))
 }
 
 fn is_supported(spec: DynamicLinearSpec, heads: usize, head: usize, capability: ComputeCapability) -> bool {

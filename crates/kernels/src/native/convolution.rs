@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::{
-    ConvolutionSpec, CudaDevice, DeviceBuffer, NativeError,
+    ConvolutionSpec, CudaDevice, CudaKernel, DeviceBuffer, NativeError,
     algorithm_trial::{AlgorithmTrial, MAX_RELATIVE_TIME, random_values},
     cudnn_convolution::CudnnConvolution,
     cudnn_functions,
     driver::DeviceMemory,
     gemm_spec::OperandTypes,
-    implicit_gemm::ImplicitGemm,
+    implicit_gemm,
 };
 use crate::Dtype;
 
@@ -24,7 +24,7 @@ pub struct ConvolutionPlan {
 
 #[derive(Debug)]
 enum ConvolutionKernel {
-    Native(ImplicitGemm),
+    Native(CudaKernel),
     /// cuDNN with the index of the engine plan.
     Cudnn(CudnnConvolution, usize),
 }
@@ -33,7 +33,7 @@ impl ConvolutionPlan {
     /// Compiles the native kernel and times it against the plans of cuDNN, if available.
     pub fn new(device: &Arc<CudaDevice>, kind: Dtype, spec: ConvolutionSpec) -> Result<Self, NativeError> {
         check(kind, spec)?;
-        let native = ImplicitGemm::new(device, kind, spec);
+        let native = implicit_gemm::kernel(device, kind, spec);
         if !cudnn_functions::is_present() {
             return native.map(|native| Self::from_native_kernel(device, native));
         }
@@ -52,7 +52,7 @@ impl ConvolutionPlan {
         spec: ConvolutionSpec,
     ) -> Result<Self, NativeError> {
         check(kind, spec)?;
-        ImplicitGemm::new(device, kind, spec).map(|native| Self::from_native_kernel(device, native))
+        implicit_gemm::kernel(device, kind, spec).map(|native| Self::from_native_kernel(device, native))
     }
 
     /// Plan with the fastest engine of cuDNN.
@@ -61,8 +61,8 @@ impl ConvolutionPlan {
         Self::pick_fastest(device, kind, spec, CudnnConvolution::new(device, kind, spec)?, None)
     }
 
-    fn from_native_kernel(device: &Arc<CudaDevice>, native: ImplicitGemm) -> Self {
-        let algorithm = native.algorithm().to_string();
+    fn from_native_kernel(device: &Arc<CudaDevice>, native: CudaKernel) -> Self {
+        let algorithm = native.algorithm();
         Self { device: device.clone(), kernel: ConvolutionKernel::Native(native), algorithm }
     }
 
@@ -73,7 +73,7 @@ impl ConvolutionPlan {
         kind: Dtype,
         spec: ConvolutionSpec,
         cudnn: CudnnConvolution,
-        native: Option<ImplicitGemm>,
+        native: Option<CudaKernel>,
     ) -> Result<Self, NativeError> {
         let plans = cudnn.plan_count();
         let count = plans + usize::from(native.is_some());
@@ -114,14 +114,14 @@ impl ConvolutionPlan {
     ) -> Result<(), NativeError> {
         let operands = [&x.memory, &w.memory, &bias.memory];
         match &mut self.kernel {
-            ConvolutionKernel::Native(native) => native.enqueue(operands, &mut y.memory),
+            ConvolutionKernel::Native(native) => native.enqueue_all(&operands, &mut [&mut y.memory]),
             ConvolutionKernel::Cudnn(cudnn, plan) => cudnn.enqueue(*plan, &self.device, operands, &mut y.memory),
         }
     }
 
     /// Implementation and how it was chosen.
-    pub fn algorithm(&self) -> &str {
-        &self.algorithm
+    pub fn algorithm(&self) -> String {
+        self.algorithm.clone()
     }
 }
 
@@ -156,8 +156,8 @@ impl TrialBuffers {
         })
     }
 
-    fn enqueue_native(&mut self, native: &ImplicitGemm) -> Result<(), NativeError> {
-        native.enqueue([&self.x, &self.w, &self.bias], &mut self.y)
+    fn enqueue_native(&mut self, native: &CudaKernel) -> Result<(), NativeError> {
+        native.enqueue_all(&[&self.x, &self.w, &self.bias], &mut [&mut self.y])
     }
 
     fn enqueue_cudnn(&mut self, cudnn: &CudnnConvolution, plan: usize, device: &CudaDevice) -> Result<(), NativeError> {

@@ -1,66 +1,35 @@
 //! Mean cross-entropy of rows of logits.
 
-use std::sync::Arc;
-
 use super::{
-    CudaDevice, DeviceBuffer, NativeError,
-    grid_reduction::GridReduction,
-    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
+    CudaDevice, CudaKernel, NativeError,
+    grid_reduction::{block_count, occupancy_macro, resident_warps},
+    kernel::{KernelArgs, common_macros, vector_width},
     nvrtc::CudaSource,
     row_tile::RowTile,
     sizes::check_size,
 };
 use crate::Dtype;
 
-/// Plan of the mean over rows of ln(sum of exp(x)) - `x[target]`, computed in f32 in one pass over the logits.
-#[derive(Debug)]
-pub struct CrossEntropyPlan {
-    kernel: CudaKernel,
-    total: GridReduction,
-    algorithm: String,
-}
-
-impl CrossEntropyPlan {
-    /// Compiles for `rows` rows of `columns` classes.
-    pub fn new(device: &Arc<CudaDevice>, kind: Dtype, rows: usize, columns: usize) -> Result<Self, NativeError> {
-        let rows = check_size("the number of rows", rows)?;
-        let columns = check_size("the number of classes", columns)?;
+impl CudaKernel {
+    /// Mean over rows of ln(sum of exp(x)) - `x[target]`, computed in f32 in one pass over the logits. Inputs: logits,
+    /// i32 class indices; output: a single f32.
+    pub fn cross_entropy(device: &CudaDevice, kind: Dtype, rows: usize, columns: usize) -> Result<Self, NativeError> {
+        check_size("the number of rows", rows)?;
+        check_size("the number of classes", columns)?;
         let tile = row_tile(kind, rows, columns);
-        let blocks = GridReduction::blocks(rows.div_ceil(tile.rows), tile.threads * tile.rows, RESIDENT_THREADS);
+        let blocks = block_count(rows.div_ceil(tile.rows), tile.threads * tile.rows, RESIDENT_THREADS);
         let name = format!("cross_entropy_{kind}");
-        let mut extent = KernelArgs {
-            reads: vec![("x", rows * columns * kind.width()), ("targets", 4 * rows)],
-            writes: vec![("y", 4)],
-            sizes: (rows as u64, columns as u64),
-        };
-        let total = GridReduction::new(device, blocks, &mut extent)?;
-        let geometry = LaunchGeometry { blocks: blocks as u32, threads: (tile.threads as u32, tile.rows as u32) };
-        let macros = macros(&name, kind, columns, tile);
+        let reads = [("x", rows * columns * kind.width()), ("targets", 4 * rows)];
+        let args = KernelArgs::new(reads, [("y", 4)], (rows, columns));
+        let (macros, geometry) = (macros(&name, kind, columns, tile), tile.geometry_of_blocks(blocks));
+        let kernel = Self::prepare(device, CudaSource::CrossEntropy, &name, macros, args, geometry)?;
         let RowTile { width, threads, rows, .. } = tile;
-        Ok(Self {
-            kernel: CudaKernel::prepare(device, CudaSource::CrossEntropy, &name, macros, extent, geometry)?,
-            total,
-            algorithm: format!(
-                "{name}: {blocks} blocks of {threads} threads per row for {rows} rows, {} accesses of {width} logits per \
-                 thread in flight, row read once, reduction in the last block",
-                loads_in_flight(columns, tile)
-            ),
-        })
-    }
-
-    /// Enqueues a launch. Inputs: logits and i32 class indices; output: one f32.
-    pub fn enqueue(
-        &mut self,
-        x: &DeviceBuffer,
-        targets: &DeviceBuffer,
-        y: &mut DeviceBuffer,
-    ) -> Result<(), NativeError> {
-        self.total.enqueue(&self.kernel, &[&x.memory, &targets.memory], &mut y.memory)
-    }
-
-    /// Kernel name and launch configuration.
-    pub fn algorithm(&self) -> &str {
-        &self.algorithm
+        let description = format!(
+            "{name}: {blocks} blocks of {threads} threads per row for {rows} rows, {} accesses of {width} logits per \
+             thread in flight, row read once, reduction in the last block",
+            loads_in_flight(columns, tile)
+        );
+        Ok(kernel.with_grid_reduction(blocks)?.with_description(description))
     }
 }
 
@@ -72,7 +41,7 @@ const MAX_LOADS_IN_FLIGHT: usize = 4;
 
 /// Row tile: one warp per row if there are many rows, which avoids barriers; several warps per row if there are few.
 fn row_tile(kind: Dtype, rows: usize, columns: usize) -> RowTile {
-    let warps = GridReduction::resident_warps(RESIDENT_THREADS).div_ceil(rows);
+    let warps = resident_warps(RESIDENT_THREADS).div_ceil(rows);
     let for_each_thread = columns.div_ceil(32 * warps).max(MAX_LOADS_IN_FLIGHT * vector_width(kind));
     RowTile::new(columns, vector_width(kind), for_each_thread)
 }
@@ -85,7 +54,7 @@ fn macros(name: &str, kind: Dtype, columns: usize, tile: RowTile) -> Vec<String>
     let mut macros = common_macros(name, kind, tile.width);
     macros.push(format!("THREADS={}", tile.threads));
     macros.push(format!("ROWS={}", tile.rows));
-    macros.push(GridReduction::occupancy_macro(tile.threads * tile.rows, RESIDENT_THREADS));
+    macros.push(occupancy_macro(tile.threads * tile.rows, RESIDENT_THREADS));
     macros.push(format!("VECTORS_PER_THREAD={}", loads_in_flight(columns, tile)));
     macros
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    ActivationPlan, CudaDevice, DeviceBuffer, Epilogue, LinearShape, NativeError, PackedWeight,
+    CudaDevice, CudaKernel, DeviceBuffer, Epilogue, LinearShape, NativeError, PackedWeight,
     cublaslt::{CublasLtMatmul, MatmulOperands},
     driver::DeviceMemory,
     epilogue_kernel::EpilogueKernel,
@@ -57,7 +57,7 @@ enum DynamicGemmKernel {
 #[derive(Debug)]
 enum ScaleStage {
     /// In cuBLASLt, followed by an activation that it cannot fuse.
-    InCublasLt(&'static str, Option<ActivationPlan>),
+    InCublasLt(&'static str, Option<Box<CudaKernel>>),
     /// In a separate kernel.
     Separate(Box<EpilogueKernel>),
 }
@@ -237,8 +237,8 @@ fn plan_scaled_matmul(
     let Some(product) = if_supported(CublasLtMatmul::plan(device, scaled, filled))? else { return Ok(None) };
     let LinearShape { m, n, .. } = shape;
     let activation =
-        spec.activation.map(|function| ActivationPlan::new(device, spec.kind, function, m * n)).transpose()?;
-    Ok(Some((product, ScaleStage::InCublasLt("scales", activation))))
+        spec.activation.map(|function| CudaKernel::activation(device, spec.kind, function, m * n)).transpose()?;
+    Ok(Some((product, ScaleStage::InCublasLt("scales", activation.map(Box::new)))))
 }
 
 /// Maps a missing algorithm to `None`.

@@ -1,10 +1,11 @@
 //! Element-wise functions of one or two operands.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use super::{
-    CudaDevice, DeviceBuffer, NativeError,
-    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
+    CudaDevice, CudaKernel, NativeError,
+    activation::{THREADS, describe_elementwise, elementwise_macros},
+    kernel::{KernelArgs, LaunchGeometry},
     nvrtc::CudaSource,
 };
 use crate::Dtype;
@@ -86,66 +87,29 @@ impl fmt::Display for ElementwiseFunction {
     }
 }
 
-/// Plan of y = f(a) or y = f(a, b) for every element, computed in f32 and rounded to the dtype.
-#[derive(Debug)]
-pub struct ElementwisePlan {
-    kernel: CudaKernel,
-    algorithm: String,
-}
-
-const THREADS: usize = 256;
-
-impl ElementwisePlan {
-    /// Compiles for `length` elements.
-    pub fn new(
-        device: &Arc<CudaDevice>,
+impl CudaKernel {
+    /// Function y = f(a) or y = f(a, b) of `length` elements, computed in f32 and rounded to the dtype. Inputs: a and,
+    /// if the function has two operands, b; output: y.
+    pub fn elementwise(
+        device: &CudaDevice,
         kind: Dtype,
         function: ElementwiseFunction,
         length: usize,
     ) -> Result<Self, NativeError> {
-        let (width, pieces) = (vector_width(kind), function.vectors_per_thread());
-        // Well within the range of a grid.
-        let limit = (i32::MAX as usize) * width;
-        if !(1..=limit).contains(&length) {
-            return Err(NativeError::InvalidSize { what: "the number of elements", limit, value: length });
-        }
-        let blocks = (length / width).div_ceil(THREADS * pieces).max(1);
+        let geometry = LaunchGeometry::for_elements(kind, length, THREADS, function.vectors_per_thread())?;
         let name = format!("{function}_{kind}");
-        let geometry = LaunchGeometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
         let bytes = length * kind.width();
-        let extent = KernelArgs {
-            reads: ["a", "b"][..function.inputs()].iter().map(|&what| (what, bytes)).collect(),
-            writes: vec![("y", bytes)],
-            sizes: (length as u64, function.factor().to_bits().into()),
-        };
+        let reads = ["a", "b"].map(|operand| (operand, bytes));
+        let factor = function.factor().to_bits() as usize;
+        let args = KernelArgs::new(&reads[..function.inputs()], [("y", bytes)], (length, factor));
         let macros = macros(&name, kind, function);
-        Ok(Self {
-            kernel: CudaKernel::prepare(device, CudaSource::Elementwise, &name, macros, extent, geometry)?,
-            algorithm: format!("{name}: {THREADS} threads per block, {pieces} accesses of {width} elements per thread"),
-        })
-    }
-
-    /// Bytes of each input, and of the output.
-    pub fn bytes(&self) -> usize {
-        self.kernel.first_input_bytes()
-    }
-
-    /// Enqueues a launch; the number of inputs must match the function.
-    pub fn enqueue(&self, inputs: &[&DeviceBuffer], y: &mut DeviceBuffer) -> Result<(), NativeError> {
-        let inputs: Vec<_> = inputs.iter().map(|input| &input.memory).collect();
-        self.kernel.enqueue_all(&inputs, &mut [&mut y.memory])
-    }
-
-    /// Kernel name and launch configuration.
-    pub fn algorithm(&self) -> &str {
-        &self.algorithm
+        let kernel = Self::prepare(device, CudaSource::Elementwise, &name, macros, args, geometry)?;
+        Ok(kernel.with_description(describe_elementwise(&name, kind, function.vectors_per_thread())))
     }
 }
 
 fn macros(name: &str, kind: Dtype, function: ElementwiseFunction) -> Vec<String> {
-    let mut macros = common_macros(name, kind, vector_width(kind));
-    macros.push(format!("THREADS={THREADS}"));
-    macros.push(format!("VECTORS_PER_THREAD={}", function.vectors_per_thread()));
+    let mut macros = elementwise_macros(name, kind, function.vectors_per_thread());
     macros.push(format!("INPUTS={}", function.inputs()));
     macros.push(format!("OPERATION={function}"));
     macros.push(format!("COPY={}", u8::from(function == ElementwiseFunction::Copy)));

@@ -1,13 +1,10 @@
 //! Separate epilogue of a quantized GEMM: dequantizes the accumulators.
 
-use std::sync::Arc;
-
 use super::{
-    CudaDevice, LinearShape, NativeError,
+    CudaDevice, CudaKernel, LinearShape, NativeError,
     driver::DeviceMemory,
-    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros},
+    kernel::{KernelArgs, LaunchGeometry, common_macros},
     nvrtc::CudaSource,
-    sizes::check_size,
 };
 use crate::DynamicLinearSpec;
 
@@ -26,7 +23,7 @@ const ROWS_PER_THREAD: usize = 4;
 impl EpilogueKernel {
     /// Compiles for y[m, n]. The accumulators have `filled.0` rows of `filled.1` elements, a multiple of four.
     pub(super) fn new(
-        device: &Arc<CudaDevice>,
+        device: &CudaDevice,
         spec: DynamicLinearSpec,
         shape: LinearShape,
         filled: (usize, usize),
@@ -38,18 +35,16 @@ impl EpilogueKernel {
         let mut reads = vec![("accumulators", sums)];
         reads.extend(spec.scale_reads(shape));
         reads.extend(spec.has_addend.then(|| ("addend", shape.y_bytes(spec.kind))));
-        let writes = vec![("y", shape.y_bytes(spec.kind))];
-        let extent = KernelArgs { reads, writes, sizes: (m as u64, n as u64) };
-        let blocks = check_size("the number of blocks", m.div_ceil(ROWS_PER_THREAD) * (n / width).div_ceil(THREADS))?;
-        let geometry = LaunchGeometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
+        let args = KernelArgs::new(reads, [("y", shape.y_bytes(spec.kind))], (m, n));
+        let blocks = m.div_ceil(ROWS_PER_THREAD) * (n / width).div_ceil(THREADS);
+        let geometry = LaunchGeometry::new(blocks, (THREADS, 1))?;
         let macros = macros(&name, spec, width, filled.1);
-        Ok(Self {
-            kernel: CudaKernel::prepare(device, CudaSource::QuantizedGemmEpilogue, &name, macros, extent, geometry)?,
-            accumulators: DeviceMemory::allocate(device.stream(), sums)?,
-            algorithm: format!(
-                "{name}: {THREADS} threads per block, {ROWS_PER_THREAD} accesses of {width} accumulators per thread"
-            ),
-        })
+        let kernel = CudaKernel::prepare(device, CudaSource::QuantizedGemmEpilogue, &name, macros, args, geometry)?;
+        let accumulators = DeviceMemory::allocate(device.stream(), sums)?;
+        let algorithm = format!(
+            "{name}: {THREADS} threads per block, {ROWS_PER_THREAD} accesses of {width} accumulators per thread"
+        );
+        Ok(Self { kernel, accumulators, algorithm })
     }
 
     /// Enqueues a launch on the accumulators of the preceding GEMM.

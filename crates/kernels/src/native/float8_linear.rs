@@ -16,7 +16,7 @@ use crate::Dtype;
 /// Plan of y[m, n] = x[m, k] · w[n, k]ᵀ for e4m3 values in row-major matrices.
 ///
 /// cuBLASLt supports only operands that are contiguous along k. For w[k, n] use [`super::Float8MatmulPlan`], or
-/// [`super::QuantizePlan::columns`], which transposes during quantization. k and n must be multiples of 16.
+/// [`super::CudaKernel::quantize_columns`], which transposes during quantization. k and n must be multiples of 16.
 #[derive(Debug)]
 pub struct Float8LinearPlan {
     product: CublasLtMatmul,
@@ -64,8 +64,9 @@ impl Float8LinearPlan {
         Ok(Self { product, scale_kernel: after, device: device.clone(), shape, output })
     }
 
-    /// Plans a matmul with the block scales of [`super::QuantizePlan::row_blocks`] and [`super::QuantizePlan::square_blocks`],
-    /// which cuBLASLt applies every 128 terms (12.9 or newer, on Hopper).
+    /// Plans a matmul with the block scales of [`super::CudaKernel::quantize_row_blocks`] and
+    /// [`super::CudaKernel::quantize_square_blocks`], which cuBLASLt applies every 128 terms (12.9 or newer, on
+    /// Hopper).
     pub fn with_block_scales(device: &Arc<CudaDevice>, shape: LinearShape, kind: Dtype) -> Result<Self, NativeError> {
         let spec = GemmSpec {
             scales: GemmScales::Blocks,

@@ -51,8 +51,8 @@ pub(super) enum GemmScales {
     RowsCols,
     /// Scale per operand.
     Tensors,
-    /// Scale per 128 elements of a row of x and per 128 x 128 block of w, as [`super::QuantizePlan::square_blocks`]
-    /// writes them.
+    /// Scale per 128 elements of a row of x and per 128 x 128 block of w, as
+    /// [`super::CudaKernel::quantize_square_blocks`] writes them.
     Blocks,
 }
 

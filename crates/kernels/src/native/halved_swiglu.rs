@@ -1,74 +1,57 @@
 //! SwiGLU on rows whose halves are gate and value, and its gradient.
 
-use std::sync::Arc;
-
 use super::{
-    CudaDevice, DeviceBuffer, NativeError,
-    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
+    CudaDevice, CudaKernel, NativeError,
+    kernel::{KernelArgs, LaunchGeometry, common_macros, vector_width},
     nvrtc::CudaSource,
     sizes::check_size,
 };
 use crate::Dtype;
 
-/// Plan of y = silu(a) b for rows that are the concatenation of a and b, or of the gradient of such rows. Computed in
-/// f32.
-#[derive(Debug)]
-pub struct HalvedSwigluPlan {
-    kernel: CudaKernel,
-    algorithm: String,
+impl CudaKernel {
+    /// SwiGLU y = silu(a) b for `rows` rows of `columns` elements, an even number, that are the concatenation of a and
+    /// b. Computed in f32. Input: x; output: y.
+    pub fn halved_swiglu(device: &CudaDevice, kind: Dtype, rows: usize, columns: usize) -> Result<Self, NativeError> {
+        swiglu(device, kind, (rows, columns), false)
+    }
+
+    /// Gradient of [`CudaKernel::halved_swiglu`]. Inputs: x, gradient of y; output: gradient of x.
+    pub fn halved_swiglu_gradient(
+        device: &CudaDevice,
+        kind: Dtype,
+        rows: usize,
+        columns: usize,
+    ) -> Result<Self, NativeError> {
+        swiglu(device, kind, (rows, columns), true)
+    }
 }
 
-impl HalvedSwigluPlan {
-    /// Compiles the forward pass for `rows` rows of `columns` elements, an even number.
-    pub fn forward(device: &Arc<CudaDevice>, kind: Dtype, rows: usize, columns: usize) -> Result<Self, NativeError> {
-        Self::new(device, kind, (rows, columns), false)
-    }
-
-    /// Compiles the backward pass, from the rows and the gradient of the output to the gradient of the rows.
-    pub fn backward(device: &Arc<CudaDevice>, kind: Dtype, rows: usize, columns: usize) -> Result<Self, NativeError> {
-        Self::new(device, kind, (rows, columns), true)
-    }
-
-    fn new(
-        device: &Arc<CudaDevice>,
-        kind: Dtype,
-        (rows, columns): (usize, usize),
-        backward: bool,
-    ) -> Result<Self, NativeError> {
-        let rows = check_size("the number of rows", rows)?;
-        let half = check_size("half the length of a row", columns / 2)?;
-        let tile = SwigluTile::new(kind, half);
-        let blocks = check_size("the number of blocks", rows.div_ceil(tile.rows) * tile.blocks_per_row)?;
-        let direction = if backward { "backward" } else { "forward" };
-        let name = format!("swiglu_{direction}_{kind}");
-        let of_half = rows * half * kind.width();
-        let (reads, writes) = match backward {
-            false => (vec![("x", 2 * of_half)], vec![("y", of_half)]),
-            true => (vec![("x", 2 * of_half), ("dy", of_half)], vec![("dx", 2 * of_half)]),
-        };
-        let extent = KernelArgs { reads, writes, sizes: (rows as u64, 2 * half as u64) };
-        let geometry = LaunchGeometry { blocks: blocks as u32, threads: (tile.threads as u32, tile.rows as u32) };
-        let macros = tile.macros(&name, kind, backward);
-        let SwigluTile { width, threads, rows, blocks_per_row: parts } = tile;
-        Ok(Self {
-            kernel: CudaKernel::prepare(device, CudaSource::Swiglu, &name, macros, extent, geometry)?,
-            algorithm: format!(
-                "{name}: {threads} threads per row, {rows} rows per block, {parts} blocks per row, {VECTORS_PER_THREAD} accesses of {width} \
-                 elements of either half per thread"
-            ),
-        })
-    }
-
-    /// Enqueues a launch with one input (forward) or two (backward).
-    pub fn enqueue(&self, inputs: &[&DeviceBuffer], y: &mut DeviceBuffer) -> Result<(), NativeError> {
-        let inputs: Vec<_> = inputs.iter().map(|input| &input.memory).collect();
-        self.kernel.enqueue_all(&inputs, &mut [&mut y.memory])
-    }
-
-    /// Kernel name and launch configuration.
-    pub fn algorithm(&self) -> &str {
-        &self.algorithm
-    }
+fn swiglu(
+    device: &CudaDevice,
+    kind: Dtype,
+    (rows, columns): (usize, usize),
+    backward: bool,
+) -> Result<CudaKernel, NativeError> {
+    check_size("the number of rows", rows)?;
+    let half = check_size("half the length of a row", columns / 2)?;
+    let tile = SwigluTile::new(kind, half);
+    let direction = if backward { "backward" } else { "forward" };
+    let name = format!("swiglu_{direction}_{kind}");
+    let of_half = rows * half * kind.width();
+    let (reads, writes) = match backward {
+        false => (vec![("x", 2 * of_half)], [("y", of_half)]),
+        true => (vec![("x", 2 * of_half), ("dy", of_half)], [("dx", 2 * of_half)]),
+    };
+    let args = KernelArgs::new(reads, writes, (rows, 2 * half));
+    let blocks = rows.div_ceil(tile.rows) * tile.blocks_per_row;
+    let geometry = LaunchGeometry::new(blocks, (tile.threads, tile.rows))?;
+    let macros = tile.macros(&name, kind, backward);
+    let kernel = CudaKernel::prepare(device, CudaSource::Swiglu, &name, macros, args, geometry)?;
+    let SwigluTile { width, threads, rows, blocks_per_row: parts } = tile;
+    Ok(kernel.with_description(format!(
+        "{name}: {threads} threads per row, {rows} rows per block, {parts} blocks per row, {VECTORS_PER_THREAD} accesses of {width} \
+         elements of either half per thread"
+    )))
 }
 
 /// Vector accesses per thread and half: four 16-byte loads in flight forward, six backward.

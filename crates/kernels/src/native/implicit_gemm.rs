@@ -1,76 +1,51 @@
 //! Implicit-GEMM convolution by wgmma on Hopper; TMA in im2col mode gathers the input.
 
-use std::sync::Arc;
-
 use super::{
-    ComputeCapability, ConvolutionSpec, CudaDevice, NativeError,
-    driver::DeviceMemory,
+    ComputeCapability, ConvolutionSpec, CudaDevice, CudaKernel, NativeError,
     im2col_tiles::Im2colTiles,
-    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
+    kernel::{KernelArgs, LaunchGeometry, common_macros, vector_width},
     nvrtc::CudaSource,
     sizes::{MULTIPROCESSORS, check_size},
 };
 use crate::Dtype;
 
-/// Compiled convolution kernel.
-#[derive(Debug)]
-pub(super) struct ImplicitGemm {
-    kernel: CudaKernel,
-    algorithm: String,
-}
-
 /// Output pixels per tile.
 const TILE_PIXELS: usize = 128;
 /// Threads of a block: one producer warp group and two consumer warp groups.
-const THREADS: u32 = 3 * 128;
+const THREADS: usize = 3 * 128;
 
-impl ImplicitGemm {
-    /// Compiles for a checked specification.
-    pub(super) fn new(device: &Arc<CudaDevice>, kind: Dtype, spec: ConvolutionSpec) -> Result<Self, NativeError> {
-        device.require_exactly("wgmma convolution", ComputeCapability::WGMMA)?;
-        let tile = ImplicitGemmTile::new(spec);
-        let (pixels, filters) = (spec.output_pixels(), spec.stored_filters());
-        check_size("the number of pixels", pixels)?;
-        let name = format!("implicit_gemm_conv_{kind}");
-        let extent = KernelArgs {
-            reads: vec![("x", spec.x_bytes(kind)), ("w", spec.w_bytes(kind)), ("bias", spec.bias_bytes(kind))],
-            writes: vec![("y", spec.y_bytes(kind))],
-            sizes: (pixels as u64, filters as u64),
-        };
-        let geometry = LaunchGeometry { blocks: tile.blocks(spec) as u32, threads: (THREADS, 1) };
-        let macros = macros(&name, kind, spec, tile);
-        let kernel = CudaKernel::prepare(device, CudaSource::ImplicitGemmConv, &name, macros, extent, geometry)?;
-        let ConvolutionSpec { images, height, width, filter_size: side, stride, padding, .. } = spec;
-        let boxes = Im2colTiles {
-            kind,
-            images,
-            height,
-            width,
-            channels: spec.stored_channels(),
-            filters,
-            filter_size: side,
-            stride,
-            padding,
-            tile_pixels: TILE_PIXELS,
-            tile_filters: tile.filters,
-        };
-        Ok(Self {
-            kernel: kernel.with_im2col_tiles(boxes).with_dynamic_smem(tile.stages * tile.stage_bytes())?,
-            algorithm: format!(
-                "{name}: wgmma, tile of {TILE_PIXELS} pixels by {} filters, {} stages of 64 channels",
-                tile.filters, tile.stages
-            ),
-        })
-    }
-
-    /// Enqueues a launch.
-    pub(super) fn enqueue(&self, [x, w, bias]: [&DeviceMemory; 3], y: &mut DeviceMemory) -> Result<(), NativeError> {
-        self.kernel.enqueue_all(&[x, w, bias], &mut [y])
-    }
-
-    pub(super) fn algorithm(&self) -> &str {
-        &self.algorithm
-    }
+/// Compiles for a checked specification. Inputs: x, w, bias; output: y.
+pub(super) fn kernel(device: &CudaDevice, kind: Dtype, spec: ConvolutionSpec) -> Result<CudaKernel, NativeError> {
+    device.require_exactly("wgmma convolution", ComputeCapability::WGMMA)?;
+    let tile = ImplicitGemmTile::new(spec);
+    let (pixels, filters) = (spec.output_pixels(), spec.stored_filters());
+    check_size("the number of pixels", pixels)?;
+    let name = format!("implicit_gemm_conv_{kind}");
+    let reads = [("x", spec.x_bytes(kind)), ("w", spec.w_bytes(kind)), ("bias", spec.bias_bytes(kind))];
+    let args = KernelArgs::new(reads, [("y", spec.y_bytes(kind))], (pixels, filters));
+    let geometry = LaunchGeometry::new(tile.blocks(spec), (THREADS, 1))?;
+    let macros = macros(&name, kind, spec, tile);
+    let kernel = CudaKernel::prepare(device, CudaSource::ImplicitGemmConv, &name, macros, args, geometry)?;
+    let ConvolutionSpec { images, height, width, filter_size: side, stride, padding, .. } = spec;
+    let boxes = Im2colTiles {
+        kind,
+        images,
+        height,
+        width,
+        channels: spec.stored_channels(),
+        filters,
+        filter_size: side,
+        stride,
+        padding,
+        tile_pixels: TILE_PIXELS,
+        tile_filters: tile.filters,
+    };
+    let description = format!(
+        "{name}: wgmma, tile of {TILE_PIXELS} pixels by {} filters, {} stages of 64 channels",
+        tile.filters, tile.stages
+    );
+    let shared_bytes = tile.stages * tile.stage_bytes();
+    Ok(kernel.with_im2col_tiles(boxes).with_dynamic_smem(shared_bytes)?.with_description(description))
 }
 
 /// Tile configuration of the implicit GEMM.

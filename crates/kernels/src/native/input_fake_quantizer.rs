@@ -1,11 +1,9 @@
 //! Fake quantization of layer inputs to microscaling formats.
 
-use std::sync::Arc;
-
 use super::{
-    CudaDevice, LayerNormPlan, NativeError,
+    CudaDevice, CudaKernel, LAYER_NORM_EPSILON, NativeError,
     driver::DeviceMemory,
-    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
+    kernel::{KernelArgs, LaunchGeometry, common_macros, vector_width},
     nvrtc::CudaSource,
     quantize_input::resident_blocks,
     row_tile::RowTile,
@@ -17,18 +15,12 @@ use crate::{Dtype, Element, InputFormat};
 #[derive(Debug)]
 pub(super) struct InputFakeQuantizer {
     round: CudaKernel,
-    tensor_amax: Option<TensorAmaxKernel>,
+    /// Kernel that computes the tensor-wide scale.
+    tensor_amax: Option<CudaKernel>,
     pub(super) values: DeviceMemory,
     /// Tensor-wide scale, applied to the accumulators; 1 if the format has none.
     pub(super) tensor_scale: DeviceMemory,
     pub(super) algorithm: String,
-}
-
-/// Kernel that computes the tensor-wide scale.
-#[derive(Debug)]
-struct TensorAmaxKernel {
-    kernel: CudaKernel,
-    state: DeviceMemory,
 }
 
 const THREADS: usize = 256;
@@ -38,7 +30,7 @@ const NVFP4_MAX: &str = "2688.0f";
 impl InputFakeQuantizer {
     /// Compiles for x[rows, columns]; `None` if the input is not fake-quantized.
     pub(super) fn new(
-        device: &Arc<CudaDevice>,
+        device: &CudaDevice,
         kind: Dtype,
         numbers: InputFormat,
         (rows, columns): (usize, usize),
@@ -50,30 +42,25 @@ impl InputFakeQuantizer {
         let (block, name) = (block_size(numbers), name(kind, numbers));
         let width = row_vector_width(kind, columns);
         let threads = rows * columns.div_ceil(block) * (block / width);
-        let blocks = check_size("the number of blocks", threads.div_ceil(THREADS))?;
+        let geometry = LaunchGeometry::new(threads.div_ceil(THREADS), (THREADS, 1))?;
         let x = ("x", rows * columns * kind.width());
-        let sizes = (rows as u64, columns as u64);
         let whole = (numbers == InputFormat::Nvfp4).then(|| {
             device.require("a tensor-wide input scale", super::ComputeCapability::AMPERE)?;
             let tile = RowTile::for_row(kind, columns);
             let name = format!("amax_{kind}");
-            let extent = KernelArgs { reads: vec![x], writes: vec![("scale", 4), ("state", 8)], sizes };
-            let blocks = (rows.div_ceil(tile.rows) as u32).min(resident_blocks(tile));
-            let geometry = LaunchGeometry { blocks, threads: (tile.threads as u32, tile.rows as u32) };
+            let args = KernelArgs::new([x], [("scale", 4)], (rows, columns));
+            let geometry = tile.geometry(rows);
+            let geometry = LaunchGeometry { blocks: geometry.blocks.min(resident_blocks(tile)), ..geometry };
             let macros = amax_macros(&name, kind, tile);
-            let kernel = CudaKernel::prepare(device, CudaSource::TensorAmax, &name, macros, extent, geometry)?;
-            let mut state = DeviceMemory::allocate(device.stream(), 8)?;
-            state.fill(0)?;
-            Ok::<_, NativeError>(TensorAmaxKernel { kernel, state })
+            CudaKernel::prepare(device, CudaSource::TensorAmax, &name, macros, args, geometry)?.with_workspace(8)
         });
         let whole = whole.transpose()?;
         let mut reads = vec![x];
         reads.extend(whole.is_some().then_some(("scale", 4)));
         let bytes = 2 * rows * columns;
-        let extent = KernelArgs { reads, writes: vec![("values", bytes)], sizes };
-        let geometry = LaunchGeometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
+        let args = KernelArgs::new(reads, [("values", bytes)], (rows, columns));
         let macros = macros(&name, kind, numbers, width);
-        let round = CudaKernel::prepare(device, CudaSource::FakeQuantizeInput, &name, macros, extent, geometry)?;
+        let round = CudaKernel::prepare(device, CudaSource::FakeQuantizeInput, &name, macros, args, geometry)?;
         let mut outer = DeviceMemory::allocate(device.stream(), 4)?;
         outer.upload(&1.0f32.to_le_bytes())?;
         let first = if whole.is_some() { format!("amax_{kind}; then ") } else { String::new() };
@@ -91,9 +78,9 @@ impl InputFakeQuantizer {
     pub(super) fn enqueue(&mut self, x: &DeviceMemory) -> Result<(), NativeError> {
         let Self { round, tensor_amax: whole, values: numbers, tensor_scale: outer, .. } = self;
         match whole {
-            None => round.enqueue(x, numbers),
-            Some(TensorAmaxKernel { kernel, state }) => {
-                kernel.enqueue_all(&[x], &mut [outer, state])?;
+            None => round.enqueue_all(&[x], &mut [numbers]),
+            Some(kernel) => {
+                kernel.enqueue_all(&[x], &mut [outer])?;
                 round.enqueue_all(&[x, outer], &mut [numbers])
             }
         }
@@ -132,10 +119,9 @@ fn macros(name: &str, kind: Dtype, numbers: InputFormat, width: usize) -> Vec<St
 
 /// Macros of the amax kernel.
 fn amax_macros(name: &str, kind: Dtype, tile: RowTile) -> Vec<String> {
-    let mut macros = common_macros(name, kind, tile.width);
-    macros.extend(tile.macros());
+    let mut macros = tile.kernel_macros(name, kind);
     // The source requires a format, although nothing is quantized.
-    macros.extend([format!("EPSILON={:e}f", LayerNormPlan::EPSILON), "QUANT_INT8".into(), "PER_TENSOR".into()]);
+    macros.extend([format!("EPSILON={LAYER_NORM_EPSILON:e}f"), "QUANT_INT8".into(), "PER_TENSOR".into()]);
     macros.push(format!("AMAX_TARGET={NVFP4_MAX}"));
     macros
 }

@@ -5,26 +5,31 @@ use std::sync::Arc;
 use cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg, sys::CUfunction_attribute};
 
 use super::{
-    CudaDevice, NativeError,
+    CudaDevice, DeviceBuffer, NativeError,
     driver::{DeviceMemory, driver_error},
     im2col_tiles::Im2colTiles,
     nvrtc::CudaSource,
+    sizes::{check_elements, check_size},
     tma_tiles::{TensorMap, TmaTiles},
 };
 use crate::Dtype;
 
-/// Compiled kernel with its arguments and launch geometry.
-///
-/// Every kernel takes the pointers of its [`KernelArgs`], inputs first, then two `u64` sizes, then its TMA tensor maps, if
-/// any. It never accesses memory beyond that extent, whatever the geometry.
+/// Compiled kernel with its arguments and launch geometry, created by [`CudaKernel::softmax`], [`CudaKernel::rms_norm`]
+/// and others.
+// Every kernel takes the pointers of its inputs, outputs and workspace, then two `u64` sizes, then its TMA tensor maps,
+// if any. It never accesses memory beyond the extent in its `KernelArgs`, whatever the geometry.
 #[derive(Debug)]
-pub(super) struct CudaKernel {
+pub struct CudaKernel {
     function: CudaFunction,
     stream: Arc<CudaStream>,
     launch: LaunchConfig,
     /// Cooperative launch: all blocks must be resident.
     cooperative: bool,
+    /// True if every thread reads each element that it writes before it writes the element.
+    in_place: bool,
     args: KernelArgs,
+    workspace: Vec<DeviceMemory>,
+    description: String,
     tma_tiles: Vec<TmaTiles>,
     /// Boxed because few kernels have them.
     im2col_tiles: Option<Box<Im2colTiles>>,
@@ -40,10 +45,18 @@ pub(super) struct KernelArgs {
 }
 
 impl KernelArgs {
+    pub(super) fn new(
+        reads: impl Into<Vec<(&'static str, usize)>>,
+        writes: impl Into<Vec<(&'static str, usize)>>,
+        sizes: (usize, usize),
+    ) -> Self {
+        Self { reads: reads.into(), writes: writes.into(), sizes: (sizes.0 as u64, sizes.1 as u64) }
+    }
+
     /// Arguments of a kernel from one matrix to another of the same size.
     pub(super) fn for_matrix(kind: Dtype, rows: usize, columns: usize) -> Self {
         let bytes = rows * columns * kind.width();
-        Self { reads: vec![("x", bytes)], writes: vec![("y", bytes)], sizes: (rows as u64, columns as u64) }
+        Self::new([("x", bytes)], [("y", bytes)], (rows, columns))
     }
 }
 
@@ -52,6 +65,26 @@ impl KernelArgs {
 pub(super) struct LaunchGeometry {
     pub(super) blocks: u32,
     pub(super) threads: (u32, u32),
+}
+
+impl LaunchGeometry {
+    /// Returns an error if the number of blocks is out of range.
+    pub(super) fn new(blocks: usize, threads: (usize, usize)) -> Result<Self, NativeError> {
+        let blocks = check_size("the number of blocks", blocks)? as u32;
+        Ok(Self { blocks, threads: (threads.0 as u32, threads.1 as u32) })
+    }
+
+    /// Geometry for `length` elements of which a thread processes `vectors` vectors.
+    pub(super) fn for_elements(
+        kind: Dtype,
+        length: usize,
+        threads: usize,
+        vectors: usize,
+    ) -> Result<Self, NativeError> {
+        let width = vector_width(kind);
+        check_elements(length, width)?;
+        Self::new((length / width).div_ceil(threads * vectors).max(1), (threads, 1))
+    }
 }
 
 impl CudaKernel {
@@ -73,7 +106,10 @@ impl CudaKernel {
                 shared_mem_bytes: 0,
             },
             cooperative: false,
+            in_place: false,
             args: extent,
+            workspace: Vec::new(),
+            description: name.to_string(),
             tma_tiles: Vec::new(),
             im2col_tiles: None,
         })
@@ -88,6 +124,25 @@ impl CudaKernel {
         asked.map_err(driver_error("setting the shared memory limit"))?;
         self.launch.shared_mem_bytes = bytes as u32;
         Ok(self)
+    }
+
+    /// Sets the description in records; the default is the kernel name.
+    pub(super) fn with_description(self, description: String) -> Self {
+        Self { description, ..self }
+    }
+
+    /// Adds a zeroed buffer of `bytes` bytes as the last argument before the sizes.
+    pub(super) fn with_workspace(mut self, bytes: usize) -> Result<Self, NativeError> {
+        let mut memory = DeviceMemory::allocate(&self.stream, bytes)?;
+        memory.fill(0)?;
+        self.workspace.push(memory);
+        Ok(self)
+    }
+
+    /// Permits in-place launches. Valid only for kernels whose threads read every element that they write before
+    /// writing it.
+    pub(super) fn in_place(self) -> Self {
+        Self { in_place: true, ..self }
     }
 
     /// Cooperative launch; fails if the grid does not fit on the device.
@@ -113,14 +168,30 @@ impl CudaKernel {
         self.args.reads.len()
     }
 
-    /// Bytes of the first input.
-    pub(super) fn first_input_bytes(&self) -> usize {
-        self.args.reads[0].1
+    /// Kernel name and launch configuration.
+    pub fn algorithm(&self) -> String {
+        self.description.clone()
     }
 
-    /// Enqueues a launch from `x` to `y`.
-    pub(super) fn enqueue(&self, x: &DeviceMemory, y: &mut DeviceMemory) -> Result<(), NativeError> {
-        self.enqueue_all(&[x], &mut [y])
+    /// Bytes that a launch reads from an input.
+    pub fn input_bytes(&self, index: usize) -> usize {
+        self.args.reads[index].1
+    }
+
+    /// Bytes that a launch writes to an output.
+    pub fn output_bytes(&self, index: usize) -> usize {
+        self.args.writes[index].1
+    }
+
+    /// Enqueues a launch with all inputs and outputs, in the order that the constructor documents.
+    pub fn enqueue<'x, 'y>(
+        &self,
+        inputs: impl IntoIterator<Item = &'x DeviceBuffer>,
+        outputs: impl IntoIterator<Item = &'y mut DeviceBuffer>,
+    ) -> Result<(), NativeError> {
+        let inputs: Vec<_> = inputs.into_iter().map(|input| &input.memory).collect();
+        let mut outputs: Vec<_> = outputs.into_iter().map(|output| &mut output.memory).collect();
+        self.enqueue_all(&inputs, &mut outputs)
     }
 
     /// Enqueues a launch with all inputs and outputs, in the order of the arguments.
@@ -136,25 +207,27 @@ impl CudaKernel {
         let outputs =
             writes.iter().zip(outputs).map(|((what, bytes), memory)| memory.address(what, &self.stream, *bytes));
         let addresses: Vec<u64> = inputs.chain(outputs).collect::<Result<_, _>>()?;
-        self.launch(&addresses)
+        self.launch(addresses)
     }
 
-    /// Enqueues an in-place launch. Valid only for kernels whose threads read every element that they write before
-    /// writing it.
-    pub(super) fn enqueue_in_place(&self, x: &mut DeviceMemory) -> Result<(), NativeError> {
-        let KernelArgs { reads, writes, .. } = &self.args;
-        let address = x.address("x", &self.stream, reads[0].1.max(writes[0].1))?;
-        self.launch(&[address, address])
+    /// Enqueues an in-place launch, which only activations support.
+    pub fn enqueue_in_place(&self, x: &mut DeviceBuffer) -> Result<(), NativeError> {
+        assert!(self.in_place, "{} cannot run in place", self.description);
+        let address = x.memory.address("x", &self.stream, self.args.reads[0].1)?;
+        self.launch(vec![address; 2])
     }
 
-    fn launch(&self, addresses: &[u64]) -> Result<(), NativeError> {
+    fn launch(&self, mut addresses: Vec<u64>) -> Result<(), NativeError> {
+        for memory in &self.workspace {
+            addresses.push(memory.address("workspace", &self.stream, memory.len())?);
+        }
         let mut maps: Vec<TensorMap> =
             self.tma_tiles.iter().map(|boxes| boxes.map(addresses[boxes.input])).collect::<Result<_, _>>()?;
         if let Some(boxes) = &self.im2col_tiles {
             maps.extend(boxes.maps(addresses[0], addresses[1])?);
         }
         let mut launch = self.stream.launch_builder(&self.function);
-        for address in addresses {
+        for address in &addresses {
             launch.arg(address);
         }
         let (first, second) = &self.args.sizes;

@@ -1,8 +1,8 @@
 //! Cyclic rotation of rows or columns of a matrix, for rotated buffer sets.
 
 use super::{
-    CudaDevice, DeviceBuffer, NativeError,
-    kernel::{CudaKernel, KernelArgs, LaunchGeometry},
+    CudaDevice, CudaKernel, DeviceBuffer, NativeError,
+    kernel::{KernelArgs, LaunchGeometry},
     nvrtc::CudaSource,
 };
 
@@ -34,17 +34,12 @@ impl LineRotation {
         let Self { lines, bytes, shift: by } = self;
         let (width, word) = self.word();
         let line = bytes / width;
-        let blocks = lines * line.div_ceil(THREADS * WORDS_PER_THREAD);
-        let limit = i32::MAX as usize;
-        if !(1..=limit).contains(&blocks) {
-            return Err(NativeError::InvalidSize { what: "the number of blocks", limit, value: blocks });
-        }
+        let geometry = LaunchGeometry::new(lines * line.div_ceil(THREADS * WORDS_PER_THREAD), (THREADS, 1))?;
         if by >= bytes {
             let what = "the shift of a line in bytes";
             return Err(NativeError::InvalidSize { what, limit: bytes - 1, value: by });
         }
         let extent = KernelArgs { sizes: (line as u64, (by / width) as u64), ..extent };
-        let geometry = LaunchGeometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
         CudaKernel::prepare(device, CudaSource::RotateRows, name, macros(word), extent, geometry)
     }
 
@@ -62,14 +57,10 @@ impl LineRotation {
 impl CudaDevice {
     /// Allocates a buffer with the rotated content of another.
     pub fn rotate_lines(&self, x: &DeviceBuffer, circle: LineRotation) -> Result<DeviceBuffer, NativeError> {
-        let extent = KernelArgs {
-            reads: vec![("x", circle.total_bytes())],
-            writes: vec![("y", circle.total_bytes())],
-            sizes: (0, 0),
-        };
-        let kernel = circle.kernel(self, "rotate_rows", extent)?;
-        let mut y = self.allocate(circle.total_bytes())?;
-        kernel.enqueue(&x.memory, &mut y.memory)?;
+        let bytes = circle.total_bytes();
+        let kernel = circle.kernel(self, "rotate_rows", KernelArgs::new([("x", bytes)], [("y", bytes)], (0, 0)))?;
+        let mut y = self.allocate(bytes)?;
+        kernel.enqueue([x], [&mut y])?;
         Ok(y)
     }
 
@@ -80,12 +71,11 @@ impl CudaDevice {
         y: &DeviceBuffer,
         circle: LineRotation,
     ) -> Result<bool, NativeError> {
-        let reads = vec![("x", circle.total_bytes()), ("y", circle.total_bytes())];
-        let kernel =
-            circle.kernel(self, "find_mismatch", KernelArgs { reads, writes: vec![("found", 4)], sizes: (0, 0) })?;
+        let reads = ["x", "y"].map(|what| (what, circle.total_bytes()));
+        let kernel = circle.kernel(self, "find_mismatch", KernelArgs::new(reads, [("found", 4)], (0, 0)))?;
         let mut found = self.allocate(4)?;
         found.fill(0)?;
-        kernel.enqueue_all(&[&x.memory, &y.memory], &mut [&mut found.memory])?;
+        kernel.enqueue([x, y], [&mut found])?;
         Ok(found.download()?.iter().all(|&byte| byte == 0))
     }
 }

@@ -132,7 +132,7 @@ impl LinearPlan {
         let operands = MatmulOperands { x: &x.memory, w: &w.memory, y: sums, scales: None, addend: added, bias };
         self.product.enqueue(&self.device, operands)?;
         match &self.scale_kernel {
-            Some(after) => after.kernel.enqueue(&after.accumulators, &mut y.memory),
+            Some(after) => after.kernel.enqueue_all(&[&after.accumulators], &mut [&mut y.memory]),
             None => Ok(()),
         }
     }

@@ -1,9 +1,9 @@
 //! CUDA backend: cuBLASLt, cuDNN, NCCL, and CUDA C++ kernels compiled by NVRTC.
 //!
-//! A [`CudaDevice`] owns one GPU and one stream; everything created from it runs on that stream in order. Plans
-//! ([`LinearPlan`], [`PackedLinearPlan`], [`LayerNormPlan`], [`QuantizePlan`] and others) select and compile kernels at construction,
-//! so that `enqueue` only launches. A plan and its buffers must come from the same [`CudaDevice`]; each launch checks
-//! this.
+//! A [`CudaDevice`] owns one GPU and one stream; everything created from it runs on that stream in order. Kernels
+//! ([`CudaKernel`]) and plans of several kernels ([`LinearPlan`], [`PackedLinearPlan`] and others) are selected and
+//! compiled at construction, so that `enqueue` only launches. A plan and its buffers must come from the same
+//! [`CudaDevice`]; each launch checks this.
 
 mod activation;
 mod affine_layer_norm;
@@ -112,51 +112,43 @@ mod transpose_matrices;
 mod transposed_b_gemm;
 
 pub use crate::Float8Accumulation;
-pub use activation::ActivationPlan;
-pub use affine_layer_norm::{AffineLayerNormPlan, AffineNormVariant};
-pub use attention::{AttentionPlan, AttentionSpec};
+pub use affine_layer_norm::AffineNormVariant;
+pub use attention::AttentionSpec;
 pub use block_linear::{BlockLinearPlan, BlockLinearSpec, BlockSparseWeight};
 pub use buffer::DeviceBuffer;
 pub use convolution::ConvolutionPlan;
 pub use convolution_spec::ConvolutionSpec;
-pub use cross_entropy::CrossEntropyPlan;
 pub use cuda_device::CudaDevice;
 pub use driver::list_gpus;
 pub use dynamic_linear::DynamicLinearPlan;
-pub use elementwise::{ElementwiseFunction, ElementwisePlan};
+pub use elementwise::ElementwiseFunction;
 pub use error::NativeError;
 pub use float8_linear::Float8LinearPlan;
 pub use float8_matmul::Float8MatmulPlan;
 pub use float8_output::Float8Output;
 pub use foreign_kernel::{ForeignArgument, ForeignKernel, UserLaunchConfig};
 pub use gpu::{ComputeCapability, DriverVersion, GpuInfo};
-pub use halved_swiglu::HalvedSwigluPlan;
-pub use layer_norm::LayerNormPlan;
-pub use layer_norm_gradient::LayerNormGradientPlan;
+pub use kernel::CudaKernel;
+pub use layer_norm::LAYER_NORM_EPSILON;
 pub use libraries::{LibraryStatus, libraries};
 pub use line_rotation::LineRotation;
 pub use linear::LinearPlan;
 pub use linear_spec::{Epilogue, InputLayout, LinearShape, LinearSpec, WeightLayout};
 pub use mat_vec::MatVecPlan;
-pub use mx_fake_quantize::{MxBlockAxis, MxFakeQuantizePlan};
+pub use mx_fake_quantize::MxBlockAxis;
 pub use nccl_group::{NcclCollective, NcclGroup};
-pub use optimizer::{OptimizerRule, OptimizerStepPlan};
+pub use optimizer::OptimizerRule;
 pub use output_digest::{DeviceMatrix, SignedDigest};
 pub use packed_linear::{PackedLinearPlan, PrepackedWeight};
 pub use packed_weight::PackedWeight;
-pub use pair_reduction::{PairReduction, PairReductionPlan};
-pub(crate) use probe_kernel::ProbeKernel;
-pub use quantize::{QuantizePlan, ScaleSource};
+pub use pair_reduction::PairReduction;
+pub use quantize::ScaleSource;
 pub use quantize_rows_cols::{Float8Dtype, Float8Format};
 pub use random_matrix::{DeviceRandomMatrix, MagnitudeGains, RandomTables, ValueDistribution};
-pub use rms_norm::{RmsNormPlan, RmsNormSpec};
+pub use rms_norm::RmsNormSpec;
 pub use rms_norm_gradient::{ResidualGradient, RmsNormGradientPlan};
-pub use short_attention::ShortAttentionPlan;
-pub use short_attention_gradient::ShortAttentionGradientPlan;
-pub use silu_mul_gradient::SiluMulGradientPlan;
-pub use softmax::SoftmaxPlan;
+pub use short_attention::SHORT_ATTENTION_TOKENS;
 pub use sparse_linear::{PackedSparseWeight, SparseLinearPlan, SparseWeight};
 pub use training_gemms::{TrainingGemm, TrainingGemmSpec, TrainingGemmsPlan};
 pub use transfers::{HostMemory, HostMemoryKind, Transfers};
-pub use transpose_bytes::TransposeBytesPlan;
-pub use transpose_matrices::{BatchedTransposeSpec, TransposeMatricesPlan};
+pub use transpose_matrices::BatchedTransposeSpec;

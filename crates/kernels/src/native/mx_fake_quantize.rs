@@ -1,27 +1,17 @@
 //! OCP microscaling (MX) fake quantization of bf16, for GPUs without MX tensor-core instructions.
 
-use std::sync::Arc;
-
 use super::{
-    CudaDevice, DeviceBuffer, NativeError, ScaleSource,
+    CudaDevice, CudaKernel, NativeError, ScaleSource,
     gpu::ComputeCapability,
-    kernel::{CudaKernel, KernelArgs, LaunchGeometry},
+    kernel::{KernelArgs, LaunchGeometry},
     nvrtc::CudaSource,
-    sizes::check_size,
+    sizes::check_matrix,
 };
 use crate::Dtype;
 
 /// Elements that share a scale.
 const BLOCK_SIZE: usize = 32;
 const THREADS: usize = 256;
-
-/// Plan that quantizes bf16 to e4m3 with one power-of-two scale per 32 elements, rounded up, or with
-/// [`ScaleSource::Static`], and dequantizes again.
-#[derive(Debug)]
-pub struct MxFakeQuantizePlan {
-    kernel: CudaKernel,
-    algorithm: String,
-}
 
 /// Axis along which the elements of a block are contiguous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,18 +22,18 @@ pub enum MxBlockAxis {
     Columns,
 }
 
-impl MxFakeQuantizePlan {
-    /// Compiles for x[rows, columns] in bf16. The blocked dimension must be a multiple of 32.
-    pub fn new(
-        device: &Arc<CudaDevice>,
+impl CudaKernel {
+    /// Quantizes bf16 to e4m3 with one power-of-two scale per 32 elements, rounded up, or with [`ScaleSource::Static`],
+    /// and dequantizes again. Input: x[rows, columns], whose blocked dimension must be a multiple of 32; output: y.
+    pub fn mx_fake_quantize(
+        device: &CudaDevice,
         scales: ScaleSource,
         blocks: MxBlockAxis,
         rows: usize,
         columns: usize,
     ) -> Result<Self, NativeError> {
         device.require("e4m3 quantization", ComputeCapability::E4M3)?;
-        check_size("the number of rows", rows)?;
-        check_size("the length of a row", columns)?;
+        check_matrix(rows, columns)?;
         let (down, along, name) = match blocks {
             MxBlockAxis::Rows => (false, columns, format!("{}_mx_rows", scales.name())),
             MxBlockAxis::Columns => (true, rows, format!("{}_mx_columns", scales.name())),
@@ -53,26 +43,11 @@ impl MxFakeQuantizePlan {
         }
         let width = vector_width(down, columns);
         let of_a_thread = if down { BLOCK_SIZE * width } else { width };
-        let count = check_size("the number of blocks", (rows * columns / of_a_thread).div_ceil(THREADS))?;
-        let geometry = LaunchGeometry { blocks: count as u32, threads: (THREADS as u32, 1) };
-        let (macros, extent) = (macros(&name, scales, down, width), KernelArgs::for_matrix(Dtype::Bf16, rows, columns));
-        let kernel = CudaKernel::prepare(device, CudaSource::MxFakeQuantize, &name, macros, extent, geometry)?;
-        Ok(Self { kernel, algorithm: format!("{name}: {count} blocks of {THREADS} threads") })
-    }
-
-    /// Bytes of the input, and of the output.
-    pub fn bytes(&self) -> usize {
-        self.kernel.first_input_bytes()
-    }
-
-    /// Enqueues a launch.
-    pub fn enqueue(&self, x: &DeviceBuffer, y: &mut DeviceBuffer) -> Result<(), NativeError> {
-        self.kernel.enqueue(&x.memory, &mut y.memory)
-    }
-
-    /// Kernel name and launch configuration.
-    pub fn algorithm(&self) -> &str {
-        &self.algorithm
+        let blocks = (rows * columns / of_a_thread).div_ceil(THREADS);
+        let geometry = LaunchGeometry::new(blocks, (THREADS, 1))?;
+        let (macros, args) = (macros(&name, scales, down, width), KernelArgs::for_matrix(Dtype::Bf16, rows, columns));
+        let kernel = Self::prepare(device, CudaSource::MxFakeQuantize, &name, macros, args, geometry)?;
+        Ok(kernel.with_description(format!("{name}: {blocks} blocks of {THREADS} threads")))
     }
 }
 

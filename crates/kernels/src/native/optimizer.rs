@@ -1,12 +1,9 @@
 //! Optimizer steps.
 
-use std::sync::Arc;
-
 use super::{
-    CudaDevice, DeviceBuffer, NativeError,
-    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros},
+    CudaDevice, CudaKernel, NativeError,
+    kernel::{KernelArgs, LaunchGeometry, common_macros},
     nvrtc::CudaSource,
-    sizes::check_size,
 };
 use crate::{Adamw, Dtype};
 
@@ -23,26 +20,20 @@ pub enum OptimizerRule {
     Adamw(Adamw),
 }
 
-/// Plan of one optimizer step, with f32 moments if the rule has any.
-#[derive(Debug)]
-pub struct OptimizerStepPlan {
-    kernel: CudaKernel,
-    algorithm: String,
-}
-
 const THREADS: usize = 256;
 
-impl OptimizerStepPlan {
-    /// Compiles for `weights` weights.
-    pub fn new(
-        device: &Arc<CudaDevice>,
+impl CudaKernel {
+    /// Optimizer step of `weights` weights, with f32 moments if the rule has any. Inputs: weight, gradient, moments;
+    /// outputs: weight and moments after the step.
+    pub fn optimizer_step(
+        device: &CudaDevice,
         kind: Dtype,
         rule: OptimizerRule,
         weights: usize,
     ) -> Result<Self, NativeError> {
         let width = if weights.is_multiple_of(4) { 4 } else { 1 };
         let pieces = weights / width;
-        let blocks = check_size("the number of blocks", pieces.div_ceil(THREADS))?;
+        let geometry = LaunchGeometry::new(pieces.div_ceil(THREADS), (THREADS, 1))?;
         let name = format!("{}_{kind}", rule.name());
         let (bytes, wide) = (weights * kind.width(), 4 * weights);
         let (mut reads, mut writes) = (vec![("weight", bytes), ("gradient", bytes)], vec![("weight", bytes)]);
@@ -51,25 +42,9 @@ impl OptimizerStepPlan {
             reads.extend(moments);
             writes.extend(moments);
         }
-        let extent = KernelArgs { reads, writes, sizes: (pieces as u64, 0) };
-        let geometry = LaunchGeometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
-        let macros = macros(&name, kind, rule, width);
-        Ok(Self {
-            kernel: CudaKernel::prepare(device, CudaSource::Optimizer, &name, macros, extent, geometry)?,
-            algorithm: format!("{name}: {THREADS} threads per block, {width} weights per thread"),
-        })
-    }
-
-    /// Enqueues a launch. Inputs: weight, gradient, moments; outputs: weight and moments after the step.
-    pub fn enqueue(&self, inputs: &[&DeviceBuffer], outputs: &mut [&mut DeviceBuffer]) -> Result<(), NativeError> {
-        let inputs: Vec<_> = inputs.iter().map(|input| &input.memory).collect();
-        let mut outputs: Vec<_> = outputs.iter_mut().map(|output| &mut output.memory).collect();
-        self.kernel.enqueue_all(&inputs, &mut outputs)
-    }
-
-    /// Kernel name and launch configuration.
-    pub fn algorithm(&self) -> &str {
-        &self.algorithm
+        let (macros, args) = (macros(&name, kind, rule, width), KernelArgs::new(reads, writes, (pieces, 0)));
+        let kernel = Self::prepare(device, CudaSource::Optimizer, &name, macros, args, geometry)?;
+        Ok(kernel.with_description(format!("{name}: {THREADS} threads per block, {width} weights per thread")))
     }
 }
 

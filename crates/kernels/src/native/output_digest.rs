@@ -1,8 +1,8 @@
 //! Digests of a matrix on the device: samples, non-finite elements and random-sign sums for correctness checks.
 
 use super::{
-    CudaDevice, DeviceBuffer, NativeError,
-    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros},
+    CudaDevice, CudaKernel, DeviceBuffer, NativeError,
+    kernel::{KernelArgs, LaunchGeometry, common_macros},
     nvrtc::CudaSource,
 };
 use crate::Dtype;
@@ -43,24 +43,23 @@ impl DeviceMatrix<'_> {
             return Ok(Vec::new());
         }
         let reads = vec![("x", self.bytes()), ("the rows", row_bytes.len()), ("the columns", col_bytes.len())];
-        let sizes = (of_cols as u64, cols.len() as u64);
-        let kernel =
-            self.kernel(device, "gather_samples", (reads, bytes, sizes), rows.len() * cols.len().div_ceil(THREADS))?;
+        let (args, blocks) = ((reads, bytes, (of_cols, cols.len())), rows.len() * cols.len().div_ceil(THREADS));
+        let kernel = self.kernel(device, "gather_samples", args, blocks)?;
         let (row_places, col_places) = (device.upload(&row_bytes)?, device.upload(&col_bytes)?);
         let mut found = device.allocate(bytes)?;
-        kernel.enqueue_all(&[&self.buffer.memory, &row_places.memory, &col_places.memory], &mut [&mut found.memory])?;
+        kernel.enqueue([self.buffer, &row_places, &col_places], [&mut found])?;
         device.download_f64(&found.memory)
     }
 
     /// Returns the index of the first non-finite element and the number of such elements; `None` if all are finite.
     pub fn find_non_finite(&self, device: &CudaDevice) -> Result<Option<(usize, usize)>, NativeError> {
         let count = self.size[0] * self.size[1];
-        let arguments = (vec![("x", self.bytes())], 16, (count as u64, 0));
+        let arguments = (vec![("x", self.bytes())], 16, (count, 0));
         let kernel =
             self.kernel(device, "count_nonfinite", arguments, count.div_ceil(THREADS * ELEMENTS_PER_THREAD))?;
         let none = [u64::MAX, 0].map(u64::to_le_bytes);
         let mut found = device.upload(none.as_flattened())?;
-        kernel.enqueue(&self.buffer.memory, &mut found.memory)?;
+        kernel.enqueue([self.buffer], [&mut found])?;
         let found = found.download()?;
         let word = |at: usize| found[8 * at..8 * at + 8].try_into().map_or(0, u64::from_le_bytes) as usize;
         Ok((word(1) > 0).then(|| (word(0), word(1))))
@@ -69,11 +68,10 @@ impl DeviceMatrix<'_> {
     /// Returns the digests of all rows and of all columns.
     pub fn row_col_digests(&self, device: &CudaDevice) -> Result<[Vec<SignedDigest>; 2], NativeError> {
         let [rows, cols] = self.size;
-        let sizes = (rows as u64, cols as u64);
         let sums = |name: &str, count: usize, blocks: usize| -> Result<Vec<SignedDigest>, NativeError> {
-            let kernel = self.kernel(device, name, (vec![("x", self.bytes())], 16 * count, sizes), blocks)?;
+            let kernel = self.kernel(device, name, (vec![("x", self.bytes())], 16 * count, (rows, cols)), blocks)?;
             let mut found = device.allocate(16 * count)?;
-            kernel.enqueue(&self.buffer.memory, &mut found.memory)?;
+            kernel.enqueue([self.buffer], [&mut found])?;
             let half_at =
                 |bytes: &[u8; 16], at: usize| bytes[8 * at..8 * at + 8].try_into().map_or(0.0, f64::from_le_bytes);
             Ok(found.download()?.as_chunks().0.iter().map(|bytes| [half_at(bytes, 0), half_at(bytes, 1)]).collect())
@@ -98,16 +96,12 @@ impl DeviceMatrix<'_> {
         &self,
         device: &CudaDevice,
         name: &str,
-        (reads, bytes, sizes): (Vec<(&'static str, usize)>, usize, (u64, u64)),
+        (reads, bytes, sizes): (Vec<(&'static str, usize)>, usize, (usize, usize)),
         blocks: usize,
     ) -> Result<CudaKernel, NativeError> {
-        let limit = i32::MAX as usize;
-        if !(1..=limit).contains(&blocks) {
-            return Err(NativeError::InvalidSize { what: "the number of blocks", limit, value: blocks });
-        }
-        let extent = KernelArgs { reads, writes: vec![("y", bytes)], sizes };
-        let geometry = LaunchGeometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
-        CudaKernel::prepare(device, CudaSource::OutputDigest, name, macros(self.kind), extent, geometry)
+        let args = KernelArgs::new(reads, [("y", bytes)], sizes);
+        let geometry = LaunchGeometry::new(blocks, (THREADS, 1))?;
+        CudaKernel::prepare(device, CudaSource::OutputDigest, name, macros(self.kind), args, geometry)
     }
 }
 

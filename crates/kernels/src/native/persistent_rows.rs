@@ -60,10 +60,7 @@ impl PersistentRows {
         let enough = turns >= Self::MIN_ITERATIONS * resident * multiprocessors;
         (gains && fits && enough).then(|| Self {
             tile,
-            geometry: LaunchGeometry {
-                blocks: (resident * multiprocessors) as u32,
-                threads: (tile.threads as u32, tile.rows as u32),
-            },
+            geometry: tile.geometry_of_blocks(resident * multiprocessors),
             blocks_per_sm: resident,
             shared_bytes,
         })

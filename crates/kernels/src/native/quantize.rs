@@ -1,6 +1,6 @@
 //! e4m3 quantization of bf16 matrices.
 
-use super::{DeviceBuffer, NativeError, kernel::CudaKernel};
+use super::kernel::KernelArgs;
 use crate::rowwise::STATIC_SCALE;
 
 /// Source of quantization scales.
@@ -36,42 +36,8 @@ impl ScaleSource {
     }
 }
 
-/// Quantization plan, created by [`QuantizePlan::rows`], [`QuantizePlan::columns`] and others.
-#[derive(Debug)]
-pub struct QuantizePlan {
-    pub(super) kernel: CudaKernel,
-    pub(super) scales_bytes: usize,
-    pub(super) algorithm: String,
-}
-
-impl QuantizePlan {
-    /// Bytes of the input.
-    pub fn x_bytes(&self) -> usize {
-        self.kernel.first_input_bytes()
-    }
-
-    /// Bytes of the quantized values.
-    pub fn quantized_bytes(&self) -> usize {
-        self.x_bytes() / 2
-    }
-
-    /// Bytes of the scales.
-    pub fn scales_bytes(&self) -> usize {
-        self.scales_bytes
-    }
-
-    /// Enqueues a launch.
-    pub fn enqueue(
-        &self,
-        x: &DeviceBuffer,
-        codes: &mut DeviceBuffer,
-        scales: &mut DeviceBuffer,
-    ) -> Result<(), NativeError> {
-        self.kernel.enqueue_all(&[&x.memory], &mut [&mut codes.memory, &mut scales.memory])
-    }
-
-    /// Kernel name and launch configuration.
-    pub fn algorithm(&self) -> &str {
-        &self.algorithm
-    }
+/// Arguments of a kernel that quantizes x[rows, columns] in bf16 with this number of scales.
+pub(super) fn args(rows: usize, columns: usize, scales: usize) -> KernelArgs {
+    let writes = [("quantized values", rows * columns), ("scales", 4 * scales)];
+    KernelArgs::new([("x", 2 * rows * columns)], writes, (rows, columns))
 }

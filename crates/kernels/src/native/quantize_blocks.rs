@@ -1,13 +1,8 @@
 //! e4m3 quantization with block scales in the layout of cuBLASLt.
 
-use std::sync::Arc;
-
 use super::{
-    CudaDevice, NativeError, QuantizePlan, ScaleSource,
-    gpu::ComputeCapability,
-    kernel::{CudaKernel, KernelArgs, LaunchGeometry},
-    nvrtc::CudaSource,
-    sizes::check_size,
+    CudaDevice, CudaKernel, NativeError, ScaleSource, gpu::ComputeCapability, kernel::LaunchGeometry,
+    nvrtc::CudaSource, quantize, sizes::check_matrix,
 };
 
 /// Block size along each blocked dimension.
@@ -26,73 +21,55 @@ enum BlockShape {
     Square,
 }
 
-impl QuantizePlan {
-    /// Quantizes x[rows, columns] in bf16 to e4m3 with one f32 scale per 128 elements of a row. Scales are stored
-    /// transposed, as `[columns / 128, rows]` with rows padded to a multiple of 4. Scales and quotients are not
-    /// rounded. Columns must be a multiple of 128.
-    pub fn row_blocks(
-        device: &Arc<CudaDevice>,
+impl CudaKernel {
+    /// Quantizes bf16 to e4m3 with one f32 scale per 128 elements of a row. Input: x[rows, columns], whose columns must
+    /// be a multiple of 128; outputs: quantized values, scales. Scales are stored transposed, as
+    /// `[columns / 128, rows]` with rows padded to a multiple of 4. Scales and quotients are not rounded.
+    pub fn quantize_row_blocks(
+        device: &CudaDevice,
         scales: ScaleSource,
         rows: usize,
         columns: usize,
     ) -> Result<Self, NativeError> {
-        Self::with_blocks(device, scales, BlockShape::Row, rows, columns)
+        quantize_blocks(device, scales, BlockShape::Row, rows, columns)
     }
 
-    /// Quantizes x[rows, columns] in bf16 to xᵀ[columns, rows] in e4m3 with one f32 scale per 128 x 128 block. Scales
-    /// are stored as `[columns / 128, rows / 128]` with rows padded to a multiple of 4. Rows and columns must be
-    /// multiples of 128.
-    pub fn square_blocks(
-        device: &Arc<CudaDevice>,
+    /// Quantizes bf16 to e4m3 with one f32 scale per 128 x 128 block, and transposes. Input: x[rows, columns], whose
+    /// rows and columns must be multiples of 128; outputs: quantized xᵀ[columns, rows], scales. Scales are stored as
+    /// `[columns / 128, rows / 128]` with rows padded to a multiple of 4.
+    pub fn quantize_square_blocks(
+        device: &CudaDevice,
         scales: ScaleSource,
         rows: usize,
         columns: usize,
     ) -> Result<Self, NativeError> {
-        Self::with_blocks(device, scales, BlockShape::Square, rows, columns)
+        quantize_blocks(device, scales, BlockShape::Square, rows, columns)
     }
+}
 
-    fn with_blocks(
-        device: &Arc<CudaDevice>,
-        source: ScaleSource,
-        blocks: BlockShape,
-        rows: usize,
-        columns: usize,
-    ) -> Result<Self, NativeError> {
-        device.require("e4m3 quantization", ComputeCapability::E4M3)?;
-        check_size("the number of rows", rows)?;
-        check_size("the length of a row", columns)?;
-        if !columns.is_multiple_of(BLOCK_SIZE) || blocks == BlockShape::Square && !rows.is_multiple_of(BLOCK_SIZE) {
-            return Err(NativeError::PartialBlocks { rows, columns, side: BLOCK_SIZE });
-        }
-        let (name, scales, thread_blocks) = match blocks {
-            BlockShape::Row => {
-                let name = format!("{}_blocks_1x128", source.name());
-                let thread_blocks = (rows * columns).div_ceil(THREADS * VECTOR_WIDTH);
-                (name, rows.next_multiple_of(SCALE_ALIGNMENT) * (columns / BLOCK_SIZE), thread_blocks)
-            }
-            BlockShape::Square => {
-                let (down, across) = (rows / BLOCK_SIZE, columns / BLOCK_SIZE);
-                (
-                    format!("{}_blocks_128x128", source.name()),
-                    down.next_multiple_of(SCALE_ALIGNMENT) * across,
-                    down * across,
-                )
-            }
-        };
-        let extent = KernelArgs {
-            reads: vec![("x", 2 * rows * columns)],
-            writes: vec![("quantized values", rows * columns), ("scales", 4 * scales)],
-            sizes: (rows as u64, columns as u64),
-        };
-        let blocks_of_threads = check_size("the number of blocks", thread_blocks)? as u32;
-        let geometry = LaunchGeometry { blocks: blocks_of_threads, threads: (THREADS as u32, 1) };
-        let macros = macros(&name, source, blocks);
-        Ok(Self {
-            kernel: CudaKernel::prepare(device, CudaSource::QuantizeBlocks, &name, macros, extent, geometry)?,
-            scales_bytes: 4 * scales,
-            algorithm: format!("{name}: {blocks_of_threads} blocks of {THREADS} threads"),
-        })
+fn quantize_blocks(
+    device: &CudaDevice,
+    source: ScaleSource,
+    shape: BlockShape,
+    rows: usize,
+    columns: usize,
+) -> Result<CudaKernel, NativeError> {
+    device.require("e4m3 quantization", ComputeCapability::E4M3)?;
+    check_matrix(rows, columns)?;
+    if !columns.is_multiple_of(BLOCK_SIZE) || shape == BlockShape::Square && !rows.is_multiple_of(BLOCK_SIZE) {
+        return Err(NativeError::PartialBlocks { rows, columns, side: BLOCK_SIZE });
     }
+    let across = columns / BLOCK_SIZE;
+    let (suffix, lines, blocks) = match shape {
+        BlockShape::Row => ("1x128", rows, (rows * columns).div_ceil(THREADS * VECTOR_WIDTH)),
+        BlockShape::Square => ("128x128", rows / BLOCK_SIZE, rows / BLOCK_SIZE * across),
+    };
+    let name = format!("{}_blocks_{suffix}", source.name());
+    let args = quantize::args(rows, columns, lines.next_multiple_of(SCALE_ALIGNMENT) * across);
+    let geometry = LaunchGeometry::new(blocks, (THREADS, 1))?;
+    let macros = macros(&name, source, shape);
+    let kernel = CudaKernel::prepare(device, CudaSource::QuantizeBlocks, &name, macros, args, geometry)?;
+    Ok(kernel.with_description(format!("{name}: {blocks} blocks of {THREADS} threads")))
 }
 
 fn macros(name: &str, scales: ScaleSource, blocks: BlockShape) -> Vec<String> {

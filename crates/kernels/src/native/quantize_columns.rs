@@ -1,44 +1,30 @@
 //! Column-wise e4m3 quantization with transposed output, the layout that cuBLASLt requires for the second operand.
 
-use std::sync::Arc;
-
 use super::{
-    CudaDevice, NativeError, QuantizePlan, ScaleSource,
-    gpu::ComputeCapability,
-    kernel::{CudaKernel, KernelArgs, LaunchGeometry},
-    nvrtc::CudaSource,
-    sizes::check_size,
+    CudaDevice, CudaKernel, NativeError, ScaleSource, gpu::ComputeCapability, kernel::LaunchGeometry,
+    nvrtc::CudaSource, quantize, sizes::check_matrix,
 };
 
-impl QuantizePlan {
-    /// Quantizes x[rows, columns] in bf16 to xᵀ[columns, rows] in e4m3 with one f32 scale per column: bit-identical to
-    /// [`crate::rowwise`] on the rows of the transpose. [`ScaleSource::Static`] writes a single scale.
+impl CudaKernel {
+    /// Quantizes columns in bf16 to e4m3 with one f32 scale per column, and transposes: bit-identical to
+    /// [`crate::rowwise`] on the rows of the transpose. [`ScaleSource::Static`] writes a single scale. Input: x[rows,
+    /// columns]; outputs: quantized xᵀ[columns, rows], scales.
     ///
     /// Memory is read once if columns are a multiple of 8 and rows a multiple of 16, with at most 16384 rows for amax
     /// scales.
-    pub fn columns(
-        device: &Arc<CudaDevice>,
+    pub fn quantize_columns(
+        device: &CudaDevice,
         scales: ScaleSource,
         rows: usize,
         columns: usize,
     ) -> Result<Self, NativeError> {
         device.require("e4m3 quantization", ComputeCapability::E4M3)?;
-        let rows = check_size("the number of rows", rows)?;
-        let columns = check_size("the length of a row", columns)?;
+        check_matrix(rows, columns)?;
         let tile = ColumnQuantizeTile::new(device.compute_capability(), scales, rows, columns);
         let name = format!("{}_columns", scales.name());
-        let scales_bytes = 4 * scales.count(columns);
-        let extent = KernelArgs {
-            reads: vec![("x", 2 * rows * columns)],
-            writes: vec![("quantized values", rows * columns), ("scales", scales_bytes)],
-            sizes: (rows as u64, columns as u64),
-        };
-        let (source, geometry) = (tile.source(), tile.geometry(columns)?);
-        Ok(Self {
-            kernel: CudaKernel::prepare(device, source, &name, tile.macros(&name, scales), extent, geometry)?,
-            scales_bytes,
-            algorithm: tile.describe(&name),
-        })
+        let (macros, args) = (tile.macros(&name, scales), quantize::args(rows, columns, scales.count(columns)));
+        let kernel = Self::prepare(device, tile.source(), &name, macros, args, tile.geometry(columns)?)?;
+        Ok(kernel.with_description(tile.describe(&name)))
     }
 }
 
@@ -100,13 +86,13 @@ impl ColumnQuantizeTile {
     }
 
     fn geometry(self, columns: usize) -> Result<LaunchGeometry, NativeError> {
-        let (blocks, threads) = match self {
+        match self {
             Self::Panels { lanes, parts, .. } => {
-                (columns.div_ceil(lanes * Self::COLUMNS_PER_THREAD) * parts, (Self::THREADS as u32, 1))
+                let panels = columns.div_ceil(lanes * Self::COLUMNS_PER_THREAD);
+                LaunchGeometry::new(panels * parts, (Self::THREADS, 1))
             }
-            Self::Tiles => (columns.div_ceil(Self::TILE), (Self::TILE as u32, Self::TILE as u32)),
-        };
-        Ok(LaunchGeometry { blocks: check_size("the number of blocks", blocks)? as u32, threads })
+            Self::Tiles => LaunchGeometry::new(columns.div_ceil(Self::TILE), (Self::TILE, Self::TILE)),
+        }
     }
 
     fn macros(self, name: &str, scales: ScaleSource) -> Vec<String> {

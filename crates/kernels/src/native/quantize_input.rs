@@ -1,16 +1,14 @@
 //! Quantization of layer inputs, with fused prologue.
 
-use std::sync::Arc;
-
 use super::{
-    CudaDevice, LayerNormPlan, LinearShape, NativeError, ShortAttentionPlan, attention_quantize,
+    CudaDevice, CudaKernel, LAYER_NORM_EPSILON, LinearShape, NativeError, SHORT_ATTENTION_TOKENS, attention_quantize,
     driver::DeviceMemory,
-    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
+    kernel::{KernelArgs, LaunchGeometry, vector_width},
     nvrtc::CudaSource,
     persistent_rows::PersistentRows,
     row_tile::RowTile,
     short_attention,
-    sizes::{MULTIPROCESSORS, check_size},
+    sizes::{MULTIPROCESSORS, check_matrix},
     smem_resident_rows::SmemResidentRows,
 };
 use crate::{Activation, DynamicFormat, DynamicLinearSpec, Prologue, ScaleGranularity};
@@ -29,32 +27,29 @@ pub(super) struct InputQuantizer {
 /// Kernels of the quantization.
 #[derive(Debug)]
 enum QuantizeStrategy {
-    /// Row scales in a single pass.
-    PerRow(CudaKernel),
+    /// Single pass: row scales, or a tensor scale with x resident on the multiprocessors.
+    SinglePass(CudaKernel),
     /// Tensor scale in two passes: amax, then quantization.
-    TwoPass { largest: CudaKernel, state: DeviceMemory, quantize: CudaKernel },
-    /// Tensor scale in a single pass with x resident on the multiprocessors.
-    SmemResident { kernel: CudaKernel, slots: DeviceMemory },
+    TwoPass { largest: CudaKernel, quantize: CudaKernel },
     /// Tensor scale computed by the attention kernel, then quantization of its output.
-    AttentionWithAmax { attention: CudaKernel, mixed: DeviceMemory, state: DeviceMemory, quantize: CudaKernel },
+    AttentionWithAmax { attention: CudaKernel, mixed: DeviceMemory, quantize: CudaKernel },
     /// Attention, then any quantization of its output.
-    AfterAttention { attention: ShortAttentionPlan, mixed: DeviceMemory, then: Box<QuantizeStrategy> },
+    AfterAttention { attention: CudaKernel, mixed: DeviceMemory, then: Box<QuantizeStrategy> },
 }
 
 impl InputQuantizer {
     /// Compiles for x[rows, columns]; the quantized matrix has at least `filled.0` rows of `filled.1` values.
     pub(super) fn new(
-        device: &Arc<CudaDevice>,
+        device: &CudaDevice,
         spec: DynamicLinearSpec,
         (rows, columns): (usize, usize),
         filled: (usize, usize),
     ) -> Result<Self, NativeError> {
-        let rows = check_size("the number of rows", rows)?;
-        let columns = check_size("the length of a row", columns)?;
+        check_matrix(rows, columns)?;
         let size = (rows, columns);
-        let (strategy, algorithm) = match spec.prologue {
+        let strategy = match spec.prologue {
             Prologue::ShortAttention { heads } => {
-                if heads == 0 || !rows.is_multiple_of(ShortAttentionPlan::TOKENS) || !columns.is_multiple_of(heads) {
+                if heads == 0 || !rows.is_multiple_of(SHORT_ATTENTION_TOKENS) || !columns.is_multiple_of(heads) {
                     return Err(NativeError::AttentionRows { rows, columns, heads });
                 }
                 plan_attention(device, spec, size, heads, filled)?
@@ -68,7 +63,8 @@ impl InputQuantizer {
         // Padding is written once.
         let mut codes = DeviceMemory::allocate(device.stream(), filled.0 * filled.1)?;
         codes.fill(0)?;
-        Ok(Self { strategy, codes, scales: DeviceMemory::allocate(device.stream(), scales)?, algorithm })
+        let (scales, algorithm) = (DeviceMemory::allocate(device.stream(), scales)?, strategy.algorithm());
+        Ok(Self { strategy, codes, scales, algorithm })
     }
 
     /// Enqueues a launch.
@@ -86,19 +82,31 @@ impl QuantizeStrategy {
         scales: &mut DeviceMemory,
     ) -> Result<(), NativeError> {
         match self {
-            Self::PerRow(kernel) => kernel.enqueue_all(&[x], &mut [codes, scales]),
-            Self::SmemResident { kernel, slots } => kernel.enqueue_all(&[x], &mut [codes, scales, slots]),
-            Self::TwoPass { largest, state, quantize } => {
-                largest.enqueue_all(&[x], &mut [scales, state])?;
+            Self::SinglePass(kernel) => kernel.enqueue_all(&[x], &mut [codes, scales]),
+            Self::TwoPass { largest, quantize } => {
+                largest.enqueue_all(&[x], &mut [scales])?;
                 quantize.enqueue_all(&[x, scales], &mut [codes])
             }
-            Self::AttentionWithAmax { attention, mixed, state, quantize } => {
-                attention.enqueue_all(&[x], &mut [mixed, scales, state])?;
+            Self::AttentionWithAmax { attention, mixed, quantize } => {
+                attention.enqueue_all(&[x], &mut [mixed, scales])?;
                 quantize.enqueue_all(&[mixed, scales], &mut [codes])
             }
             Self::AfterAttention { attention, mixed, then } => {
-                attention.enqueue_memory(x, mixed)?;
+                attention.enqueue_all(&[x], &mut [mixed])?;
                 then.enqueue(mixed, codes, scales)
+            }
+        }
+    }
+
+    fn algorithm(&self) -> String {
+        match self {
+            Self::SinglePass(kernel) => kernel.algorithm(),
+            Self::TwoPass { largest: first, quantize: then }
+            | Self::AttentionWithAmax { attention: first, quantize: then, .. } => {
+                format!("{}; then {}", first.algorithm(), then.algorithm())
+            }
+            Self::AfterAttention { attention, then, .. } => {
+                format!("{}; then {}", attention.algorithm(), then.algorithm())
             }
         }
     }
@@ -108,19 +116,19 @@ impl QuantizeStrategy {
 /// RMS norm and quantization of 16384 rows of 4096 take 56 us, and 73 us with half as many elements.
 const ELEMENTS_PER_THREAD: usize = 32;
 
-/// Plans attention followed by quantization; returns a description too.
+/// Plans attention followed by quantization.
 fn plan_attention(
-    device: &Arc<CudaDevice>,
+    device: &CudaDevice,
     spec: DynamicLinearSpec,
     size: (usize, usize),
     heads: usize,
     filled: (usize, usize),
-) -> Result<(QuantizeStrategy, String), NativeError> {
-    if let Some((kernel, algorithm)) = attention_quantize::kernel(device, spec, &name(spec), size, heads, filled)? {
-        return Ok((QuantizeStrategy::PerRow(kernel), algorithm));
+) -> Result<QuantizeStrategy, NativeError> {
+    if let Some(kernel) = attention_quantize::kernel(device, spec, &name(spec), size, heads, filled)? {
+        return Ok(QuantizeStrategy::SinglePass(kernel));
     }
     let (rows, columns) = size;
-    let (sequences, head) = (rows / ShortAttentionPlan::TOKENS, columns / heads);
+    let (sequences, head) = (rows / SHORT_ATTENTION_TOKENS, columns / heads);
     let mixed = DeviceMemory::allocate(device.stream(), rows * columns * spec.kind.width())?;
     let of_mixed = DynamicLinearSpec { prologue: Prologue::None, ..spec };
     let scaled = match spec.granularity {
@@ -129,107 +137,88 @@ fn plan_attention(
             short_attention::tensor_core_kernel(device, spec.kind, sequences, (heads, head), Some(spec))?
         }
     };
-    if let Some((attention, algorithm)) = scaled {
-        let (quantize, then) = quantize_kernel(device, of_mixed, size, filled, true)?;
-        let strategy =
-            QuantizeStrategy::AttentionWithAmax { attention, mixed, state: allocate_zeroed(device, 2)?, quantize };
-        return Ok((strategy, format!("{algorithm}; then {then}")));
+    if let Some(attention) = scaled {
+        let quantize = quantize_kernel(device, of_mixed, size, filled, true)?;
+        return Ok(QuantizeStrategy::AttentionWithAmax { attention, mixed, quantize });
     }
-    let attention = ShortAttentionPlan::new(device, spec.kind, sequences, heads, head)?;
-    let (then, described) = plan_quantization(device, of_mixed, size, filled)?;
-    let algorithm = format!("{}; then {described}", attention.algorithm());
-    Ok((QuantizeStrategy::AfterAttention { attention, mixed, then: Box::new(then) }, algorithm))
+    let attention = CudaKernel::short_attention(device, spec.kind, sequences, heads, head)?;
+    let then = Box::new(plan_quantization(device, of_mixed, size, filled)?);
+    Ok(QuantizeStrategy::AfterAttention { attention, mixed, then })
 }
 
-/// Plans the quantization of x[rows, columns] without attention; returns a description too.
+/// Plans the quantization of x[rows, columns] without attention.
 fn plan_quantization(
-    device: &Arc<CudaDevice>,
+    device: &CudaDevice,
     spec: DynamicLinearSpec,
     size: (usize, usize),
     filled: (usize, usize),
-) -> Result<(QuantizeStrategy, String), NativeError> {
-    let (rows, columns) = size;
+) -> Result<QuantizeStrategy, NativeError> {
     if spec.granularity == ScaleGranularity::Row {
-        let (kernel, algorithm) = quantize_kernel(device, spec, size, filled, true)?;
-        return Ok((QuantizeStrategy::PerRow(kernel), algorithm));
+        return Ok(QuantizeStrategy::SinglePass(quantize_kernel(device, spec, size, filled, true)?));
     }
     let name = name(spec);
-    let x = ("x", rows * columns * spec.kind.width());
-    let sizes = (rows as u64, columns as u64);
+    let x = ("x", size.0 * size.1 * spec.kind.width());
     if let Some(held) = SmemResidentRows::new(device, spec, size)? {
-        let (name, geometry) = (format!("resident_{name}"), held.geometry(rows));
-        let blocks = geometry.blocks as usize;
+        let (name, geometry) = (format!("resident_{name}"), held.geometry(size.0));
         let mut macros = macros(&name, spec, held.tile, filled.1);
         macros.push(format!("ROWS_PER_BLOCK={}", held.rows));
-        let codes = ("quantized values", filled.0 * filled.1);
-        let extent = KernelArgs { reads: vec![x], writes: vec![codes, ("scale", 4), ("slots", 8 * blocks)], sizes };
-        let kernel = CudaKernel::prepare(device, CudaSource::SmemResidentRows, &name, macros, extent, geometry)?;
-        let kernel = kernel.with_dynamic_smem(held.shared_bytes)?.cooperative();
-        return Ok((
-            QuantizeStrategy::SmemResident { kernel, slots: allocate_zeroed(device, 2 * blocks)? },
-            held.describe(&name),
-        ));
+        let args = KernelArgs::new([x], [("quantized values", filled.0 * filled.1), ("scale", 4)], size);
+        let kernel = CudaKernel::prepare(device, CudaSource::SmemResidentRows, &name, macros, args, geometry)?
+            .with_workspace(8 * geometry.blocks as usize)?
+            .with_dynamic_smem(held.shared_bytes)?
+            .with_description(held.describe(&name));
+        return Ok(QuantizeStrategy::SinglePass(kernel.cooperative()));
     }
     let of_largest = format!("amax_{name}");
     let (tile, geometry) = row_tile(spec, size);
     let blocks = geometry.blocks.min(resident_blocks(tile));
-    let extent = KernelArgs { reads: vec![x], writes: vec![("scale", 4), ("state", 8)], sizes };
+    let args = KernelArgs::new([x], [("scale", 4)], size);
     let macros = tiled_macros(&of_largest, spec, tile, filled.1, size);
-    let largest = CudaKernel::prepare(
-        device,
-        CudaSource::TensorAmax,
-        &of_largest,
-        macros,
-        extent,
-        LaunchGeometry { blocks, ..geometry },
-    )?;
-    // Reads the last rows first, because the preceding kernel left them in the cache.
-    let (quantize, described) = quantize_kernel(device, spec, size, filled, false)?;
-    let found = tile
+    let geometry = LaunchGeometry { blocks, ..geometry };
+    let described = tile
         .describe(&format!("{of_largest} in {blocks} blocks"), &describe_passes(statistics_passes(spec.prologue) + 1));
-    Ok((
-        QuantizeStrategy::TwoPass { largest, state: allocate_zeroed(device, 2)?, quantize },
-        format!("{found}; then {described}"),
-    ))
+    let largest = CudaKernel::prepare(device, CudaSource::TensorAmax, &of_largest, macros, args, geometry)?
+        .with_workspace(8)?
+        .with_description(described);
+    // Reads the last rows first, because the preceding kernel left them in the cache.
+    Ok(QuantizeStrategy::TwoPass { largest, quantize: quantize_kernel(device, spec, size, filled, false)? })
 }
 
-/// Compiles the kernel that quantizes rows, with row scales or a given tensor scale; returns a description too. With
-/// `last_first` it processes the rows in reverse order, starting with those that are most likely cached.
+/// Compiles the kernel that quantizes rows, with row scales or a given tensor scale. With `last_first` it processes the
+/// rows in reverse order, starting with those that are most likely cached.
 fn quantize_kernel(
-    device: &Arc<CudaDevice>,
+    device: &CudaDevice,
     spec: DynamicLinearSpec,
     size: (usize, usize),
     filled: (usize, usize),
     last_first: bool,
-) -> Result<(CudaKernel, String), NativeError> {
-    let (rows, columns) = size;
-    let x = ("x", rows * columns * spec.kind.width());
+) -> Result<CudaKernel, NativeError> {
+    let x = ("x", size.0 * size.1 * spec.kind.width());
     let codes = ("quantized values", filled.0 * filled.1);
     let (reads, writes, own) = match spec.granularity {
-        ScaleGranularity::Row => (vec![x], vec![codes, ("scales", 4 * rows)], 1),
+        ScaleGranularity::Row => (vec![x], vec![codes, ("scales", 4 * size.0)], 1),
         ScaleGranularity::Tensor => (vec![x, ("scale", 4)], vec![codes], 0),
     };
-    let extent = KernelArgs { reads, writes, sizes: (rows as u64, columns as u64) };
+    let args = KernelArgs::new(reads, writes, size);
     let name = name(spec);
     let prepare = |tile, geometry, more: &[String]| {
         let mut macros = tiled_macros(&name, spec, tile, filled.1, size);
         macros.push(format!("REVERSE_ROWS={last_first}"));
         macros.extend_from_slice(more);
-        CudaKernel::prepare(device, CudaSource::QuantizeInput, &name, macros, extent, geometry)
+        CudaKernel::prepare(device, CudaSource::QuantizeInput, &name, macros, args, geometry)
     };
     if let Some(turns) = PersistentRows::new(device, spec, size)? {
         let kernel = prepare(turns.tile, turns.geometry, &turns.macros())?.with_dynamic_smem(turns.shared_bytes)?;
-        return Ok((kernel, turns.describe(&name)));
+        return Ok(kernel.with_description(turns.describe(&name)));
     }
     let (tile, geometry) = row_tile(spec, size);
-    let algorithm = tile.describe(&name, &describe_passes(statistics_passes(spec.prologue) + own + 1));
-    Ok((prepare(tile, geometry, &[])?, algorithm))
+    let described = tile.describe(&name, &describe_passes(statistics_passes(spec.prologue) + own + 1));
+    Ok(prepare(tile, geometry, &[])?.with_description(described))
 }
 
 fn row_tile(spec: DynamicLinearSpec, (rows, columns): (usize, usize)) -> (RowTile, LaunchGeometry) {
     let tile = RowTile::new(columns, vector_width(spec.kind), ELEMENTS_PER_THREAD);
-    // At most `rows`, which was checked.
-    (tile, LaunchGeometry { blocks: rows.div_ceil(tile.rows) as u32, threads: (tile.threads as u32, tile.rows as u32) })
+    (tile, tile.geometry(rows))
 }
 
 /// Passes over a row for the statistics of the prologue.
@@ -243,12 +232,6 @@ fn statistics_passes(prologue: Prologue) -> usize {
 
 fn describe_passes(looks: usize) -> String {
     format!("row read {looks} times")
-}
-
-fn allocate_zeroed(device: &Arc<CudaDevice>, words: usize) -> Result<DeviceMemory, NativeError> {
-    let mut zeros = DeviceMemory::allocate(device.stream(), 4 * words)?;
-    zeros.fill(0)?;
-    Ok(zeros)
 }
 
 /// Maximum number of resident blocks of the device.
@@ -279,15 +262,12 @@ fn tiled_macros(
     stride: usize,
     size: (usize, usize),
 ) -> Vec<String> {
-    let mut macros = macros(name, spec, tile, stride);
-    macros.push(tile.full_tile_macro(size));
-    macros
+    [macros(name, spec, tile, stride), vec![tile.full_tile_macro(size)]].concat()
 }
 
 pub(super) fn macros(name: &str, spec: DynamicLinearSpec, tile: RowTile, stride: usize) -> Vec<String> {
-    let mut macros = common_macros(name, spec.kind, tile.width);
-    macros.extend(tile.macros());
-    macros.push(format!("EPSILON={:e}f", LayerNormPlan::EPSILON));
+    let mut macros = tile.kernel_macros(name, spec.kind);
+    macros.push(format!("EPSILON={LAYER_NORM_EPSILON:e}f"));
     macros.push(format!("STRIDE={stride}ull"));
     macros.extend(spec.macros());
     match spec.prologue {

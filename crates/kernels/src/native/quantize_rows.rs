@@ -1,50 +1,29 @@
 //! Row-wise e4m3 quantization.
 
-use std::sync::Arc;
-
 use super::{
-    CudaDevice, NativeError, QuantizePlan, ScaleSource,
-    gpu::ComputeCapability,
-    kernel::{CudaKernel, KernelArgs, LaunchGeometry},
-    nvrtc::CudaSource,
-    row_tile::RowTile,
-    sizes::check_size,
+    CudaDevice, CudaKernel, NativeError, ScaleSource, gpu::ComputeCapability, nvrtc::CudaSource, quantize,
+    row_tile::RowTile, sizes::check_matrix,
 };
 
 /// Elements per thread: four 16-byte loads in flight; a block of 512 threads covers 16384 columns.
 const ELEMENTS_PER_THREAD: usize = 32;
 
-impl QuantizePlan {
-    /// Quantizes x[rows, columns] in bf16 to e4m3 with one f32 scale per row, bit-identical to [`crate::rowwise`].
-    /// [`ScaleSource::Static`] writes a single scale.
-    pub fn rows(
-        device: &Arc<CudaDevice>,
+impl CudaKernel {
+    /// Quantizes rows in bf16 to e4m3 with one f32 scale per row, bit-identical to [`crate::rowwise`].
+    /// [`ScaleSource::Static`] writes a single scale. Input: x[rows, columns]; outputs: quantized values, scales.
+    pub fn quantize_rows(
+        device: &CudaDevice,
         scales: ScaleSource,
         rows: usize,
         columns: usize,
     ) -> Result<Self, NativeError> {
         device.require("e4m3 quantization", ComputeCapability::E4M3)?;
-        let rows = check_size("the number of rows", rows)?;
-        let columns = check_size("the length of a row", columns)?;
+        check_matrix(rows, columns)?;
         let tile = RowTile::new(columns, VECTOR_WIDTH, ELEMENTS_PER_THREAD);
         let name = format!("{}_rows", scales.name());
-        let geometry = LaunchGeometry {
-            // At most `rows`, which was checked.
-            blocks: rows.div_ceil(tile.rows) as u32,
-            threads: (tile.threads as u32, tile.rows as u32),
-        };
-        let scales_bytes = 4 * scales.count(rows);
-        let extent = KernelArgs {
-            reads: vec![("x", 2 * rows * columns)],
-            writes: vec![("quantized values", rows * columns), ("scales", scales_bytes)],
-            sizes: (rows as u64, columns as u64),
-        };
-        let macros = macros(&name, scales, tile);
-        Ok(Self {
-            kernel: CudaKernel::prepare(device, CudaSource::QuantizeRows, &name, macros, extent, geometry)?,
-            scales_bytes,
-            algorithm: tile.describe(&name, "row read twice"),
-        })
+        let (macros, args) = (macros(&name, scales, tile), quantize::args(rows, columns, scales.count(rows)));
+        let kernel = Self::prepare(device, CudaSource::QuantizeRows, &name, macros, args, tile.geometry(rows))?;
+        Ok(kernel.with_description(tile.describe(&name, "row read twice")))
     }
 }
 
@@ -52,10 +31,8 @@ impl QuantizePlan {
 const VECTOR_WIDTH: usize = 8;
 
 fn macros(name: &str, scales: ScaleSource, tile: RowTile) -> Vec<String> {
-    let mut macros = vec![format!("KERNEL={name}"), format!("WIDTH={}", tile.width)];
-    macros.extend(tile.macros());
-    macros.extend(scales.macros());
-    macros
+    let first = vec![format!("KERNEL={name}"), format!("WIDTH={}", tile.width)];
+    [first, tile.macros(), scales.macros()].concat()
 }
 
 #[cfg(test)]

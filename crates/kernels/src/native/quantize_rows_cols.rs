@@ -1,14 +1,12 @@
 //! float8 quantization of a matrix and its transpose, as operands of training matmuls.
 
-use std::sync::Arc;
-
 use super::{
-    CudaDevice, NativeError,
+    CudaDevice, CudaKernel, NativeError,
     driver::DeviceMemory,
     gpu::ComputeCapability,
-    kernel::{CudaKernel, KernelArgs, LaunchGeometry},
+    kernel::{KernelArgs, LaunchGeometry},
     nvrtc::CudaSource,
-    sizes::{MULTIPROCESSORS, check_size},
+    sizes::{MULTIPROCESSORS, check_matrix},
 };
 use crate::ScaleGranularity;
 
@@ -74,19 +72,18 @@ const AMAX_TILE_ROWS: [usize; 2] = [256, 32];
 const MIN_AMAX_BLOCKS: usize = 2 * MULTIPROCESSORS;
 /// Rows and columns per block of the quantize kernel.
 const TILE: usize = 128;
-const THREADS: (u32, u32) = (256, 1);
+const THREADS: (usize, usize) = (256, 1);
 
 impl RowColQuantizer {
     /// Compiles for x[rows, columns], both multiples of 16.
     pub(super) fn new(
-        device: &Arc<CudaDevice>,
+        device: &CudaDevice,
         format: Float8Format,
         sides: OperandOrientations,
         (rows, columns): (usize, usize),
     ) -> Result<Self, NativeError> {
         device.require("float8 quantization", ComputeCapability::E4M3)?;
-        let rows = check_size("the number of rows", rows)?;
-        let columns = check_size("the length of a row", columns)?;
+        check_matrix(rows, columns)?;
         let lines = [(sides.plain, rows), (sides.transposed, columns)];
         let lines: Vec<usize> = lines.into_iter().filter(|(requested, _)| *requested).map(|(_, lines)| lines).collect();
         let found = match format.granularity {
@@ -94,26 +91,23 @@ impl RowColQuantizer {
             ScaleGranularity::Tensor => vec![1],
         };
         let scales = if format.has_scale_per_line() { lines } else { vec![1; lines.len()] };
-        let (x, sizes) = (("x", 2 * rows * columns), (rows as u64, columns as u64));
-        let geometry = |blocks: usize| -> Result<LaunchGeometry, NativeError> {
-            Ok(LaunchGeometry { blocks: check_size("the number of blocks", blocks)? as u32, threads: THREADS })
-        };
+        let x = ("x", 2 * rows * columns);
         let words = |lines: &usize| ("amax", 4 * lines);
         let largest = {
-            let extent = KernelArgs { reads: vec![x], writes: found.iter().map(words).collect(), sizes };
+            let args = KernelArgs::new([x], found.iter().map(words).collect::<Vec<_>>(), (rows, columns));
             let (tile_rows, blocks) = amax_tile(rows, columns);
+            let geometry = LaunchGeometry::new(blocks, THREADS)?;
             let mut macros = macros(AMAX_KERNEL, format, sides);
             macros.push(format!("ROWS={tile_rows}"));
-            CudaKernel::prepare(device, CudaSource::AmaxRowsCols, AMAX_KERNEL, macros, extent, geometry(blocks)?)?
+            CudaKernel::prepare(device, CudaSource::AmaxRowsCols, AMAX_KERNEL, macros, args, geometry)?
         };
         let codes = {
-            let reads = [x].into_iter().chain(found.iter().map(words)).collect();
-            let writes =
-                scales.iter().flat_map(|lines| [("quantized values", rows * columns), ("scales", 4 * lines)]).collect();
-            let extent = KernelArgs { reads, writes, sizes };
+            let reads: Vec<_> = [x].into_iter().chain(found.iter().map(words)).collect();
+            let writes = scales.iter().flat_map(|lines| [("quantized values", rows * columns), ("scales", 4 * lines)]);
+            let args = KernelArgs::new(reads, writes.collect::<Vec<_>>(), (rows, columns));
             let (name, macros) = (QUANTIZE_KERNEL, macros(QUANTIZE_KERNEL, format, sides));
-            let blocks = rows.div_ceil(TILE) * columns.div_ceil(TILE);
-            CudaKernel::prepare(device, CudaSource::QuantizeRowsCols, name, macros, extent, geometry(blocks)?)?
+            let geometry = LaunchGeometry::new(rows.div_ceil(TILE) * columns.div_ceil(TILE), THREADS)?;
+            CudaKernel::prepare(device, CudaSource::QuantizeRowsCols, name, macros, args, geometry)?
         };
         let memory = |bytes| DeviceMemory::allocate(device.stream(), bytes);
         let mut coded = scales

@@ -1,9 +1,10 @@
 //! Random matrices that are generated on the device instead of uploaded.
 
 use super::{
-    CudaDevice, DeviceBuffer, NativeError,
-    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros},
+    CudaDevice, CudaKernel, DeviceBuffer, NativeError,
+    kernel::{KernelArgs, LaunchGeometry, common_macros},
     nvrtc::CudaSource,
+    sizes::check_elements,
 };
 use crate::Dtype;
 
@@ -116,10 +117,7 @@ impl CudaDevice {
     pub fn random_matrix(&self, places: &DeviceRandomMatrix<'_>, kind: Dtype) -> Result<DeviceBuffer, NativeError> {
         let DeviceRandomMatrix { rows, cols, factors, .. } = *places;
         let (count, part) = (rows * cols, THREADS * ELEMENTS_PER_THREAD);
-        let limit = i32::MAX as usize * part;
-        if !(1..=limit).contains(&count) {
-            return Err(NativeError::InvalidSize { what: "the number of elements", limit, value: count });
-        }
+        check_elements(count, part)?;
         if !factors.is_empty() && factors.len() != rows {
             return Err(NativeError::InvalidSize {
                 what: "the number of row factors",
@@ -129,16 +127,12 @@ impl CudaDevice {
         }
         let words: Vec<u8> = places.parameter_words()?.into_iter().flat_map(u32::to_le_bytes).collect();
         let bytes = count * kind.width();
-        let extent = KernelArgs {
-            reads: vec![("parameters", words.len())],
-            writes: vec![("y", bytes)],
-            sizes: (cols as u64, count as u64),
-        };
-        let geometry = LaunchGeometry { blocks: count.div_ceil(part) as u32, threads: (THREADS as u32, 1) };
+        let args = KernelArgs::new([("parameters", words.len())], [("y", bytes)], (cols, count));
+        let geometry = LaunchGeometry::new(count.div_ceil(part), (THREADS, 1))?;
         let kernel =
-            CudaKernel::prepare(self, CudaSource::RandomMatrix, "random_matrix", macros(kind), extent, geometry)?;
+            CudaKernel::prepare(self, CudaSource::RandomMatrix, "random_matrix", macros(kind), args, geometry)?;
         let (how, mut y) = (self.upload(&words)?, self.allocate(bytes)?);
-        kernel.enqueue(&how.memory, &mut y.memory)?;
+        kernel.enqueue([&how], [&mut y])?;
         Ok(y)
     }
 }

@@ -1,13 +1,7 @@
 //! RMS normalization of rows.
 
-use std::sync::Arc;
-
 use super::{
-    CudaDevice, DeviceBuffer, NativeError,
-    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros},
-    nvrtc::CudaSource,
-    row_tile::RowTile,
-    sizes::check_size,
+    CudaDevice, CudaKernel, NativeError, kernel::KernelArgs, nvrtc::CudaSource, row_tile::RowTile, sizes::check_matrix,
 };
 use crate::Dtype;
 
@@ -20,59 +14,30 @@ pub struct RmsNormSpec {
     pub epsilon: f32,
 }
 
-/// Plan of y = x / sqrt(mean of squares + epsilon) * gain for each row of x, computed in f32.
-#[derive(Debug)]
-pub struct RmsNormPlan {
-    kernel: CudaKernel,
-    algorithm: String,
-}
-
-impl RmsNormPlan {
-    /// Compiles for `rows` rows of `columns` elements.
-    pub fn new(
-        device: &Arc<CudaDevice>,
+impl CudaKernel {
+    /// RMS normalization of each row: y = x / sqrt(mean of squares + epsilon) * gain, computed in f32. Inputs: x, gain
+    /// of each column; output: y.
+    pub fn rms_norm(
+        device: &CudaDevice,
         kind: Dtype,
         spec: RmsNormSpec,
         rows: usize,
         columns: usize,
     ) -> Result<Self, NativeError> {
-        let rows = check_size("the number of rows", rows)?;
-        let columns = check_size("the length of a row", columns)?;
+        check_matrix(rows, columns)?;
         let tile = RowTile::for_row(kind, columns);
         let name = format!("rms_norm_{kind}");
-        let geometry = LaunchGeometry {
-            // At most `rows`, which was checked.
-            blocks: rows.div_ceil(tile.rows) as u32,
-            threads: (tile.threads as u32, tile.rows as u32),
-        };
         let bytes = rows * columns * kind.width();
         let gain = columns * if spec.gain_is_f32 { 4 } else { kind.width() };
-        let extent = KernelArgs {
-            reads: vec![("x", bytes), ("gain", gain)],
-            writes: vec![("y", bytes)],
-            sizes: (rows as u64, columns as u64),
-        };
+        let args = KernelArgs::new([("x", bytes), ("gain", gain)], [("y", bytes)], (rows, columns));
         let macros = macros(&name, kind, spec, tile);
-        Ok(Self {
-            kernel: CudaKernel::prepare(device, CudaSource::RmsNorm, &name, macros, extent, geometry)?,
-            algorithm: tile.describe(&name, "row read twice"),
-        })
-    }
-
-    /// Enqueues a launch; the gain has one factor per column.
-    pub fn enqueue(&self, x: &DeviceBuffer, gain: &DeviceBuffer, y: &mut DeviceBuffer) -> Result<(), NativeError> {
-        self.kernel.enqueue_all(&[&x.memory, &gain.memory], &mut [&mut y.memory])
-    }
-
-    /// Kernel name and launch configuration.
-    pub fn algorithm(&self) -> &str {
-        &self.algorithm
+        let kernel = Self::prepare(device, CudaSource::RmsNorm, &name, macros, args, tile.geometry(rows))?;
+        Ok(kernel.with_description(tile.describe(&name, "row read twice")))
     }
 }
 
 fn macros(name: &str, kind: Dtype, spec: RmsNormSpec, tile: RowTile) -> Vec<String> {
-    let mut macros = common_macros(name, kind, tile.width);
-    macros.extend(tile.macros());
+    let mut macros = tile.kernel_macros(name, kind);
     macros.push(format!("WEIGHT_F32={}", u8::from(spec.gain_is_f32)));
     macros.push(format!("EPSILON={:e}f", spec.epsilon));
     macros

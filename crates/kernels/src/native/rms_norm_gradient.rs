@@ -1,15 +1,12 @@
 //! Gradients of RMS normalization.
 
-use std::sync::Arc;
-
 use super::{
-    CudaDevice, DeviceBuffer, NativeError, RmsNormSpec,
-    column_sums::ColumnSumKernel,
+    CudaDevice, CudaKernel, DeviceBuffer, NativeError, RmsNormSpec, column_sums,
     driver::DeviceMemory,
-    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros},
+    kernel::KernelArgs,
     nvrtc::CudaSource,
     row_tile::RowTile,
-    sizes::{MULTIPROCESSORS, check_size},
+    sizes::{MULTIPROCESSORS, check_matrix},
 };
 use crate::Dtype;
 
@@ -19,8 +16,7 @@ use crate::Dtype;
 pub struct RmsNormGradientPlan {
     kernel: CudaKernel,
     partial: DeviceMemory,
-    gain_gradient: ColumnSumKernel,
-    algorithm: String,
+    gain_gradient: CudaKernel,
 }
 
 /// Gradient of a residual branch that bypasses the normalization.
@@ -35,14 +31,13 @@ pub enum ResidualGradient {
 impl RmsNormGradientPlan {
     /// Compiles for `rows` rows of `columns` elements.
     pub fn new(
-        device: &Arc<CudaDevice>,
+        device: &CudaDevice,
         kind: Dtype,
         spec: RmsNormSpec,
         past: ResidualGradient,
         (rows, columns): (usize, usize),
     ) -> Result<Self, NativeError> {
-        let rows = check_size("the number of rows", rows)?;
-        let columns = check_size("the length of a row", columns)?;
+        check_matrix(rows, columns)?;
         let tile = RowTile::for_row_pair(kind, columns);
         let blocks = block_count(tile, rows);
         let workers = blocks * tile.rows;
@@ -53,19 +48,14 @@ impl RmsNormGradientPlan {
         if past == ResidualGradient::Added {
             reads.push(("residual gradient", bytes));
         }
-        let extent = KernelArgs {
-            reads,
-            writes: vec![("dx", bytes), ("partial", partial)],
-            sizes: (rows as u64, columns as u64),
-        };
-        let geometry = LaunchGeometry { blocks: blocks as u32, threads: (tile.threads as u32, tile.rows as u32) };
-        let macros = macros(&name, kind, (spec, past), tile);
+        let args = KernelArgs::new(reads, [("dx", bytes), ("partial", partial)], (rows, columns));
+        let (macros, geometry) = (macros(&name, kind, (spec, past), tile), tile.geometry_of_blocks(blocks));
+        let kernel = CudaKernel::prepare(device, CudaSource::RmsNormGradient, &name, macros, args, geometry)?;
         let described = tile.describe(&name, "row read twice");
         Ok(Self {
-            kernel: CudaKernel::prepare(device, CudaSource::RmsNormGradient, &name, macros, extent, geometry)?,
+            kernel: kernel.with_description(format!("{described}, {blocks} blocks")),
             partial: DeviceMemory::allocate(device.stream(), partial)?,
-            gain_gradient: ColumnSumKernel::new(device, of_gain, workers, columns)?,
-            algorithm: format!("{described}, {blocks} blocks; then column_sums of {workers} rows"),
+            gain_gradient: column_sums::kernel(device, of_gain, workers, columns)?,
         })
     }
 
@@ -79,12 +69,12 @@ impl RmsNormGradientPlan {
     ) -> Result<(), NativeError> {
         let inputs: Vec<_> = [x, gain, dy].into_iter().chain(past).map(|input| &input.memory).collect();
         self.kernel.enqueue_all(&inputs, &mut [&mut dx.memory, &mut self.partial])?;
-        self.gain_gradient.enqueue(&self.partial, &mut dgain.memory)
+        self.gain_gradient.enqueue_all(&[&self.partial], &mut [&mut dgain.memory])
     }
 
     /// Kernel names and launch configuration.
-    pub fn algorithm(&self) -> &str {
-        &self.algorithm
+    pub fn algorithm(&self) -> String {
+        format!("{}; then {}", self.kernel.algorithm(), self.gain_gradient.algorithm())
     }
 }
 
@@ -97,8 +87,7 @@ fn block_count(tile: RowTile, rows: usize) -> usize {
 }
 
 fn macros(name: &str, kind: Dtype, (spec, past): (RmsNormSpec, ResidualGradient), tile: RowTile) -> Vec<String> {
-    let mut macros = common_macros(name, kind, tile.width);
-    macros.extend(tile.macros());
+    let mut macros = tile.kernel_macros(name, kind);
     macros.push(format!("WEIGHT_F32={}", u8::from(spec.gain_is_f32)));
     macros.push(format!("ADD_RESIDUAL={}", u8::from(past == ResidualGradient::Added)));
     macros.push(format!("EPSILON={:e}f", spec.epsilon));

@@ -1,6 +1,6 @@
 //! Distribution of rows over threads.
 
-use super::kernel::vector_width;
+use super::kernel::{LaunchGeometry, common_macros, vector_width};
 use crate::Dtype;
 
 /// Tile of rows over the threads of one or more warps per row.
@@ -56,6 +56,16 @@ impl RowTile {
         }
     }
 
+    /// Geometry with blocks for all `rows` rows, a number that was checked.
+    pub(super) fn geometry(&self, rows: usize) -> LaunchGeometry {
+        self.geometry_of_blocks(rows.div_ceil(self.rows))
+    }
+
+    /// Geometry with a number of blocks that is in range.
+    pub(super) fn geometry_of_blocks(&self, blocks: usize) -> LaunchGeometry {
+        LaunchGeometry { blocks: blocks as u32, threads: (self.threads as u32, self.rows as u32) }
+    }
+
     /// True if the accesses of all threads cover a row without remainder.
     fn covers_exactly(&self, columns: usize) -> bool {
         self.vectors.is_some_and(|pieces| pieces * self.threads * self.width == columns)
@@ -64,6 +74,11 @@ impl RowTile {
     /// Macro that states if every thread of every block has all its accesses.
     pub(super) fn full_tile_macro(&self, (rows, columns): (usize, usize)) -> String {
         format!("FULL_TILES={}", rows.is_multiple_of(self.rows) && self.covers_exactly(columns))
+    }
+
+    /// Macros of a kernel with this tile.
+    pub(super) fn kernel_macros(&self, name: &str, kind: Dtype) -> Vec<String> {
+        [common_macros(name, kind, self.width), self.macros()].concat()
     }
 
     /// Macros with the parameters of the tile.

@@ -1,13 +1,10 @@
 //! Separate kernel for scales, and for output dtypes that cuBLASLt does not support.
 
-use std::sync::Arc;
-
 use super::{
-    CudaDevice, Float8Output, LinearShape, NativeError,
+    CudaDevice, CudaKernel, Float8Output, LinearShape, NativeError,
     driver::DeviceMemory,
-    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros},
+    kernel::{KernelArgs, LaunchGeometry, common_macros},
     nvrtc::CudaSource,
-    sizes::check_size,
 };
 
 /// Kernel that scales or rounds f32 accumulators, with the accumulator buffer.
@@ -20,7 +17,7 @@ pub(super) struct ScaleKernel {
 const THREADS: usize = 256;
 
 impl ScaleKernel {
-    pub(super) fn new(device: &Arc<CudaDevice>, shape: LinearShape, output: Float8Output) -> Result<Self, NativeError> {
+    pub(super) fn new(device: &CudaDevice, shape: LinearShape, output: Float8Output) -> Result<Self, NativeError> {
         let LinearShape { m, n, .. } = shape;
         let width = if n.is_multiple_of(4) { 4 } else { 1 };
         let name = "scale_epilogue";
@@ -32,12 +29,10 @@ impl ScaleKernel {
         if output == Float8Output::ScaledAdded {
             reads.push(("addend", bytes));
         }
-        let extent =
-            KernelArgs { reads, writes: vec![("y", shape.y_bytes(output.kind()))], sizes: (m as u64, n as u64) };
-        let blocks = check_size("the number of blocks", m * (n / width).div_ceil(THREADS))?;
-        let geometry = LaunchGeometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
+        let args = KernelArgs::new(reads, [("y", shape.y_bytes(output.kind()))], (m, n));
+        let geometry = LaunchGeometry::new(m * (n / width).div_ceil(THREADS), (THREADS, 1))?;
         let macros = macros(name, output, width);
-        let kernel = CudaKernel::prepare(device, CudaSource::ScaleEpilogue, name, macros, extent, geometry)?;
+        let kernel = CudaKernel::prepare(device, CudaSource::ScaleEpilogue, name, macros, args, geometry)?;
         Ok(Self { kernel, accumulators: DeviceMemory::allocate(device.stream(), bytes)? })
     }
 }

@@ -1,36 +1,27 @@
 //! Attention for sequences of 16 tokens.
 
-use std::sync::Arc;
-
 use super::{
-    ComputeCapability, CudaDevice, DeviceBuffer, NativeError,
-    driver::DeviceMemory,
-    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
+    ComputeCapability, CudaDevice, CudaKernel, NativeError,
+    kernel::{KernelArgs, LaunchGeometry, common_macros, vector_width},
     nvrtc::CudaSource,
     sizes::check_size,
 };
 use crate::{Dtype, DynamicLinearSpec};
 
-/// Plan of unmasked attention among the 16 tokens of each sequence: y = softmax(q kᵀ / √head) v for each head, computed
-/// in f32. A row of x holds q, k and v of one token, each divided into heads; a row of y holds the heads of one token.
-#[derive(Debug)]
-pub struct ShortAttentionPlan {
-    kernel: CudaKernel,
-    algorithm: String,
-}
+/// Tokens per sequence of [`CudaKernel::short_attention`].
+pub const SHORT_ATTENTION_TOKENS: usize = 16;
 
 /// Query tokens per warp; keys and values are read once for all of them.
 const QUERIES_PER_WARP: usize = 2;
 /// Warps per block of the tensor-core kernel; each computes one head.
 const WARPS_PER_BLOCK: usize = 4;
 
-impl ShortAttentionPlan {
-    /// Tokens per sequence.
-    pub const TOKENS: usize = 16;
-
-    /// Compiles for `sequences` sequences with `heads` heads of `head` elements.
-    pub fn new(
-        device: &Arc<CudaDevice>,
+impl CudaKernel {
+    /// Unmasked attention among the 16 tokens of each sequence: y = softmax(q kᵀ / √head) v for each of `heads` heads
+    /// of `head` elements, computed in f32. Input: x, whose rows hold q, k and v of one token, each divided into heads;
+    /// output: y, whose rows hold the heads of one token.
+    pub fn short_attention(
+        device: &CudaDevice,
         kind: Dtype,
         sequences: usize,
         heads: usize,
@@ -38,37 +29,19 @@ impl ShortAttentionPlan {
     ) -> Result<Self, NativeError> {
         let blocks = check_size("the number of heads of all sequences", sequences * heads)?;
         check_size("the length of a row", 3 * heads * head)?;
-        if let Some((kernel, algorithm)) = tensor_core_kernel(device, kind, sequences, (heads, head), None)? {
-            return Ok(Self { kernel, algorithm });
+        if let Some(kernel) = tensor_core_kernel(device, kind, sequences, (heads, head), None)? {
+            return Ok(kernel);
         }
         let name = format!("short_attention_{kind}");
-        let bytes = sequences * Self::TOKENS * heads * head * kind.width();
-        let extent =
-            KernelArgs { reads: vec![("x", 3 * bytes)], writes: vec![("y", bytes)], sizes: (sequences as u64, 0) };
-        let geometry =
-            LaunchGeometry { blocks: blocks as u32, threads: (32, (Self::TOKENS / QUERIES_PER_WARP) as u32) };
+        let bytes = sequences * SHORT_ATTENTION_TOKENS * heads * head * kind.width();
+        let args = KernelArgs::new([("x", 3 * bytes)], [("y", bytes)], (sequences, 0));
+        let geometry = LaunchGeometry::new(blocks, (32, SHORT_ATTENTION_TOKENS / QUERIES_PER_WARP))?;
         let macros = macros(&name, kind, heads, head);
-        Ok(Self {
-            kernel: CudaKernel::prepare(device, CudaSource::ShortAttention, &name, macros, extent, geometry)?,
-            algorithm: format!(
-                "{name}: a block per head and sequence, {QUERIES_PER_WARP} tokens per warp, {} elements per access",
-                head_vector_width(kind, head)
-            ),
-        })
-    }
-
-    /// Enqueues a launch.
-    pub fn enqueue(&self, x: &DeviceBuffer, y: &mut DeviceBuffer) -> Result<(), NativeError> {
-        self.enqueue_memory(&x.memory, &mut y.memory)
-    }
-
-    pub(super) fn enqueue_memory(&self, x: &DeviceMemory, y: &mut DeviceMemory) -> Result<(), NativeError> {
-        self.kernel.enqueue(x, y)
-    }
-
-    /// Kernel name and launch configuration.
-    pub fn algorithm(&self) -> &str {
-        &self.algorithm
+        let kernel = Self::prepare(device, CudaSource::ShortAttention, &name, macros, args, geometry)?;
+        Ok(kernel.with_description(format!(
+            "{name}: a block per head and sequence, {QUERIES_PER_WARP} tokens per warp, {} elements per access",
+            head_vector_width(kind, head)
+        )))
     }
 }
 
@@ -83,33 +56,29 @@ pub(super) fn supports_tensor_cores(kind: Dtype, head: usize, capability: Comput
 }
 
 /// Compiles the tensor-core kernel; `None` if unsupported. With a quantization specification the kernel also writes the
-/// tensor scale of y as the second output, and keeps two words of state in the third, which are 0 between launches.
+/// tensor scale of y as the second output, and keeps two words of state, which are 0 between launches.
 pub(super) fn tensor_core_kernel(
-    device: &Arc<CudaDevice>,
+    device: &CudaDevice,
     kind: Dtype,
     sequences: usize,
     (heads, head): (usize, usize),
     scaled: Option<DynamicLinearSpec>,
-) -> Result<Option<(CudaKernel, String)>, NativeError> {
+) -> Result<Option<CudaKernel>, NativeError> {
     if !supports_tensor_cores(kind, head, device.compute_capability()) {
         return Ok(None);
     }
     let of = scaled.map(|spec| format!("_{}_scale", spec.format.name())).unwrap_or_default();
     let name = format!("short_attention_mma{of}_{kind}");
-    let bytes = sequences * ShortAttentionPlan::TOKENS * heads * head * kind.width();
+    let bytes = sequences * SHORT_ATTENTION_TOKENS * heads * head * kind.width();
     let mut writes = vec![("y", bytes)];
-    if scaled.is_some() {
-        writes.extend([("scale", 4), ("state", 8)]);
-    }
-    let extent = KernelArgs { reads: vec![("x", 3 * bytes)], writes, sizes: (sequences as u64, 0) };
-    let geometry = LaunchGeometry {
-        blocks: (sequences * heads).div_ceil(WARPS_PER_BLOCK) as u32,
-        threads: (32, WARPS_PER_BLOCK as u32),
-    };
+    writes.extend(scaled.map(|_| ("scale", 4)));
+    let args = KernelArgs::new([("x", 3 * bytes)], writes, (sequences, 0));
+    let geometry = LaunchGeometry::new((sequences * heads).div_ceil(WARPS_PER_BLOCK), (32, WARPS_PER_BLOCK))?;
     let macros = tensor_core_macros(&name, kind, (heads, head), scaled);
-    let kernel = CudaKernel::prepare(device, CudaSource::ShortAttentionMma, &name, macros, extent, geometry)?;
-    let algorithm = format!("{name}: tensor cores, a warp per head and sequence, {WARPS_PER_BLOCK} warps per block");
-    Ok(Some((kernel, algorithm)))
+    let kernel = CudaKernel::prepare(device, CudaSource::ShortAttentionMma, &name, macros, args, geometry)?;
+    let kernel = if scaled.is_some() { kernel.with_workspace(8)? } else { kernel };
+    let description = format!("{name}: tensor cores, a warp per head and sequence, {WARPS_PER_BLOCK} warps per block");
+    Ok(Some(kernel.with_description(description)))
 }
 
 fn tensor_core_macros(
@@ -125,15 +94,13 @@ fn tensor_core_macros(
 }
 
 fn macros(name: &str, kind: Dtype, heads: usize, head: usize) -> Vec<String> {
-    let mut macros = head_macros(name, kind, heads, head);
-    macros.push(format!("QUERIES_PER_WARP={QUERIES_PER_WARP}"));
-    macros
+    [head_macros(name, kind, heads, head), vec![format!("QUERIES_PER_WARP={QUERIES_PER_WARP}")]].concat()
 }
 
 /// Macros of all short-attention kernels.
 pub(super) fn head_macros(name: &str, kind: Dtype, heads: usize, head: usize) -> Vec<String> {
     let mut macros = common_macros(name, kind, head_vector_width(kind, head));
-    macros.push(format!("TOKENS={}", ShortAttentionPlan::TOKENS));
+    macros.push(format!("TOKENS={SHORT_ATTENTION_TOKENS}"));
     macros.push(format!("HEADS={heads}"));
     macros.push(format!("HEAD_DIM={head}"));
     macros.push(format!("SOFTMAX_SCALE={:e}f", (head as f64).sqrt().recip()));

@@ -1,30 +1,22 @@
 //! Gradient of short attention.
 
-use std::sync::Arc;
-
 use super::{
-    CudaDevice, DeviceBuffer, NativeError, ShortAttentionPlan,
-    kernel::{CudaKernel, KernelArgs, LaunchGeometry},
+    CudaDevice, CudaKernel, NativeError, SHORT_ATTENTION_TOKENS,
+    kernel::{KernelArgs, LaunchGeometry},
     nvrtc::CudaSource,
     short_attention::{head_macros, head_vector_width},
     sizes::check_size,
 };
 use crate::Dtype;
 
-/// Plan of the gradient of x (rows of q, k and v), from x and the gradient of the output of [`ShortAttentionPlan`].
-#[derive(Debug)]
-pub struct ShortAttentionGradientPlan {
-    kernel: CudaKernel,
-    algorithm: String,
-}
-
 /// Tokens per warp; the other tokens are read once for all of them.
 const TOKENS_PER_WARP: usize = 2;
 
-impl ShortAttentionGradientPlan {
-    /// Compiles for `sequences` sequences with `heads` heads of `head` elements.
-    pub fn new(
-        device: &Arc<CudaDevice>,
+impl CudaKernel {
+    /// Gradient of [`CudaKernel::short_attention`]. Inputs: x, whose rows are q, k and v, and the gradient of y; output:
+    /// gradient of x.
+    pub fn short_attention_gradient(
+        device: &CudaDevice,
         kind: Dtype,
         sequences: usize,
         heads: usize,
@@ -33,39 +25,20 @@ impl ShortAttentionGradientPlan {
         let blocks = check_size("the number of heads of all sequences", sequences * heads)?;
         check_size("the length of a row", 3 * heads * head)?;
         let name = format!("short_attention_gradient_{kind}");
-        let bytes = sequences * ShortAttentionPlan::TOKENS * heads * head * kind.width();
-        let extent = KernelArgs {
-            reads: vec![("x", 3 * bytes), ("dy", bytes)],
-            writes: vec![("dx", 3 * bytes)],
-            sizes: (sequences as u64, 0),
-        };
-        let threads = (32, (ShortAttentionPlan::TOKENS / TOKENS_PER_WARP) as u32);
-        let geometry = LaunchGeometry { blocks: blocks as u32, threads };
+        let bytes = sequences * SHORT_ATTENTION_TOKENS * heads * head * kind.width();
+        let args = KernelArgs::new([("x", 3 * bytes), ("dy", bytes)], [("dx", 3 * bytes)], (sequences, 0));
+        let geometry = LaunchGeometry::new(blocks, (32, SHORT_ATTENTION_TOKENS / TOKENS_PER_WARP))?;
         let macros = macros(&name, kind, heads, head);
-        Ok(Self {
-            kernel: CudaKernel::prepare(device, CudaSource::ShortAttentionGradient, &name, macros, extent, geometry)?,
-            algorithm: format!(
-                "{name}: a block per head and sequence, {TOKENS_PER_WARP} tokens per warp, {} elements per access",
-                head_vector_width(kind, head)
-            ),
-        })
-    }
-
-    /// Enqueues a launch.
-    pub fn enqueue(&self, x: &DeviceBuffer, dy: &DeviceBuffer, dx: &mut DeviceBuffer) -> Result<(), NativeError> {
-        self.kernel.enqueue_all(&[&x.memory, &dy.memory], &mut [&mut dx.memory])
-    }
-
-    /// Kernel name and launch configuration.
-    pub fn algorithm(&self) -> &str {
-        &self.algorithm
+        let kernel = Self::prepare(device, CudaSource::ShortAttentionGradient, &name, macros, args, geometry)?;
+        Ok(kernel.with_description(format!(
+            "{name}: a block per head and sequence, {TOKENS_PER_WARP} tokens per warp, {} elements per access",
+            head_vector_width(kind, head)
+        )))
     }
 }
 
 fn macros(name: &str, kind: Dtype, heads: usize, head: usize) -> Vec<String> {
-    let mut macros = head_macros(name, kind, heads, head);
-    macros.push(format!("TOKENS_PER_WARP={TOKENS_PER_WARP}"));
-    macros
+    [head_macros(name, kind, heads, head), vec![format!("TOKENS_PER_WARP={TOKENS_PER_WARP}")]].concat()
 }
 
 #[cfg(test)]

@@ -59,11 +59,7 @@ impl SmemResidentRows {
     }
 
     pub(super) fn geometry(&self, rows: usize) -> LaunchGeometry {
-        let Self { tile, rows: rows_per_block, .. } = self;
-        LaunchGeometry {
-            blocks: rows.div_ceil(*rows_per_block) as u32,
-            threads: (tile.threads as u32, tile.rows as u32),
-        }
+        self.tile.geometry_of_blocks(rows.div_ceil(self.rows))
     }
 
     pub(super) fn describe(&self, name: &str) -> String {

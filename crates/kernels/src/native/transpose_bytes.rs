@@ -1,51 +1,24 @@
 //! Transposition of byte matrices, for float8 operands that are not contiguous along k.
 
-use std::sync::Arc;
-
 use super::{
-    CudaDevice, DeviceBuffer, NativeError,
-    kernel::{CudaKernel, KernelArgs, LaunchGeometry},
+    CudaDevice, CudaKernel, NativeError,
+    kernel::{KernelArgs, LaunchGeometry},
     nvrtc::CudaSource,
-    sizes::check_size,
+    sizes::check_matrix,
 };
 
-/// Plan of y[columns, rows] = x[rows, columns]ᵀ for one-byte elements.
-#[derive(Debug)]
-pub struct TransposeBytesPlan {
-    kernel: CudaKernel,
-    algorithm: String,
-}
-
-impl TransposeBytesPlan {
-    /// Compiles for x[rows, columns]. Accesses have 16 bytes if both sizes are multiples of 16.
-    pub fn new(device: &Arc<CudaDevice>, rows: usize, columns: usize) -> Result<Self, NativeError> {
-        let rows = check_size("the number of rows", rows)?;
-        let columns = check_size("the length of a row", columns)?;
+impl CudaKernel {
+    /// Transposition of one-byte elements; accesses have 16 bytes if both sizes are multiples of 16. Input: x[rows,
+    /// columns]; output: xᵀ[columns, rows].
+    pub fn transpose_bytes(device: &CudaDevice, rows: usize, columns: usize) -> Result<Self, NativeError> {
+        check_matrix(rows, columns)?;
         let tile = TransposeTile::new(rows, columns);
         let name = "transpose_bytes";
         let bytes = rows * columns;
-        let extent =
-            KernelArgs { reads: vec![("x", bytes)], writes: vec![("y", bytes)], sizes: (rows as u64, columns as u64) };
-        let geometry = tile.geometry(rows, columns)?;
-        Ok(Self {
-            kernel: CudaKernel::prepare(device, CudaSource::TransposeBytes, name, tile.macros(name), extent, geometry)?,
-            algorithm: tile.describe(name),
-        })
-    }
-
-    /// Bytes of the input, and of the output.
-    pub fn bytes(&self) -> usize {
-        self.kernel.first_input_bytes()
-    }
-
-    /// Enqueues a launch.
-    pub fn enqueue(&self, x: &DeviceBuffer, y: &mut DeviceBuffer) -> Result<(), NativeError> {
-        self.kernel.enqueue(&x.memory, &mut y.memory)
-    }
-
-    /// Kernel name and tile.
-    pub fn algorithm(&self) -> &str {
-        &self.algorithm
+        let args = KernelArgs::new([("x", bytes)], [("y", bytes)], (rows, columns));
+        let (macros, geometry) = (tile.macros(name), tile.geometry(rows, columns)?);
+        let kernel = Self::prepare(device, CudaSource::TransposeBytes, name, macros, args, geometry)?;
+        Ok(kernel.with_description(tile.describe(name)))
     }
 }
 
@@ -77,8 +50,7 @@ impl TransposeTile {
             Self::Registers => (Self::THREADS / Self::LANES * Self::SIDE, Self::LANES * Self::SIDE),
             Self::Tiles => (Self::TILE, Self::TILE),
         };
-        let blocks = check_size("the number of blocks", rows.div_ceil(down) * columns.div_ceil(across))?;
-        Ok(LaunchGeometry { blocks: blocks as u32, threads: (Self::THREADS as u32, 1) })
+        LaunchGeometry::new(rows.div_ceil(down) * columns.div_ceil(across), (Self::THREADS, 1))
     }
 
     fn macros(self, name: &str) -> Vec<String> {

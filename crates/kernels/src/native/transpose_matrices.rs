@@ -1,12 +1,10 @@
 //! Batched transposition, e.g. between channels-first and channels-last images.
 
-use std::sync::Arc;
-
 use super::{
-    CudaDevice, DeviceBuffer, NativeError,
-    kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros},
+    CudaDevice, CudaKernel, NativeError,
+    kernel::{KernelArgs, LaunchGeometry, common_macros},
     nvrtc::CudaSource,
-    sizes::check_size,
+    sizes::check_matrix,
 };
 use crate::Dtype;
 
@@ -37,40 +35,26 @@ impl BatchedTransposeSpec {
     }
 }
 
-/// Plan of a batched transposition.
-#[derive(Debug)]
-pub struct TransposeMatricesPlan {
-    kernel: CudaKernel,
-}
-
 const THREADS: usize = 256;
 const TILE: usize = 32;
 
-impl TransposeMatricesPlan {
-    /// Compiles for one specification.
-    pub fn new(device: &Arc<CudaDevice>, kind: Dtype, spec: BatchedTransposeSpec) -> Result<Self, NativeError> {
+impl CudaKernel {
+    /// Batched transposition. Input: x; output: y.
+    pub fn transpose_matrices(
+        device: &CudaDevice,
+        kind: Dtype,
+        spec: BatchedTransposeSpec,
+    ) -> Result<Self, NativeError> {
         let BatchedTransposeSpec { matrices, rows, columns, input_stride: from, output_stride: to } = spec;
-        check_size("the number of rows", rows)?;
-        check_size("the length of a row", columns)?;
+        check_matrix(rows, columns)?;
         assert!(columns <= from && rows <= to, "strides cover whole rows");
         let tiles = matrices.saturating_mul(to.div_ceil(TILE) * columns.div_ceil(TILE));
-        let blocks = check_size("the number of blocks", tiles)?;
-        let extent = KernelArgs {
-            reads: vec![("x", spec.input_len() * kind.width())],
-            writes: vec![("y", spec.output_len() * kind.width())],
-            sizes: (rows as u64, columns as u64),
-        };
+        let geometry = LaunchGeometry::new(tiles, (THREADS, 1))?;
+        let bytes = [spec.input_len(), spec.output_len()].map(|elements| elements * kind.width());
+        let args = KernelArgs::new([("x", bytes[0])], [("y", bytes[1])], (rows, columns));
         let name = format!("transpose_matrices_{kind}");
-        let geometry = LaunchGeometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
         let macros = macros(&name, kind, from, to);
-        Ok(Self {
-            kernel: CudaKernel::prepare(device, CudaSource::TransposeMatrices, &name, macros, extent, geometry)?,
-        })
-    }
-
-    /// Enqueues a launch.
-    pub fn enqueue(&self, x: &DeviceBuffer, y: &mut DeviceBuffer) -> Result<(), NativeError> {
-        self.kernel.enqueue(&x.memory, &mut y.memory)
+        Self::prepare(device, CudaSource::TransposeMatrices, &name, macros, args, geometry)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::rotating_probe::{ProbeEngine, RotatingProbe};
 use super::task::ProbeTask;
 use super::{Probe, ProbeError, Probes};
-use crate::native::{CudaDevice, DeviceBuffer, ProbeKernel};
+use crate::native::{CudaDevice, CudaKernel, DeviceBuffer};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,31 +20,31 @@ impl NativeProbes {
         Self { device }
     }
 
-    fn probe(&self, task: ProbeTask, kernel: ProbeKernel, sets: u32) -> Result<Box<dyn Probe>, ProbeError> {
+    fn probe(&self, task: ProbeTask, kernel: CudaKernel, sets: u32) -> Result<Box<dyn Probe>, ProbeError> {
         Ok(Box::new(RotatingProbe::new(NativeEngine { device: self.device.clone(), kernel }, task, sets)?))
     }
 }
 
 impl Probes for NativeProbes {
     fn spin(&mut self, steps: u64) -> Result<Box<dyn Probe>, ProbeError> {
-        self.probe(ProbeTask::Spin { steps }, ProbeKernel::spin(&self.device, steps)?, 1)
+        self.probe(ProbeTask::Spin { steps }, CudaKernel::probe_spin(&self.device, steps)?, 1)
     }
 
     fn copy(&mut self, bytes: u64, sets: u32) -> Result<Box<dyn Probe>, ProbeError> {
         let task = ProbeTask::copy(bytes, self.device.total_memory())?;
-        self.probe(task, ProbeKernel::copy(&self.device, task.results())?, sets)
+        self.probe(task, CudaKernel::probe_copy(&self.device, task.results())?, sets)
     }
 
     fn read(&mut self, bytes: u64, sets: u32) -> Result<Box<dyn Probe>, ProbeError> {
         let task = ProbeTask::read(bytes, self.device.total_memory())?;
-        let kernel = ProbeKernel::sum(&self.device, (bytes / 4) as usize)?;
+        let kernel = CudaKernel::probe_sum(&self.device, (bytes / 4) as usize)?;
         self.probe(task, kernel, sets)
     }
 }
 
 struct NativeEngine {
     device: Arc<CudaDevice>,
-    kernel: ProbeKernel,
+    kernel: CudaKernel,
 }
 
 impl ProbeEngine for NativeEngine {
@@ -69,7 +69,7 @@ impl ProbeEngine for NativeEngine {
     }
 
     fn launch(&self, input: &DeviceBuffer, output: &mut DeviceBuffer) -> Result<(), ProbeError> {
-        Ok(self.kernel.enqueue(input, output)?)
+        Ok(self.kernel.enqueue([input], [output])?)
     }
 
     fn synchronize(&self) -> Result<(), ProbeError> {

@@ -2,7 +2,7 @@
 
 use calorimeter_kernels::{
     Dtype,
-    native::{BatchedTransposeSpec, ConvolutionPlan, ConvolutionSpec, CudaDevice, NativeError, TransposeMatricesPlan},
+    native::{BatchedTransposeSpec, ConvolutionPlan, ConvolutionSpec, CudaDevice, CudaKernel, NativeError},
 };
 use std::sync::Arc;
 
@@ -138,14 +138,14 @@ fn matrices_transpose_with_row_padding_and_back() {
             };
             let mut turned = poisoned(&device, there.output_len() * kind.width());
             let of_x = device.upload(&encode(&x, kind)).unwrap();
-            TransposeMatricesPlan::new(&device, kind, there).unwrap().enqueue(&of_x, &mut turned).unwrap();
+            CudaKernel::transpose_matrices(&device, kind, there).unwrap().enqueue([&of_x], [&mut turned]).unwrap();
             for (at, found) in decode(&turned.download().unwrap(), kind).into_iter().enumerate() {
                 let (matrix, column, row) = (at / (columns * to), at / to % columns, at % to);
                 let exact = if row < rows { x[(matrix * rows + row) * columns + column] } else { 0.0 };
                 assert_eq!(found, exact, "{kind} {there:?} at {at}");
             }
             let mut again = poisoned(&device, of_x.len());
-            TransposeMatricesPlan::new(&device, kind, back).unwrap().enqueue(&turned, &mut again).unwrap();
+            CudaKernel::transpose_matrices(&device, kind, back).unwrap().enqueue([&turned], [&mut again]).unwrap();
             assert_eq!(again.download().unwrap(), of_x.download().unwrap(), "{kind} {back:?}");
         }
     }

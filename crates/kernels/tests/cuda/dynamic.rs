@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use calorimeter_kernels::{
     Activation, Dtype, DynamicFormat, DynamicLinearSpec, Float8Accumulation, Prologue, ScaleGranularity,
-    native::{CudaDevice, DynamicLinearPlan, LinearShape, NativeError, PackedWeight, ShortAttentionPlan},
+    native::{
+        CudaDevice, CudaKernel, DynamicLinearPlan, LinearShape, NativeError, PackedWeight, SHORT_ATTENTION_TOKENS,
+    },
     rowwise,
 };
 
@@ -211,15 +213,15 @@ fn fused_attention_quantization_matches_separate_kernels() {
     let kinds = Dtype::ALL.into_iter().flat_map(|kind| FORMATS.map(|config| (kind, config)));
     for (kind, (codes, shared)) in kinds {
         for (sequences, heads, head) in [(1, 8, 512), (300, 8, 128), (3, 2, 32), (5, 3, 17), (70, 16, 64)] {
-            let (m, k, n) = (ShortAttentionPlan::TOKENS * sequences, heads * head, 32);
+            let (m, k, n) = (SHORT_ATTENTION_TOKENS * sequences, heads * head, 32);
             let spec = plain_spec(kind, codes, shared);
             let attended = DynamicLinearSpec { prologue: Prologue::ShortAttention { heads }, ..spec };
             let [mut fused, mut behind] =
                 [attended, spec].map(|spec| DynamicLinearPlan::new(&device, spec, LinearShape { m, k, n }).unwrap());
-            let attention = ShortAttentionPlan::new(&device, kind, sequences, heads, head).unwrap();
+            let attention = CudaKernel::short_attention(&device, kind, sequences, heads, head).unwrap();
             println!("{sequences} {heads} {head} {spec:?}: {}", fused.algorithm());
             let mut x = values(3 * m * k, 1, kind);
-            for (sequence, numbers) in x.chunks_mut(3 * ShortAttentionPlan::TOKENS * k).enumerate() {
+            for (sequence, numbers) in x.chunks_mut(3 * SHORT_ATTENTION_TOKENS * k).enumerate() {
                 let gain = [3.0, 0.0, 1e-3][sequence % 3];
                 numbers.iter_mut().for_each(|x| *x = round(*x * gain, kind));
             }
@@ -227,7 +229,7 @@ fn fused_attention_quantization_matches_separate_kernels() {
             assert_eq!(x.len(), fused.x_bytes());
             let mut mixed = poisoned(&device, behind.x_bytes());
             let [mut found, mut expected] = [(); 2].map(|()| poisoned(&device, behind.y_bytes()));
-            attention.enqueue(&x, &mut mixed).unwrap();
+            attention.enqueue([&x], [&mut mixed]).unwrap();
             behind.enqueue(&mixed, &weight, None, &mut expected).unwrap();
             for _ in 0..2 {
                 fused.enqueue(&x, &weight, None, &mut found).unwrap();

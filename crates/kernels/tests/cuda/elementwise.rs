@@ -2,7 +2,7 @@
 
 use calorimeter_kernels::{
     Dtype,
-    native::{ElementwiseFunction, ElementwisePlan, NativeError, TransposeBytesPlan},
+    native::{CudaKernel, ElementwiseFunction, NativeError},
 };
 
 use super::{assert_close, decode, encode, epsilon, extremes, gpu, micros, normal_cdf, poisoned, round, values};
@@ -19,16 +19,16 @@ fn stream_operations_match_at_every_length() {
             let uploaded = [&a, &b].map(|x| device.upload(&encode(x, kind)).unwrap());
             use ElementwiseFunction::{Add, Copy, Scale, Triad};
             for function in [Copy, Scale(factor), Add, Triad(factor)] {
-                let plan = ElementwisePlan::new(&device, kind, function, length).unwrap();
-                let mut y = device.upload(&vec![0xff; plan.bytes() + 16]).unwrap();
+                let plan = CudaKernel::elementwise(&device, kind, function, length).unwrap();
+                let mut y = device.upload(&vec![0xff; plan.output_bytes(0) + 16]).unwrap();
                 let inputs: Vec<_> = uploaded[..function.inputs()].iter().collect();
-                plan.enqueue(&inputs, &mut y).unwrap();
+                plan.enqueue(inputs.iter().copied(), [&mut y]).unwrap();
                 let bytes = y.download().unwrap();
                 assert!(
-                    bytes[plan.bytes()..].iter().all(|&byte| byte == 0xff),
+                    bytes[plan.output_bytes(0)..].iter().all(|&byte| byte == 0xff),
                     "{function} {kind}: wrote past {length}"
                 );
-                for (at, found) in decode(&bytes[..plan.bytes()], kind).into_iter().enumerate() {
+                for (at, found) in decode(&bytes[..plan.output_bytes(0)], kind).into_iter().enumerate() {
                     let factor = f64::from(factor);
                     let exact = match function {
                         Copy => a[at],
@@ -46,18 +46,19 @@ fn stream_operations_match_at_every_length() {
         }
         // Copies preserve NaN bit patterns.
         let bits: Vec<u8> = (0..=255).cycle().take(16 * 1024).collect();
-        let copy = ElementwisePlan::new(&device, kind, ElementwiseFunction::Copy, bits.len() / kind.width()).unwrap();
+        let copy =
+            CudaKernel::elementwise(&device, kind, ElementwiseFunction::Copy, bits.len() / kind.width()).unwrap();
         let mut y = poisoned(&device, bits.len());
         let x = device.upload(&bits).unwrap();
-        copy.enqueue(&[&x], &mut y).unwrap();
+        copy.enqueue([&x], [&mut y]).unwrap();
         assert_eq!(y.download().unwrap(), bits);
         y.fill(0).unwrap();
         y.copy_from(&x).unwrap();
         assert_eq!(y.download().unwrap(), bits);
     }
-    let add = ElementwisePlan::new(&device, Dtype::F32, ElementwiseFunction::Add, 4).unwrap();
+    let add = CudaKernel::elementwise(&device, Dtype::F32, ElementwiseFunction::Add, 4).unwrap();
     let (a, mut y) = (poisoned(&device, 16), poisoned(&device, 16));
-    assert_eq!(add.enqueue(&[&a], &mut y).unwrap_err(), NativeError::InputCount { needed: 2, found: 1 });
+    assert_eq!(add.enqueue([&a], [&mut y]).unwrap_err(), NativeError::InputCount { needed: 2, found: 1 });
 }
 
 #[test]
@@ -80,10 +81,10 @@ fn functions_match_and_propagate_nan() {
         let b: Vec<f64> = values(a.len(), 7, kind);
         let uploaded = [&a, &b].map(|x| device.upload(&encode(x, kind)).unwrap());
         for function in [Sigmoid, Silu, Gelu, GeluTanh, SiluMul] {
-            let plan = ElementwisePlan::new(&device, kind, function, a.len()).unwrap();
-            let mut y = poisoned(&device, plan.bytes());
+            let plan = CudaKernel::elementwise(&device, kind, function, a.len()).unwrap();
+            let mut y = poisoned(&device, plan.output_bytes(0));
             let inputs: Vec<_> = uploaded[..function.inputs()].iter().collect();
-            plan.enqueue(&inputs, &mut y).unwrap();
+            plan.enqueue(inputs.iter().copied(), [&mut y]).unwrap();
             let found = decode(&y.download().unwrap(), kind);
             for ((&a, &b), found) in a.iter().zip(&b).zip(found) {
                 let exact = match a {
@@ -117,16 +118,16 @@ fn byte_transpose_matches_at_every_size() {
     for (rows, columns) in sizes {
         // Neither rows nor columns are multiples of 251.
         let x: Vec<u8> = (0..rows * columns).map(|at| (at % 251) as u8).collect();
-        let plan = TransposeBytesPlan::new(&device, rows, columns).unwrap();
+        let plan = CudaKernel::transpose_bytes(&device, rows, columns).unwrap();
         println!("{rows}x{columns}: {}", plan.algorithm());
-        let mut y = device.upload(&vec![0xff; plan.bytes() + 16]).unwrap();
-        plan.enqueue(&device.upload(&x).unwrap(), &mut y).unwrap();
+        let mut y = device.upload(&vec![0xff; plan.output_bytes(0) + 16]).unwrap();
+        plan.enqueue([&device.upload(&x).unwrap()], [&mut y]).unwrap();
         let y = y.download().unwrap();
-        for (at, &found) in y[..plan.bytes()].iter().enumerate() {
+        for (at, &found) in y[..plan.output_bytes(0)].iter().enumerate() {
             let (column, row) = (at / rows, at % rows);
             assert_eq!(found, x[row * columns + column], "{rows}x{columns} at [{row}, {column}]");
         }
-        assert!(y[plan.bytes()..].iter().all(|&byte| byte == 0xff), "{rows}x{columns}: wrote past the end");
+        assert!(y[plan.output_bytes(0)..].iter().all(|&byte| byte == 0xff), "{rows}x{columns}: wrote past the end");
     }
 }
 
@@ -141,8 +142,8 @@ fn times_of_functions() {
     let x = device.upload(&few.into_iter().cycle().take(length * kind.width()).collect::<Vec<_>>()).unwrap();
     let mut y = poisoned(&device, length * kind.width());
     for function in [Copy, Gelu, GeluTanh, Silu] {
-        let plan = ElementwisePlan::new(&device, kind, function, length).unwrap();
-        let micros = micros(&device, 1, |_| plan.enqueue(&[&x], &mut y).unwrap());
+        let plan = CudaKernel::elementwise(&device, kind, function, length).unwrap();
+        let micros = micros(&device, 1, |_| plan.enqueue([&x], [&mut y]).unwrap());
         println!("{length}: {micros:.1} us: {}", plan.algorithm());
     }
 }

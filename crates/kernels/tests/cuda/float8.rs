@@ -5,8 +5,8 @@ use std::sync::Arc;
 use calorimeter_kernels::{
     Dtype,
     native::{
-        CudaDevice, DeviceBuffer, ElementwiseFunction, ElementwisePlan, Float8Accumulation, Float8LinearPlan,
-        Float8MatmulPlan, Float8Output, LinearShape, NativeError, QuantizePlan, ScaleSource, TransposeBytesPlan,
+        CudaDevice, CudaKernel, DeviceBuffer, ElementwiseFunction, Float8Accumulation, Float8LinearPlan,
+        Float8MatmulPlan, Float8Output, LinearShape, NativeError, ScaleSource,
     },
     rowwise,
 };
@@ -158,8 +158,8 @@ fn rowwise_quantized_matmul_approximates_the_product() {
 
 /// Row-wise quantization of a[m, k], column-wise quantization of b[k, n], and their matmul to bf16.
 struct RowwiseChain {
-    quantize_a: QuantizePlan,
-    quantize_b: QuantizePlan,
+    quantize_a: CudaKernel,
+    quantize_b: CudaKernel,
     linear: Float8LinearPlan,
     inputs: usize,
     a: DeviceBuffer,
@@ -172,20 +172,20 @@ struct RowwiseChain {
 impl RowwiseChain {
     fn new(device: &Arc<CudaDevice>, shape: LinearShape, scaled: bool) -> Self {
         let LinearShape { m, k, n } = shape;
-        let quantize_a = QuantizePlan::rows(device, ScaleSource::Amax, m, k).unwrap();
-        let quantize_b = QuantizePlan::columns(device, ScaleSource::Amax, k, n).unwrap();
+        let quantize_a = CudaKernel::quantize_rows(device, ScaleSource::Amax, m, k).unwrap();
+        let quantize_b = CudaKernel::quantize_columns(device, ScaleSource::Amax, k, n).unwrap();
         let bf16 = Dtype::Bf16;
         let output = if scaled { Float8Output::Scaled(bf16) } else { Float8Output::Plain(bf16) };
         let linear = Float8LinearPlan::new(device, shape, output, Float8Accumulation::Fast).unwrap();
         let quantized = [
-            quantize_a.quantized_bytes(),
-            quantize_b.quantized_bytes(),
-            quantize_a.scales_bytes(),
-            quantize_b.scales_bytes(),
+            quantize_a.output_bytes(0),
+            quantize_b.output_bytes(0),
+            quantize_a.output_bytes(1),
+            quantize_b.output_bytes(1),
         ];
         Self {
-            a: device.allocate(quantize_a.x_bytes()).unwrap(),
-            b: device.allocate(quantize_b.x_bytes()).unwrap(),
+            a: device.allocate(quantize_a.input_bytes(0)).unwrap(),
+            b: device.allocate(quantize_b.input_bytes(0)).unwrap(),
             quantized: quantized.map(|bytes| device.allocate(bytes).unwrap()),
             y: device.allocate(linear.y_bytes()).unwrap(),
             quantize_a,
@@ -197,8 +197,8 @@ impl RowwiseChain {
 
     fn enqueue(&mut self) {
         let [a_codes, b_codes, a_scales, b_scales] = &mut self.quantized;
-        self.quantize_a.enqueue(&self.a, a_codes, a_scales).unwrap();
-        self.quantize_b.enqueue(&self.b, b_codes, b_scales).unwrap();
+        self.quantize_a.enqueue([&self.a], [&mut *a_codes, &mut *a_scales]).unwrap();
+        self.quantize_b.enqueue([&self.b], [&mut *b_codes, &mut *b_scales]).unwrap();
         let inputs = [&*a_codes, b_codes, a_scales, b_scales];
         self.linear.enqueue(&inputs[..self.inputs], &mut self.y).unwrap();
     }
@@ -226,18 +226,18 @@ fn times_of_quantizing_and_multiplying() {
 
     for scales in [ScaleSource::Amax, ScaleSource::Static] {
         let (rows, columns) = (16384, 16384);
-        let plan = QuantizePlan::rows(&device, scales, rows, columns).unwrap();
+        let plan = CudaKernel::quantize_rows(&device, scales, rows, columns).unwrap();
         let x = random(rows * columns);
-        let mut codes = device.allocate(plan.quantized_bytes()).unwrap();
-        let mut found = device.allocate(plan.scales_bytes()).unwrap();
+        let mut codes = device.allocate(plan.output_bytes(0)).unwrap();
+        let mut found = device.allocate(plan.output_bytes(1)).unwrap();
         show(&format!("rows of {rows}x{columns} {scales:?}"), 3 * rows * columns, 0.0, &mut || {
-            plan.enqueue(&x, &mut codes, &mut found).unwrap();
+            plan.enqueue([&x], [&mut codes, &mut found]).unwrap();
         });
         for (rows, columns) in [(16384, 4096), (4096, 16384), (16384, 16384), (8192, 8192)] {
-            let plan = QuantizePlan::columns(&device, scales, rows, columns).unwrap();
+            let plan = CudaKernel::quantize_columns(&device, scales, rows, columns).unwrap();
             let mut found = device.allocate(4 * columns).unwrap();
             show(&format!("columns of {rows}x{columns} {scales:?}"), 3 * rows * columns, 0.0, &mut || {
-                plan.enqueue(&x, &mut codes, &mut found).unwrap();
+                plan.enqueue([&x], [&mut codes, &mut found]).unwrap();
             });
         }
     }
@@ -246,10 +246,12 @@ fn times_of_quantizing_and_multiplying() {
     let (a, b, mut y) = (random(length), random(length), device.allocate(2 * length).unwrap());
     use ElementwiseFunction::{Add, Copy, Scale, Triad};
     for function in [Copy, Scale(3.0), Add, Triad(3.0)] {
-        let plan = ElementwisePlan::new(&device, Dtype::Bf16, function, length).unwrap();
+        let plan = CudaKernel::elementwise(&device, Dtype::Bf16, function, length).unwrap();
         let inputs = &[&a, &b][..function.inputs()];
-        let bytes = (function.inputs() + 1) * plan.bytes();
-        show(&format!("{function} of 4096x16384 bf16"), bytes, 0.0, &mut || plan.enqueue(inputs, &mut y).unwrap());
+        let bytes = (function.inputs() + 1) * plan.output_bytes(0);
+        show(&format!("{function} of 4096x16384 bf16"), bytes, 0.0, &mut || {
+            plan.enqueue(inputs.iter().copied(), [&mut y]).unwrap()
+        });
     }
 
     let flops = |m: usize, k: usize, n: usize| 2.0 * m as f64 * k as f64 * n as f64;
@@ -263,21 +265,21 @@ fn times_of_quantizing_and_multiplying() {
         show(&format!("{shape}: {}", product.algorithm()), 0, flops(m, k, n), &mut || {
             product.enqueue(&[&x, &w, &scales, &scales, &added], &mut y).unwrap();
         });
-        let turn = TransposeBytesPlan::new(&device, k, n).unwrap();
+        let turn = CudaKernel::transpose_bytes(&device, k, n).unwrap();
         let mut turned = device.allocate(k * n).unwrap();
         let linear =
             Float8LinearPlan::new(&device, shape, Float8Output::ScaledAdded, Float8Accumulation::Promoted).unwrap();
         show(&format!("{shape}, transposed first: {}", linear.algorithm()), 0, flops(m, k, n), &mut || {
-            turn.enqueue(&w, &mut turned).unwrap();
+            turn.enqueue([&w], [&mut turned]).unwrap();
             linear.enqueue(&[&x, &turned, &scales, &scales, &added], &mut y).unwrap();
         });
     }
 
     let (m, k, n) = (8192, 8192, 8192);
-    let turn = TransposeBytesPlan::new(&device, k, n).unwrap();
+    let turn = CudaKernel::transpose_bytes(&device, k, n).unwrap();
     let (x, w) = (repeat(&some_codes, m * k), repeat(&some_codes, k * n));
     let mut turned = device.allocate(k * n).unwrap();
-    show("transpose of 8192x8192 bytes", 2 * k * n, 0.0, &mut || turn.enqueue(&w, &mut turned).unwrap());
+    show("transpose of 8192x8192 bytes", 2 * k * n, 0.0, &mut || turn.enqueue([&w], [&mut turned]).unwrap());
     let [rows, columns, added] = [m, n, m * n].map(|count| repeat(&some_f32, 4 * count));
     let mut y = device.allocate(4 * m * n).unwrap();
     for sums in [Float8Accumulation::Fast, Float8Accumulation::Promoted] {
@@ -286,7 +288,7 @@ fn times_of_quantizing_and_multiplying() {
                 let linear = make(&device, LinearShape { m, k, n }, output, sums).unwrap();
                 let what = format!("transpose and matmul of 8192³ {output:?} {sums:?} by {}", linear.algorithm());
                 show(&what, 0, flops(m, k, n), &mut || {
-                    turn.enqueue(&w, &mut turned).unwrap();
+                    turn.enqueue([&w], [&mut turned]).unwrap();
                     let inputs = [&x, &turned, &rows, &columns, &added];
                     linear.enqueue(&inputs[..output.inputs()], &mut y).unwrap();
                 });

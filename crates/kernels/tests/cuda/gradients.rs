@@ -3,8 +3,8 @@
 use calorimeter_kernels::{
     Activation, Dtype,
     native::{
-        ElementwiseFunction, ElementwisePlan, LayerNormGradientPlan, LayerNormPlan, ResidualGradient,
-        RmsNormGradientPlan, RmsNormSpec, ShortAttentionGradientPlan, ShortAttentionPlan, SiluMulGradientPlan,
+        CudaKernel, ElementwiseFunction, LAYER_NORM_EPSILON, ResidualGradient, RmsNormGradientPlan, RmsNormSpec,
+        SHORT_ATTENTION_TOKENS,
     },
 };
 
@@ -72,18 +72,18 @@ fn layer_norm_gradient_matches_far_from_zero() {
             let rows = 5;
             let shifted = values(rows * columns, 1, kind).into_iter().map(|x| round(x + mean, kind));
             let (x, dy): (Vec<f64>, _) = (shifted.collect(), values(rows * columns, 2, kind));
-            let plan = LayerNormGradientPlan::new(&device, kind, rows, columns).unwrap();
+            let plan = CudaKernel::layer_norm_gradient(&device, kind, rows, columns).unwrap();
             println!("{rows}x{columns}: {}", plan.algorithm());
             let [of_x, of_dy] = [&x, &dy].map(|x| device.upload(&encode(x, kind)).unwrap());
             let mut dx = poisoned(&device, rows * columns * kind.width());
-            plan.enqueue(&of_x, &of_dy, &mut dx).unwrap();
+            plan.enqueue([&of_x, &of_dy], [&mut dx]).unwrap();
             let dx = decode(&dx.download().unwrap(), kind);
             for row in 0..rows {
                 let (x, dy) = (&x[row * columns..][..columns], &dy[row * columns..][..columns]);
                 let mean_of = |each: &dyn Fn(usize) -> f64| (0..columns).map(each).sum::<f64>() / columns as f64;
                 let mean = mean_of(&|at| x[at]);
                 let variance = mean_of(&|at| (x[at] - mean).powi(2));
-                let scale = 1.0 / (variance + f64::from(LayerNormPlan::EPSILON)).sqrt();
+                let scale = 1.0 / (variance + f64::from(LAYER_NORM_EPSILON)).sqrt();
                 let normalized = |at: usize| (x[at] - mean) * scale;
                 let (level, along) = (mean_of(&|at| dy[at]), mean_of(&|at| dy[at] * normalized(at)));
                 let size = mean_of(&|at| dy[at].abs() * (1.0 + normalized(at).abs()));
@@ -132,9 +132,10 @@ fn activation_gradients_match() {
         let dy = values(x.len(), 2, kind);
         let [of_x, of_dy] = [&x, &dy].map(|x| device.upload(&encode(x, kind)).unwrap());
         for activation in Activation::ALL {
-            let plan = ElementwisePlan::new(&device, kind, ElementwiseFunction::Gradient(activation), x.len()).unwrap();
-            let mut dx = poisoned(&device, plan.bytes());
-            plan.enqueue(&[&of_x, &of_dy], &mut dx).unwrap();
+            let plan =
+                CudaKernel::elementwise(&device, kind, ElementwiseFunction::Gradient(activation), x.len()).unwrap();
+            let mut dx = poisoned(&device, plan.output_bytes(0));
+            plan.enqueue([&of_x, &of_dy], [&mut dx]).unwrap();
             for (at, found) in decode(&dx.download().unwrap(), kind).into_iter().enumerate() {
                 let exact = derivative(activation, x[at]) * dy[at];
                 let tolerance =
@@ -154,9 +155,9 @@ fn silu_mul_gradients_match() {
             let a: Vec<f64> = values(length, 1, kind).into_iter().map(|x| round(8.0 * x, kind)).collect();
             let (b, dy) = (values(length, 2, kind), values(length, 3, kind));
             let inputs = [&a, &b, &dy].map(|x| device.upload(&encode(x, kind)).unwrap());
-            let plan = SiluMulGradientPlan::new(&device, kind, length).unwrap();
+            let plan = CudaKernel::silu_mul_gradient(&device, kind, length).unwrap();
             let [mut da, mut db] = [(); 2].map(|()| poisoned(&device, length * kind.width()));
-            plan.enqueue(inputs.each_ref(), &mut da, &mut db).unwrap();
+            plan.enqueue(&inputs, [&mut da, &mut db]).unwrap();
             let [da, db] = [da, db].map(|found| decode(&found.download().unwrap(), kind));
             for at in 0..length {
                 let silu = a[at] / (1.0 + (-a[at]).exp());
@@ -177,18 +178,18 @@ fn silu_mul_gradients_match() {
 #[ignore = "needs CUDA"]
 fn short_attention_gradient_matches_for_every_head() {
     let (device, _guard) = gpu();
-    const TOKENS: usize = ShortAttentionPlan::TOKENS;
+    const TOKENS: usize = SHORT_ATTENTION_TOKENS;
     for kind in Dtype::ALL {
         for (sequences, heads, head) in [(1, 8, 1), (3, 8, 17), (5, 8, 128), (2, 3, 512), (1, 1, 2000)] {
             let width = heads * head;
             let rows = sequences * TOKENS;
             let x: Vec<f64> = values(rows * 3 * width, 1, kind).into_iter().map(|x| round(2.0 * x, kind)).collect();
             let dy = values(rows * width, 2, kind);
-            let plan = ShortAttentionGradientPlan::new(&device, kind, sequences, heads, head).unwrap();
+            let plan = CudaKernel::short_attention_gradient(&device, kind, sequences, heads, head).unwrap();
             println!("{sequences} {heads} {head}: {}", plan.algorithm());
             let [of_x, of_dy] = [&x, &dy].map(|x| device.upload(&encode(x, kind)).unwrap());
             let mut dx = poisoned(&device, rows * 3 * width * kind.width());
-            plan.enqueue(&of_x, &of_dy, &mut dx).unwrap();
+            plan.enqueue([&of_x, &of_dy], [&mut dx]).unwrap();
             let found = decode(&dx.download().unwrap(), kind);
             let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
             for (sequence, h) in (0..sequences).flat_map(|sequence| (0..heads).map(move |h| (sequence, h))) {

@@ -23,8 +23,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use calorimeter_kernels::{
     Activation as ActivationFunction, Dtype,
     native::{
-        ActivationPlan, CudaDevice, DeviceBuffer, Epilogue, LayerNormPlan, LinearPlan, LinearShape, LinearSpec,
-        NativeError, SoftmaxPlan, WeightLayout, libraries, list_gpus,
+        CudaDevice, CudaKernel, DeviceBuffer, Epilogue, LAYER_NORM_EPSILON, LinearPlan, LinearShape, LinearSpec,
+        NativeError, WeightLayout, libraries, list_gpus,
     },
     probes::{NativeProbes, Probe, ProbeError, Probes},
 };
@@ -91,11 +91,11 @@ fn compiled_kernels_are_cached() {
     let opened = || {
         let device = CudaDevice::open_with_cache(0, folder.path()).unwrap();
         let start = std::time::Instant::now();
-        let plan = SoftmaxPlan::new(&device, Dtype::Bf16, 3, 1000).unwrap();
+        let plan = CudaKernel::softmax(&device, Dtype::Bf16, 3, 1000).unwrap();
         println!("opened in {:?}", start.elapsed());
         let x = device.upload(&[0; 6000]).unwrap();
         let mut y = device.allocate(6000).unwrap();
-        plan.enqueue(&x, &mut y).unwrap();
+        plan.enqueue([&x], [&mut y]).unwrap();
         y.download().unwrap()
     };
     let files = || {
@@ -198,8 +198,8 @@ fn buffers_of_other_devices_or_sizes_are_rejected() {
         linear.enqueue(&x, &x, &mut short).unwrap_err(),
         NativeError::BufferSize { what: "y", needed: 1024, found: 1023 }
     );
-    let norm = LayerNormPlan::new(&device, Dtype::F32, 16, 17).unwrap();
-    assert!(matches!(norm.enqueue(&x, &mut y), Err(NativeError::BufferSize { what: "x", .. })));
+    let norm = CudaKernel::layer_norm(&device, Dtype::F32, 16, 17).unwrap();
+    assert!(matches!(norm.enqueue([&x], [&mut y]), Err(NativeError::BufferSize { what: "x", .. })));
 }
 
 #[test]
@@ -357,16 +357,16 @@ fn layer_norm_is_accurate_for_large_means() {
                 values(rows * columns, 3, kind).into_iter().map(|value| round(100.0 + value, kind)).collect();
             // A constant row must not divide by zero.
             x[..columns].fill(100.0);
-            let norm = LayerNormPlan::new(&device, kind, rows, columns).unwrap();
+            let norm = CudaKernel::layer_norm(&device, kind, rows, columns).unwrap();
             println!("{kind} {columns}: {}", norm.algorithm());
-            let mut y = poisoned(&device, norm.bytes());
-            norm.enqueue(&device.upload(&encode(&x, kind)).unwrap(), &mut y).unwrap();
+            let mut y = poisoned(&device, norm.output_bytes(0));
+            norm.enqueue([&device.upload(&encode(&x, kind)).unwrap()], [&mut y]).unwrap();
             let y = decode(&y.download().unwrap(), kind);
             for row in 0..rows {
                 let x = &x[row * columns..(row + 1) * columns];
                 let mean = x.iter().sum::<f64>() / columns as f64;
                 let variance = x.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / columns as f64;
-                let scale = 1.0 / (variance + f64::from(LayerNormPlan::EPSILON)).sqrt();
+                let scale = 1.0 / (variance + f64::from(LAYER_NORM_EPSILON)).sqrt();
                 for (column, value) in x.iter().enumerate() {
                     let exact = (value - mean) * scale;
                     // The mean is a float near 100, with an error of up to half an ULP.
@@ -392,10 +392,10 @@ fn activations_match_at_every_length() {
         for function in ActivationFunction::ALL {
             // One element less each time, to cover every tail.
             x.pop();
-            let activation = ActivationPlan::new(&device, kind, function, x.len()).unwrap();
+            let activation = CudaKernel::activation(&device, kind, function, x.len()).unwrap();
             let input = device.upload(&encode(&x, kind)).unwrap();
-            let mut output = poisoned(&device, activation.bytes());
-            activation.enqueue(&input, &mut output).unwrap();
+            let mut output = poisoned(&device, activation.output_bytes(0));
+            activation.enqueue([&input], [&mut output]).unwrap();
             let bytes = output.download().unwrap();
             for (&x, y) in x.iter().zip(decode(&bytes, kind)) {
                 let exact = round(reference(function, x), kind);
@@ -413,21 +413,24 @@ fn activations_match_at_every_length() {
             assert_eq!(in_place.download().unwrap(), bytes, "{function} {kind} in place");
         }
         for length in 1..=9 {
-            let activation = ActivationPlan::new(&device, kind, ActivationFunction::Relu, length).unwrap();
-            let mut output = device.upload(&vec![0xff; activation.bytes() + 16]).unwrap();
-            activation.enqueue(&device.upload(&encode(&x[7..7 + length], kind)).unwrap(), &mut output).unwrap();
+            let activation = CudaKernel::activation(&device, kind, ActivationFunction::Relu, length).unwrap();
+            let mut output = device.upload(&vec![0xff; activation.output_bytes(0) + 16]).unwrap();
+            activation.enqueue([&device.upload(&encode(&x[7..7 + length], kind)).unwrap()], [&mut output]).unwrap();
             let bytes = output.download().unwrap();
-            assert!(bytes[activation.bytes()..].iter().all(|&byte| byte == 0xff), "{kind}: wrote past {length}");
             assert!(
-                decode(&bytes[..activation.bytes()], kind).iter().all(|y| *y >= 0.0),
+                bytes[activation.output_bytes(0)..].iter().all(|&byte| byte == 0xff),
+                "{kind}: wrote past {length}"
+            );
+            assert!(
+                decode(&bytes[..activation.output_bytes(0)], kind).iter().all(|y| *y >= 0.0),
                 "{kind}: left some of {length}"
             );
         }
         let nan = device.upload(&[0xff; 64]).unwrap();
         for function in ActivationFunction::ALL {
-            let activation = ActivationPlan::new(&device, kind, function, 64 / kind.width()).unwrap();
+            let activation = CudaKernel::activation(&device, kind, function, 64 / kind.width()).unwrap();
             let mut output = device.allocate(64).unwrap();
-            activation.enqueue(&nan, &mut output).unwrap();
+            activation.enqueue([&nan], [&mut output]).unwrap();
             assert!(decode(&output.download().unwrap(), kind).iter().all(|y| y.is_nan()), "{function} {kind} of NaN");
         }
     }

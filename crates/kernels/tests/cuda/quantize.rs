@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use calorimeter_kernels::{
-    native::{CudaDevice, MxBlockAxis, MxFakeQuantizePlan, QuantizePlan, ScaleSource},
+    native::{CudaDevice, CudaKernel, MxBlockAxis, ScaleSource},
     rowwise,
 };
 
@@ -94,12 +94,12 @@ fn quantized_rows_match_bit_for_bit() {
 }
 
 fn check_rows(device: &Arc<CudaDevice>, x: &[u16], count: usize, columns: usize, scales: ScaleSource) {
-    let plan = QuantizePlan::rows(device, scales, count, columns).unwrap();
+    let plan = CudaKernel::quantize_rows(device, scales, count, columns).unwrap();
     let place = format!("{count}x{columns} {scales:?}: {}", plan.algorithm());
     println!("{place}");
-    let mut codes = poisoned(device, plan.quantized_bytes());
-    let mut found = poisoned(device, plan.scales_bytes());
-    plan.enqueue(&device.upload(&bytes(x)).unwrap(), &mut codes, &mut found).unwrap();
+    let mut codes = poisoned(device, plan.output_bytes(0));
+    let mut found = poisoned(device, plan.output_bytes(1));
+    plan.enqueue([&device.upload(&bytes(x)).unwrap()], [&mut codes, &mut found]).unwrap();
     let (exact_codes, exact_scales) = reference(x, columns, scales);
     assert_scales(&found.download().unwrap(), &exact_scales, &place);
     assert_codes(&codes.download().unwrap(), &exact_codes, columns, &place);
@@ -133,12 +133,12 @@ fn quantized_columns_match_transpose_bit_for_bit() {
             (0..rows_of_x * columns).map(|at| transposed[at % columns * rows_of_x + at / columns]).collect();
         let x = device.upload(&bytes(&x)).unwrap();
         for scales in SOURCES {
-            let plan = QuantizePlan::columns(&device, scales, rows_of_x, columns).unwrap();
+            let plan = CudaKernel::quantize_columns(&device, scales, rows_of_x, columns).unwrap();
             let place = format!("{rows_of_x}x{columns} {scales:?}: {}", plan.algorithm());
             println!("{place}");
-            let mut codes = poisoned(&device, plan.quantized_bytes());
-            let mut found = poisoned(&device, plan.scales_bytes());
-            plan.enqueue(&x, &mut codes, &mut found).unwrap();
+            let mut codes = poisoned(&device, plan.output_bytes(0));
+            let mut found = poisoned(&device, plan.output_bytes(1));
+            plan.enqueue([&x], [&mut codes, &mut found]).unwrap();
             let (exact_codes, exact_scales) = reference(&transposed, rows_of_x, scales);
             assert_scales(&found.download().unwrap(), &exact_scales, &place);
             assert_codes(&codes.download().unwrap(), &exact_codes, rows_of_x, &place);
@@ -174,14 +174,15 @@ fn quantized_blocks_match_and_use_cublaslt_layout() {
     for (count, columns) in [(1, 128), (18, 384), (256, 640), (384, 128)] {
         let (x, wide) = finite_rows(count, columns);
         let x = device.upload(&bytes(&x)).unwrap();
-        let found = |plan: QuantizePlan| {
+        let found = |plan: CudaKernel| {
             let (mut codes, mut scales) =
-                (poisoned(&device, plan.quantized_bytes()), poisoned(&device, plan.scales_bytes()));
-            plan.enqueue(&x, &mut codes, &mut scales).unwrap();
-            (codes.download().unwrap(), floats(&scales.download().unwrap()), plan.algorithm().to_owned())
+                (poisoned(&device, plan.output_bytes(0)), poisoned(&device, plan.output_bytes(1)));
+            plan.enqueue([&x], [&mut codes, &mut scales]).unwrap();
+            (codes.download().unwrap(), floats(&scales.download().unwrap()), plan.algorithm())
         };
         for source in SOURCES {
-            let (codes, scales, place) = found(QuantizePlan::row_blocks(&device, source, count, columns).unwrap());
+            let (codes, scales, place) =
+                found(CudaKernel::quantize_row_blocks(&device, source, count, columns).unwrap());
             let pitch = count.next_multiple_of(4);
             for (at, block) in wide.chunks(SIDE).enumerate() {
                 let (row, along) = (at * SIDE / columns, at % (columns / SIDE));
@@ -190,10 +191,11 @@ fn quantized_blocks_match_and_use_cublaslt_layout() {
                 assert_codes(&codes[at * SIDE..][..SIDE], &exact, SIDE, &place);
             }
             if !count.is_multiple_of(SIDE) {
-                assert!(QuantizePlan::square_blocks(&device, source, count, columns).is_err());
+                assert!(CudaKernel::quantize_square_blocks(&device, source, count, columns).is_err());
                 continue;
             }
-            let (codes, scales, place) = found(QuantizePlan::square_blocks(&device, source, count, columns).unwrap());
+            let (codes, scales, place) =
+                found(CudaKernel::quantize_square_blocks(&device, source, count, columns).unwrap());
             let pitch = (count / SIDE).next_multiple_of(4);
             for (down, across) in
                 (0..count / SIDE).flat_map(|down| (0..columns / SIDE).map(move |across| (down, across)))
@@ -225,14 +227,14 @@ fn mx_fake_quantization_matches_along_both_axes() {
                 MxBlockAxis::Rows => (columns, 1),
                 MxBlockAxis::Columns => (count, columns),
             };
-            let plan = MxFakeQuantizePlan::new(&device, source, blocks, count, columns);
+            let plan = CudaKernel::mx_fake_quantize(&device, source, blocks, count, columns);
             if !along.is_multiple_of(BLOCK) {
                 assert!(plan.is_err());
                 continue;
             }
             let plan = plan.unwrap();
-            let mut y = poisoned(&device, plan.bytes());
-            plan.enqueue(&x, &mut y).unwrap();
+            let mut y = poisoned(&device, plan.output_bytes(0));
+            plan.enqueue([&x], [&mut y]).unwrap();
             let y: Vec<f32> = y
                 .download()
                 .unwrap()

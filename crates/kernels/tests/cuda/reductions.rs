@@ -2,7 +2,7 @@
 
 use calorimeter_kernels::{
     Dtype,
-    native::{CrossEntropyPlan, PairReduction, PairReductionPlan},
+    native::{CudaKernel, PairReduction},
 };
 
 use super::{assert_close, encode, gpu, poisoned, round, values};
@@ -22,11 +22,11 @@ fn pair_reductions_match_and_are_deterministic() {
             let b: Vec<f64> = values(length, 2, kind).into_iter().map(f64::abs).collect();
             let uploaded = [&a, &b].map(|x| device.upload(&encode(x, kind)).unwrap());
             for function in [PairReduction::Dot, PairReduction::MeanSquaredDifference] {
-                let mut plan = PairReductionPlan::new(&device, kind, function, length).unwrap();
+                let plan = CudaKernel::pair_reduction(&device, kind, function, length).unwrap();
                 println!("{length}: {}", plan.algorithm());
                 let mut y = poisoned(&device, 4);
                 let mut run = || {
-                    plan.enqueue(&uploaded[0], &uploaded[1], &mut y).unwrap();
+                    plan.enqueue([&uploaded[0], &uploaded[1]], [&mut y]).unwrap();
                     y.download().unwrap()
                 };
                 let first = run();
@@ -122,14 +122,14 @@ fn cross_entropy(
     targets: &[usize],
     columns: usize,
 ) -> f64 {
-    let mut plan = CrossEntropyPlan::new(device, kind, targets.len(), columns).unwrap();
+    let plan = CudaKernel::cross_entropy(device, kind, targets.len(), columns).unwrap();
     println!("{}x{columns}: {}", targets.len(), plan.algorithm());
     let targets: Vec<u8> = targets.iter().flat_map(|&target| (target as i32).to_le_bytes()).collect();
     let (x, targets) = (device.upload(&encode(x, kind)).unwrap(), device.upload(&targets).unwrap());
     let mut y = poisoned(device, 4);
-    plan.enqueue(&x, &targets, &mut y).unwrap();
+    plan.enqueue([&x, &targets], [&mut y]).unwrap();
     let first = y.download().unwrap();
-    plan.enqueue(&x, &targets, &mut y).unwrap();
+    plan.enqueue([&x, &targets], [&mut y]).unwrap();
     // Bitwise comparison: NaN has several encodings, but the kernel always writes the same one.
     assert_eq!(first, y.download().unwrap(), "{kind} {columns} twice");
     float(&first)

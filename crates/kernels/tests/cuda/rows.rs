@@ -2,10 +2,7 @@
 
 use calorimeter_kernels::{
     Dtype,
-    native::{
-        AffineLayerNormPlan, AffineNormVariant, AttentionPlan, AttentionSpec, CrossEntropyPlan, HalvedSwigluPlan,
-        MatVecPlan, RmsNormPlan, RmsNormSpec, ShortAttentionPlan, SoftmaxPlan,
-    },
+    native::{AffineNormVariant, AttentionSpec, CudaKernel, MatVecPlan, RmsNormSpec, SHORT_ATTENTION_TOKENS},
 };
 
 use super::{assert_close, decode, encode, epsilon, gpu, micros, normal_cdf, poisoned, round, values};
@@ -37,12 +34,12 @@ fn rms_norm_matches() {
             for gain_kind in [kind, Dtype::F32] {
                 let gain = values_around_one(columns, 2, gain_kind);
                 let spec = RmsNormSpec { gain_is_f32: gain_kind == Dtype::F32, epsilon: EPSILON as f32 };
-                let plan = RmsNormPlan::new(&device, kind, spec, rows, columns).unwrap();
+                let plan = CudaKernel::rms_norm(&device, kind, spec, rows, columns).unwrap();
                 println!("{columns}: {}", plan.algorithm());
                 let [of_x, of_gain] =
                     [(&x, kind), (&gain, gain_kind)].map(|(x, kind)| device.upload(&encode(x, kind)).unwrap());
                 let mut y = poisoned(&device, rows * columns * kind.width());
-                plan.enqueue(&of_x, &of_gain, &mut y).unwrap();
+                plan.enqueue([&of_x, &of_gain], [&mut y]).unwrap();
                 for (at, found) in decode(&y.download().unwrap(), kind).into_iter().enumerate() {
                     let (row, column) = (at / columns, at % columns);
                     let exact = x[at] * inverse_rms(&x[row * columns..][..columns]) * gain[column];
@@ -58,17 +55,17 @@ fn rms_norm_matches() {
 #[ignore = "needs CUDA"]
 fn short_attention_matches_for_every_head() {
     let (device, _guard) = gpu();
-    const TOKENS: usize = ShortAttentionPlan::TOKENS;
+    const TOKENS: usize = SHORT_ATTENTION_TOKENS;
     for kind in Dtype::ALL {
         for (sequences, heads, head) in [(1, 8, 1), (3, 8, 17), (5, 8, 128), (2, 3, 512), (1, 1, 2000)] {
             let width = heads * head;
             let x: Vec<f64> =
                 values(sequences * TOKENS * 3 * width, 1, kind).into_iter().map(|x| round(4.0 * x, kind)).collect();
-            let plan = ShortAttentionPlan::new(&device, kind, sequences, heads, head).unwrap();
+            let plan = CudaKernel::short_attention(&device, kind, sequences, heads, head).unwrap();
             println!("{sequences} {heads} {head}: {}", plan.algorithm());
             let of_x = device.upload(&encode(&x, kind)).unwrap();
             let mut y = poisoned(&device, sequences * TOKENS * width * kind.width());
-            plan.enqueue(&of_x, &mut y).unwrap();
+            plan.enqueue([&of_x], [&mut y]).unwrap();
             let found = decode(&y.download().unwrap(), kind);
             for (at, found) in found.into_iter().enumerate() {
                 let (token, column) = (at / width, at % width);
@@ -109,7 +106,7 @@ fn attention_matches_with_and_without_mask() {
         ] {
             for causal in [false, true] {
                 let spec = AttentionSpec { heads, positions, width, causal };
-                let plan = AttentionPlan::new(&device, kind, spec).unwrap();
+                let plan = CudaKernel::attention(&device, kind, spec).unwrap();
                 println!("{spec:?}: {}", plan.algorithm());
                 let count = heads * positions * width;
                 let [q, k, v] = [1, 2, 3].map(|seed| -> Vec<f64> {
@@ -117,7 +114,7 @@ fn attention_matches_with_and_without_mask() {
                 });
                 let [of_q, of_k, of_v] = [&q, &k, &v].map(|x| device.upload(&encode(x, kind)).unwrap());
                 let mut y = poisoned(&device, count * kind.width());
-                plan.enqueue(&of_q, &of_k, &of_v, &mut y).unwrap();
+                plan.enqueue([&of_q, &of_k, &of_v], [&mut y]).unwrap();
                 let found = decode(&y.download().unwrap(), kind);
                 for row in 0..heads * positions {
                     let (head, position) = (row / positions * positions, row % positions);
@@ -160,8 +157,8 @@ fn times_of_attention() {
         };
         let ([q, k, v], mut y) = ([1, 2, 3].map(some), poisoned(&device, count * kind.width()));
         for causal in [false, true] {
-            let plan = AttentionPlan::new(&device, kind, AttentionSpec { heads, positions, width, causal }).unwrap();
-            let micros = micros(&device, 1, |_| plan.enqueue(&q, &k, &v, &mut y).unwrap());
+            let plan = CudaKernel::attention(&device, kind, AttentionSpec { heads, positions, width, causal }).unwrap();
+            let micros = micros(&device, 1, |_| plan.enqueue([&q, &k, &v], [&mut y]).unwrap());
             let pairs = heads * positions * if causal { positions.div_ceil(2) } else { positions };
             let rate = (4 * pairs * width) as f64 / micros / 1e6;
             println!(
@@ -183,13 +180,13 @@ fn halved_swiglu_and_its_gradient_match() {
             let x: Vec<f64> = values(rows * 2 * half, 1, kind).into_iter().map(|x| round(8.0 * x, kind)).collect();
             let dy = values(rows * half, 2, kind);
             let [of_x, of_dy] = [&x, &dy].map(|x| device.upload(&encode(x, kind)).unwrap());
-            let forward = HalvedSwigluPlan::forward(&device, kind, rows, 2 * half).unwrap();
-            let backward = HalvedSwigluPlan::backward(&device, kind, rows, 2 * half).unwrap();
+            let forward = CudaKernel::halved_swiglu(&device, kind, rows, 2 * half).unwrap();
+            let backward = CudaKernel::halved_swiglu_gradient(&device, kind, rows, 2 * half).unwrap();
             println!("{half}: {}; {}", forward.algorithm(), backward.algorithm());
             let mut y = poisoned(&device, rows * half * kind.width());
             let mut dx = poisoned(&device, rows * 2 * half * kind.width());
-            forward.enqueue(&[&of_x], &mut y).unwrap();
-            backward.enqueue(&[&of_x, &of_dy], &mut dx).unwrap();
+            forward.enqueue([&of_x], [&mut y]).unwrap();
+            backward.enqueue([&of_x, &of_dy], [&mut dx]).unwrap();
             let (y, dx) = (decode(&y.download().unwrap(), kind), decode(&dx.download().unwrap(), kind));
             for row in 0..rows {
                 for at in 0..half {
@@ -251,7 +248,7 @@ fn affine_layer_norm_variants_match() {
             let addend = values(rows * columns, 2, kind);
             let (gain, bias) = (values_around_one(columns, 3, kind), values(columns, 4, kind));
             for spec in [AffineNormVariant::Plain, AffineNormVariant::WithGelu, AffineNormVariant::WithResidual] {
-                let plan = AffineLayerNormPlan::new(&device, kind, spec, 1e-5, (rows, columns)).unwrap();
+                let plan = CudaKernel::layer_norm_affine(&device, kind, spec, 1e-5, (rows, columns)).unwrap();
                 println!("{columns}: {}", plan.algorithm());
                 let of_sum = spec == AffineNormVariant::WithResidual;
                 let inputs = [Some(&x), of_sum.then_some(&addend), Some(&gain), Some(&bias)];
@@ -306,10 +303,10 @@ fn softmax_matches_and_propagates_nan() {
             x[4 * columns + columns / 2] = f64::NAN;
             x[5 * columns + columns / 2] = f64::INFINITY;
             x[6 * columns..].fill(f64::NEG_INFINITY);
-            let plan = SoftmaxPlan::new(&device, kind, rows, columns).unwrap();
+            let plan = CudaKernel::softmax(&device, kind, rows, columns).unwrap();
             println!("{columns}: {}", plan.algorithm());
             let mut y = poisoned(&device, rows * columns * kind.width());
-            plan.enqueue(&device.upload(&encode(&x, kind)).unwrap(), &mut y).unwrap();
+            plan.enqueue([&device.upload(&encode(&x, kind)).unwrap()], [&mut y]).unwrap();
             let y = decode(&y.download().unwrap(), kind);
             for (row, x) in x.chunks(columns).enumerate() {
                 let largest = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -341,13 +338,13 @@ fn times_of_rows() {
     let inputs = [rows * columns, columns, columns].map(|count| device.upload(&some(count)).unwrap());
     let mut outputs = [poisoned(&device, rows * columns * kind.width())];
     for spec in [AffineNormVariant::Plain, AffineNormVariant::WithGelu] {
-        let plan = AffineLayerNormPlan::new(&device, kind, spec, 1e-5, (rows, columns)).unwrap();
+        let plan = CudaKernel::layer_norm_affine(&device, kind, spec, 1e-5, (rows, columns)).unwrap();
         let micros = micros(&device, 1, |_| plan.enqueue(&inputs, &mut outputs).unwrap());
         println!("{rows}x{columns}: {micros:.1} us: {}", plan.algorithm());
     }
     let targets = device.upload(&vec![0; 4 * rows]).unwrap();
     let mut loss = poisoned(&device, 4);
-    let mut plan = CrossEntropyPlan::new(&device, kind, rows, columns).unwrap();
-    let micros = micros(&device, 1, |_| plan.enqueue(&inputs[0], &targets, &mut loss).unwrap());
+    let plan = CudaKernel::cross_entropy(&device, kind, rows, columns).unwrap();
+    let micros = micros(&device, 1, |_| plan.enqueue([&inputs[0], &targets], [&mut loss]).unwrap());
     println!("{rows}x{columns}: {micros:.1} us: {}", plan.algorithm());
 }

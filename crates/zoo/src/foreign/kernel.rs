@@ -3,18 +3,14 @@
 use super::argument::{ResolvedArgument, ResolvedBuffer};
 use super::outputs::{CallBuffers, call_and_read, read_last};
 use super::{AxisExpression, ForeignProblem, KernelSource};
+use crate::rotating_workload::{self, SetPass, WorkloadProperties};
 use crate::{Output, Workload, ZooError};
 use calorimeter_case::Axes;
 use calorimeter_kernels::native::{self, CudaDevice, ForeignArgument, ForeignKernel, UserLaunchConfig};
 use std::sync::Arc;
 
-/// Kernel workload; launches rotate through the sets.
-struct ForeignKernelWorkload {
-    machine: Arc<CudaDevice>,
-    sets: Vec<ForeignKernelSet>,
-    next: usize,
-    name: String,
-}
+/// Pass on the stream of a device.
+struct ForeignKernelPass(Arc<CudaDevice>);
 
 /// Arguments of a launch.
 struct ForeignKernelSet {
@@ -26,7 +22,6 @@ struct ForeignKernelSet {
     /// Indices of the arguments that are buffers.
     buffer_indices: Vec<usize>,
     initial_contents: Arc<Vec<Option<Vec<u8>>>>,
-    ran: bool,
 }
 
 /// Compiles the source and uploads the arguments once per buffer set.
@@ -44,8 +39,9 @@ pub fn open(
     let first = Arc::new(problem.initial_contents());
     let sets = (0..sets).map(|_| ForeignKernelSet::new(&machine, &kernel, problem, &first));
     let sets = sets.collect::<Result<Vec<_>, _>>()?;
-    let name = kernel.algorithm();
-    Ok(Box::new(ForeignKernelWorkload { machine, sets, next: 0, name }))
+    // Foreign kernels may use TF32, so its tolerances are allowed.
+    let properties = WorkloadProperties { kernel: Some(kernel.algorithm()), may_use_tf32: true, ..Default::default() };
+    Ok(rotating_workload::open(ForeignKernelPass(machine), sets, properties))
 }
 
 /// Evaluates the launch configuration at a size.
@@ -92,7 +88,7 @@ impl ForeignKernelSet {
             });
         }
         let (machine, kernel, first) = (machine.clone(), kernel.clone(), first.clone());
-        Ok(Self { machine, kernel, declared, arguments, buffer_indices: places, initial_contents: first, ran: false })
+        Ok(Self { machine, kernel, declared, arguments, buffer_indices: places, initial_contents: first })
     }
 
     fn memory(&mut self, index: usize) -> Result<&mut native::DeviceBuffer, ZooError> {
@@ -100,11 +96,6 @@ impl ForeignKernelSet {
             Some(ForeignArgument::Buffer(memory)) => Ok(memory),
             _ => Err(ZooError::Device(format!("argument {index} is not a buffer"))),
         }
-    }
-
-    fn enqueue(&mut self) -> Result<(), ZooError> {
-        self.ran = true;
-        Ok(self.kernel.enqueue(&mut self.arguments)?)
     }
 }
 
@@ -130,49 +121,27 @@ impl CallBuffers for ForeignKernelSet {
     }
 
     fn call(&mut self) -> Result<(), ZooError> {
-        self.enqueue()?;
+        self.kernel.enqueue(&mut self.arguments)?;
         Ok(self.machine.synchronize()?)
     }
 }
 
-impl Workload for ForeignKernelWorkload {
-    fn launch(&mut self) -> Result<(), ZooError> {
-        let set = self.next;
-        self.next = (set + 1) % self.sets.len();
-        self.sets[set].enqueue()
+impl SetPass for ForeignKernelPass {
+    type Set = ForeignKernelSet;
+
+    fn launch(&mut self, set: &mut ForeignKernelSet) -> Result<(), ZooError> {
+        Ok(set.kernel.enqueue(&mut set.arguments)?)
     }
 
     fn synchronize(&mut self) -> Result<(), ZooError> {
-        Ok(self.machine.synchronize()?)
+        Ok(self.0.synchronize()?)
     }
 
-    fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
-        let set = self.next;
-        self.next = (set + 1) % self.sets.len();
-        call_and_read(&mut self.sets[set])
+    fn outputs(&mut self, set: &mut ForeignKernelSet) -> Result<Vec<Output>, ZooError> {
+        call_and_read(set)
     }
 
-    fn last_outputs(&mut self, set: u32) -> Result<Option<Vec<Output>>, ZooError> {
-        match self.sets.get_mut(set as usize) {
-            Some(set) if set.ran => read_last(set),
-            _ => Ok(None),
-        }
-    }
-
-    fn next_set(&self) -> u32 {
-        self.next as u32
-    }
-
-    fn weight_bytes(&self) -> u64 {
-        0
-    }
-
-    fn may_use_tf32(&self) -> bool {
-        // Unknown for foreign kernels, so TF32 tolerances are allowed.
-        true
-    }
-
-    fn kernel(&self) -> Option<String> {
-        Some(self.name.clone())
+    fn last_outputs(&mut self, set: &mut ForeignKernelSet) -> Result<Option<Vec<Output>>, ZooError> {
+        read_last(set)
     }
 }

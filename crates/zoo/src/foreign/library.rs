@@ -6,6 +6,7 @@ use super::ForeignProblem;
 use super::argument::{BufferRole, ResolvedArgument, ResolvedBuffer};
 use super::memory::AlignedBytes;
 use super::outputs::{CallBuffers, call_and_read, read_last};
+use crate::rotating_workload::{self, SetPass, WorkloadProperties};
 use crate::{Output, Workload, ZooError};
 use libloading::Library;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -128,7 +129,6 @@ struct LibraryState {
     memory: Vec<AlignedBytes>,
     initial_contents: Arc<Vec<Option<Vec<u8>>>>,
     state: *mut c_void,
-    ran: bool,
     /// Tables that the library may read while its state lives.
     _tables: ProblemTables,
 }
@@ -174,7 +174,6 @@ impl LibraryState {
             memory,
             initial_contents: first.clone(),
             state,
-            ran: false,
             _tables: told,
         })
     }
@@ -253,7 +252,6 @@ impl CallBuffers for LibraryState {
     }
 
     fn call(&mut self) -> Result<(), ZooError> {
-        self.ran = true;
         // SAFETY: `state` was prepared by the library and not finished yet.
         let answer = unsafe { (self.interface.run)(self.state) };
         if answer == 0 { Ok(()) } else { self.interface.check("calorimeter_run", answer) }
@@ -267,53 +265,29 @@ impl Drop for LibraryState {
     }
 }
 
-/// Library workload; calls rotate through the buffer sets.
-struct LibraryWorkload {
-    states: Vec<LibraryState>,
-    next: usize,
-}
+struct LibraryPass;
 
 /// Loads a library and prepares each buffer set.
 pub fn open(path: &str, problem: &ForeignProblem, sets: u32) -> Result<Box<dyn Workload>, ZooError> {
     let interface = Arc::new(LibraryInterface::load(path)?);
     let first = Arc::new(problem.initial_contents());
-    let states = (0..sets).map(|_| LibraryState::prepare(&interface, problem, &first));
-    Ok(Box::new(LibraryWorkload { states: states.collect::<Result<_, _>>()?, next: 0 }))
+    let states = (0..sets).map(|_| LibraryState::prepare(&interface, problem, &first)).collect::<Result<_, _>>()?;
+    let properties = WorkloadProperties { kernel: Some(path.to_owned()), ..Default::default() };
+    Ok(rotating_workload::open(LibraryPass, states, properties))
 }
 
-impl Workload for LibraryWorkload {
-    fn launch(&mut self) -> Result<(), ZooError> {
-        let state = self.next;
-        self.next = (state + 1) % self.states.len();
-        self.states[state].call()
+impl SetPass for LibraryPass {
+    type Set = LibraryState;
+
+    fn launch(&mut self, state: &mut LibraryState) -> Result<(), ZooError> {
+        state.call()
     }
 
-    fn synchronize(&mut self) -> Result<(), ZooError> {
-        Ok(())
+    fn outputs(&mut self, state: &mut LibraryState) -> Result<Vec<Output>, ZooError> {
+        call_and_read(state)
     }
 
-    fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
-        let state = self.next;
-        self.next = (state + 1) % self.states.len();
-        call_and_read(&mut self.states[state])
-    }
-
-    fn last_outputs(&mut self, set: u32) -> Result<Option<Vec<Output>>, ZooError> {
-        match self.states.get_mut(set as usize) {
-            Some(state) if state.ran => read_last(state),
-            _ => Ok(None),
-        }
-    }
-
-    fn next_set(&self) -> u32 {
-        self.next as u32
-    }
-
-    fn weight_bytes(&self) -> u64 {
-        0
-    }
-
-    fn kernel(&self) -> Option<String> {
-        Some(self.states.first()?.interface.path.clone())
+    fn last_outputs(&mut self, state: &mut LibraryState) -> Result<Option<Vec<Output>>, ZooError> {
+        read_last(state)
     }
 }

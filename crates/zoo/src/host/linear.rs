@@ -3,12 +3,13 @@
 //! Input and output have the dtype of the problem; accumulators are f32 or integers.
 
 use super::layer::{HostLayer, accepts, to_dtype};
+use crate::rotating_workload::{self, SetPass, WorkloadProperties};
 use crate::{Activate, Activation, Layout, Output, Problem, Tensors, Workload, ZooError};
 use calorimeter_kernels::host::{FloatVec, layer_norm};
 use calorimeter_kernels::rowwise::{bf16_to_f32, to_bf16};
 use calorimeter_recipes::{Element, QuantConfig};
 use rayon::prelude::*;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Minimum elements per thread.
 const MIN_LEN_PER_THREAD: usize = 1 << 14;
@@ -18,8 +19,6 @@ struct HostLinearSet {
     input: FloatVec,
     layer: HostLayer,
     output: FloatVec,
-    /// True after a pass on this set.
-    ran: bool,
 }
 
 /// Intermediate results of a pass; empty if no step needs them.
@@ -33,13 +32,10 @@ struct HostLinearScratch {
 }
 
 struct HostLinear {
-    sets: Vec<HostLinearSet>,
-    next: usize,
     /// Rows and columns of the output, and columns of the input.
     size: [usize; 3],
     activation: Option<Activation>,
     scratch: HostLinearScratch,
-    quantization_time: Option<Duration>,
 }
 
 /// Checks that there is a kernel for the layer; the error lists supported recipes.
@@ -60,14 +56,13 @@ pub fn open(
     let [m, n, k] = [m, n, k].map(|size| size as usize);
     let start = Instant::now();
     let layer = HostLayer::new(&tensors.weights[0], treatment, m)?;
-    let quantizing = (!treatment.is_unmodified()).then(|| start.elapsed());
+    let quantization_time = (!treatment.is_unmodified()).then(|| start.elapsed());
     let element = Element::Float(problem.dtype);
     let set = |set: u32| HostLinearSet {
         input: to_dtype(&problem.input_of_set(tensors, set).values, element),
         layer: layer.clone(),
         // Writing the output here maps its pages before the first launch.
         output: to_dtype(&vec![f32::NAN; m * n], element),
-        ran: false,
     };
     let sets: Vec<HostLinearSet> = (0..sets.max(1)).map(set).collect();
     let mut between = HostLinearScratch::default();
@@ -77,28 +72,26 @@ pub fn open(
     if activation.is_some() {
         between.normalized = vec![0.0; m * k];
     }
-    Ok(Box::new(HostLinear {
-        sets,
-        next: 0,
-        size: [m, n, k],
-        activation,
-        scratch: between,
-        quantization_time: quantizing,
-    }))
+    let linear = layer.kernel(m);
+    let kernel = match activation {
+        Some(activation) => format!("rows normalized; then {linear}; then {}", activation.name()),
+        None => linear,
+    };
+    let weight_bytes = layer.weight_bytes() as u64;
+    let properties = WorkloadProperties { kernel: Some(kernel), weight_bytes, quantization_time, ..Default::default() };
+    Ok(rotating_workload::open(HostLinear { size: [m, n, k], activation, scratch: between }, sets, properties))
 }
 
 impl HostLinear {
-    fn read(&self, set: usize) -> Vec<Output> {
-        vec![Output { rows: self.size[0], cols: self.size[1], values: self.sets[set].output.to_f32() }]
+    fn read(&self, set: &HostLinearSet) -> Vec<Output> {
+        vec![Output { rows: self.size[0], cols: self.size[1], values: set.output.to_f32() }]
     }
 }
 
-impl Workload for HostLinear {
-    fn launch(&mut self) -> Result<(), ZooError> {
-        let (set, sets) = (self.next, self.sets.len());
-        self.next = (set + 1) % sets;
-        let HostLinearSet { input, layer, output, ran } = &mut self.sets[set];
-        *ran = true;
+impl SetPass for HostLinear {
+    type Set = HostLinearSet;
+
+    fn launch(&mut self, HostLinearSet { input, layer, output }: &mut HostLinearSet) -> Result<(), ZooError> {
         let (k, activation) = (self.size[2], self.activation);
         let between = &mut self.scratch;
         let (mut x, rounds): (&[f32], bool) = match input {
@@ -134,39 +127,13 @@ impl Workload for HostLinear {
         Ok(())
     }
 
-    fn synchronize(&mut self) -> Result<(), ZooError> {
-        Ok(())
-    }
-
-    fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
-        let set = self.next;
-        self.sets[set].output.poison();
-        self.launch()?;
+    fn outputs(&mut self, set: &mut HostLinearSet) -> Result<Vec<Output>, ZooError> {
+        set.output.poison();
+        self.launch(set)?;
         Ok(self.read(set))
     }
 
-    fn last_outputs(&mut self, set: u32) -> Result<Option<Vec<Output>>, ZooError> {
-        let ran = self.sets.get(set as usize).is_some_and(|set| set.ran);
-        Ok(ran.then(|| self.read(set as usize)))
-    }
-
-    fn next_set(&self) -> u32 {
-        self.next as u32
-    }
-
-    fn weight_bytes(&self) -> u64 {
-        self.sets[0].layer.weight_bytes() as u64
-    }
-
-    fn quantization_time(&self) -> Option<Duration> {
-        self.quantization_time
-    }
-
-    fn kernel(&self) -> Option<String> {
-        let linear = self.sets[0].layer.kernel(self.size[0]);
-        Some(match self.activation {
-            Some(activation) => format!("rows normalized; then {linear}; then {}", activation.name()),
-            None => linear,
-        })
+    fn last_outputs(&mut self, set: &mut HostLinearSet) -> Result<Option<Vec<Output>>, ZooError> {
+        Ok(Some(self.read(set)))
     }
 }

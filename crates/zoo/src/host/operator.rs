@@ -1,6 +1,7 @@
 //! Operators on the CPU, in memory that is reused by all launches.
 
 use super::layer::to_dtype;
+use crate::rotating_workload::{self, SetPass, WorkloadProperties};
 use crate::{Matrix, Operand, OperatorProblem, Output, OutputSlot, Workload, ZooError};
 use calorimeter_kernels::host::FloatVec;
 
@@ -18,15 +19,11 @@ pub struct HostKernel {
 struct HostBuffers {
     inputs: Vec<FloatVec>,
     outputs: Vec<FloatVec>,
-    /// True after a launch on this set.
-    ran: bool,
 }
 
 struct HostOperator {
-    kernel: HostKernel,
+    run: Box<HostRun>,
     slots: Vec<OutputSlot>,
-    sets: Vec<HostBuffers>,
-    next: usize,
 }
 
 /// Copies the inputs of each buffer set. Launches rotate through the sets.
@@ -41,58 +38,38 @@ pub fn open(problem: &OperatorProblem, inputs: &[Matrix], sets: u32, kernel: Hos
             .iter()
             .map(|slot| to_dtype(&vec![f32::NAN; (slot.rows * slot.cols) as usize], slot.element))
             .collect(),
-        ran: false,
     };
     let sets = (0..sets.max(1)).map(arrays).collect();
-    Box::new(HostOperator { kernel, slots, sets, next: 0 })
+    let properties = WorkloadProperties { kernel: Some(kernel.name), ..Default::default() };
+    rotating_workload::open(HostOperator { run: kernel.run, slots }, sets, properties)
 }
 
 impl HostOperator {
-    fn read(&self, set: usize) -> Vec<Output> {
+    fn read(&self, set: &HostBuffers) -> Vec<Output> {
         let of_slot = |(slot, numbers): (&OutputSlot, &FloatVec)| Output {
             rows: slot.rows as usize,
             cols: slot.cols as usize,
             values: numbers.to_f32(),
         };
-        self.slots.iter().zip(&self.sets[set].outputs).map(of_slot).collect()
+        self.slots.iter().zip(&set.outputs).map(of_slot).collect()
     }
 }
 
-impl Workload for HostOperator {
-    fn launch(&mut self) -> Result<(), ZooError> {
-        let set = self.next;
-        self.next = (set + 1) % self.sets.len();
-        let HostBuffers { inputs, outputs, ran } = &mut self.sets[set];
-        *ran = true;
-        (self.kernel.run)(inputs, outputs);
+impl SetPass for HostOperator {
+    type Set = HostBuffers;
+
+    fn launch(&mut self, HostBuffers { inputs, outputs }: &mut HostBuffers) -> Result<(), ZooError> {
+        (self.run)(inputs, outputs);
         Ok(())
     }
 
-    fn synchronize(&mut self) -> Result<(), ZooError> {
-        Ok(())
-    }
-
-    fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
-        let set = self.next;
-        self.sets[set].outputs.iter_mut().for_each(FloatVec::poison);
-        self.launch()?;
+    fn outputs(&mut self, set: &mut HostBuffers) -> Result<Vec<Output>, ZooError> {
+        set.outputs.iter_mut().for_each(FloatVec::poison);
+        self.launch(set)?;
         Ok(self.read(set))
     }
 
-    fn last_outputs(&mut self, set: u32) -> Result<Option<Vec<Output>>, ZooError> {
-        let ran = self.sets.get(set as usize).is_some_and(|set| set.ran);
-        Ok(ran.then(|| self.read(set as usize)))
-    }
-
-    fn next_set(&self) -> u32 {
-        self.next as u32
-    }
-
-    fn weight_bytes(&self) -> u64 {
-        0
-    }
-
-    fn kernel(&self) -> Option<String> {
-        Some(self.kernel.name.clone())
+    fn last_outputs(&mut self, set: &mut HostBuffers) -> Result<Option<Vec<Output>>, ZooError> {
+        Ok(Some(self.read(set)))
     }
 }

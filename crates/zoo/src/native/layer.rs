@@ -6,8 +6,8 @@ use crate::ZooError;
 use crate::element_bytes::encode;
 use calorimeter_kernels::Prologue;
 use calorimeter_kernels::native::{
-    self, CudaDevice, DeviceBuffer, LayerNormPlan, LinearShape, NativeError, RmsNormPlan, RmsNormSpec,
-    ShortAttentionPlan,
+    CudaDevice, CudaKernel, DeviceBuffer, LAYER_NORM_EPSILON, LinearShape, NativeError, RmsNormSpec,
+    SHORT_ATTENTION_TOKENS,
 };
 use calorimeter_recipes::{Dtype, Element, QuantConfig};
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use std::sync::Arc;
 pub struct CudaLayer {
     prologue: Option<(PrologueKernel, DeviceBuffer)>,
     gemm: LinearKernel,
-    activation: Option<native::ActivationPlan>,
+    activation: Option<CudaKernel>,
 }
 
 /// Separate kernel for the prologue.
 enum PrologueKernel {
-    LayerNorm(LayerNormPlan),
+    LayerNorm(CudaKernel),
     /// The norm weight is all ones.
-    RmsNorm(RmsNormPlan, DeviceBuffer),
-    Activation(native::ActivationPlan),
-    ShortAttention(ShortAttentionPlan),
+    RmsNorm(CudaKernel, DeviceBuffer),
+    Activation(CudaKernel),
+    ShortAttention(CudaKernel),
 }
 
 impl PrologueKernel {
@@ -37,19 +37,17 @@ impl PrologueKernel {
     ) -> Result<Option<Self>, ZooError> {
         Ok(Some(match prologue {
             Prologue::None => return Ok(None),
-            Prologue::LayerNorm => Self::LayerNorm(LayerNormPlan::new(machine, kind, m, k)?),
+            Prologue::LayerNorm => Self::LayerNorm(CudaKernel::layer_norm(machine, kind, m, k)?),
             Prologue::RmsNorm => {
-                let form = RmsNormSpec { gain_is_f32: false, epsilon: LayerNormPlan::EPSILON };
+                let form = RmsNormSpec { gain_is_f32: false, epsilon: LAYER_NORM_EPSILON };
                 let gain = machine.upload(&encode(&vec![1.0; k], Element::Float(kind)))?;
-                Self::RmsNorm(RmsNormPlan::new(machine, kind, form, m, k)?, gain)
+                Self::RmsNorm(CudaKernel::rms_norm(machine, kind, form, m, k)?, gain)
             }
-            Prologue::Activation(function) => {
-                Self::Activation(native::ActivationPlan::new(machine, kind, function, m * k)?)
-            }
-            Prologue::ShortAttention { heads } => Self::ShortAttention(ShortAttentionPlan::new(
+            Prologue::Activation(function) => Self::Activation(CudaKernel::activation(machine, kind, function, m * k)?),
+            Prologue::ShortAttention { heads } => Self::ShortAttention(CudaKernel::short_attention(
                 machine,
                 kind,
-                m / ShortAttentionPlan::TOKENS,
+                m / SHORT_ATTENTION_TOKENS,
                 heads,
                 k / heads,
             )?),
@@ -59,14 +57,14 @@ impl PrologueKernel {
 
     fn enqueue(&self, x: &DeviceBuffer, y: &mut DeviceBuffer) -> Result<(), NativeError> {
         match self {
-            Self::LayerNorm(norm) => norm.enqueue(x, y),
-            Self::RmsNorm(norm, gain) => norm.enqueue(x, gain, y),
-            Self::Activation(activation) => activation.enqueue(x, y),
-            Self::ShortAttention(attention) => attention.enqueue(x, y),
+            Self::LayerNorm(norm) => norm.enqueue([x], [y]),
+            Self::RmsNorm(norm, gain) => norm.enqueue([x, gain], [y]),
+            Self::Activation(activation) => activation.enqueue([x], [y]),
+            Self::ShortAttention(attention) => attention.enqueue([x], [y]),
         }
     }
 
-    fn algorithm(&self) -> &str {
+    fn algorithm(&self) -> String {
         match self {
             Self::LayerNorm(norm) => norm.algorithm(),
             Self::RmsNorm(norm, _) => norm.algorithm(),
@@ -94,7 +92,7 @@ impl CudaLayer {
         }
         let before = PrologueKernel::new(machine, kind, form.prologue, shape)?;
         let before = before.map(|before| Ok::<_, NativeError>((before, machine.allocate(m * k * kind.width())?)));
-        let activation = form.activation.map(|function| native::ActivationPlan::new(machine, kind, function, m * n));
+        let activation = form.activation.map(|function| CudaKernel::activation(machine, kind, function, m * n));
         Ok(Self { prologue: before.transpose()?, gemm: product, activation: activation.transpose()? })
     }
 
@@ -105,8 +103,8 @@ impl CudaLayer {
 
     /// Kernels, and how they were chosen and configured.
     pub fn algorithm(&self) -> String {
-        let before = self.prologue.as_ref().map(|(before, _)| before.algorithm().to_owned());
-        let after = self.activation.as_ref().map(|activation| activation.algorithm().to_owned());
+        let before = self.prologue.as_ref().map(|(before, _)| before.algorithm());
+        let after = self.activation.as_ref().map(|activation| activation.algorithm());
         let all: Vec<String> = before.into_iter().chain([self.gemm.algorithm()]).chain(after).collect();
         all.join("; then ")
     }

@@ -12,7 +12,7 @@ use crate::element_bytes::decode;
 use crate::{
     Matrix, Operand, Operation, Output, OutputDigest, OutputQuery, OutputSlot, SetRotation, Spec, Workload, ZooError,
 };
-use calorimeter_kernels::native::{CudaDevice, DeviceBuffer, DeviceMatrix, LineRotation, NativeError};
+use calorimeter_kernels::native::{CudaDevice, CudaKernel, DeviceBuffer, DeviceMatrix, LineRotation, NativeError};
 use calorimeter_recipes::Dtype;
 use std::sync::Arc;
 
@@ -64,6 +64,11 @@ impl NativePass {
     /// Sets a conversion of outputs from the layout of the pass to the declared one.
     pub fn with_output_conversion(self, read: LayoutConversion) -> Self {
         Self { convert_output: Some(read), ..self }
+    }
+
+    /// Pass of one kernel that reads all inputs and writes all outputs, in order.
+    pub fn of(kernel: CudaKernel) -> Self {
+        Self::single(kernel.algorithm(), move |BufferSet { inputs, outputs, .. }| kernel.enqueue(&*inputs, outputs))
     }
 
     /// Pass of a single step.

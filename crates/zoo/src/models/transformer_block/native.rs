@@ -7,7 +7,7 @@ use crate::native::weight::DeviceWeight;
 use crate::native::workload::{self, ModelPass};
 use crate::{Activation, Layout, NativeModel, Problem, Tensors, Workload, ZooError};
 use calorimeter_kernels::Prologue;
-use calorimeter_kernels::native::{CudaDevice, DeviceBuffer, LinearShape, ShortAttentionPlan};
+use calorimeter_kernels::native::{CudaDevice, DeviceBuffer, LinearShape, SHORT_ATTENTION_TOKENS};
 use calorimeter_recipes::QuantConfig;
 use std::sync::Arc;
 
@@ -79,4 +79,4 @@ impl ModelPass for TransformerBlockPass {
     }
 }
 
-const _: () = assert!(TOKENS as usize == ShortAttentionPlan::TOKENS);
+const _: () = assert!(TOKENS as usize == SHORT_ATTENTION_TOKENS);

@@ -1,9 +1,9 @@
 //! CUDA attention kernel; scores stay on chip.
 
 use super::{Attention, AttentionSize};
-use crate::native::{BufferSet, NativePass};
+use crate::native::NativePass;
 use crate::{NativePlanner, Spec, ZooError};
-use calorimeter_kernels::native::{self, AttentionSpec, CudaDevice};
+use calorimeter_kernels::native::{AttentionSpec, CudaDevice, CudaKernel};
 use std::sync::Arc;
 
 impl NativePlanner for Attention {
@@ -15,9 +15,6 @@ impl NativePlanner for Attention {
             width: width as usize,
             causal: self.causal,
         };
-        let plan = native::AttentionPlan::new(device, spec.dtype(), form)?;
-        Ok(NativePass::single(plan.algorithm().to_owned(), move |BufferSet { inputs, outputs, .. }| {
-            plan.enqueue(&inputs[0], &inputs[1], &inputs[2], &mut outputs[0])
-        }))
+        Ok(NativePass::of(CudaKernel::attention(device, spec.dtype(), form)?))
     }
 }

@@ -5,19 +5,22 @@ use crate::native::{BufferSet, NativePass};
 use crate::operators::native_plans;
 use crate::{NativePlanner, Spec, ZooError};
 use calorimeter_kernels::native::{
-    CudaDevice, ElementwiseFunction, ElementwisePlan, LinearSpec, MatVecPlan, PairReduction, WeightLayout,
+    CudaDevice, CudaKernel, ElementwiseFunction, LinearSpec, MatVecPlan, PairReduction, WeightLayout,
 };
 use std::sync::Arc;
 
 impl NativePlanner for Blas {
     fn plan(&self, device: &Arc<CudaDevice>, spec: &Spec) -> Result<NativePass, ZooError> {
         Ok(match self {
-            Self::Dot => native_plans::pair_reduction(device, spec, PairReduction::Dot, spec.axis("n"))?,
+            Self::Dot => {
+                let n = spec.axis("n") as usize;
+                NativePass::of(CudaKernel::pair_reduction(device, spec.dtype(), PairReduction::Dot, n)?)
+            }
             Self::Axpy => {
                 let function = ElementwiseFunction::Triad(ALPHA);
-                let plan = ElementwisePlan::new(device, spec.dtype(), function, spec.axis("n") as usize)?;
-                NativePass::single(plan.algorithm().to_owned(), move |BufferSet { inputs, outputs, .. }| {
-                    plan.enqueue(&[&inputs[1], &inputs[0]], &mut outputs[0])
+                let kernel = CudaKernel::elementwise(device, spec.dtype(), function, spec.axis("n") as usize)?;
+                NativePass::single(kernel.algorithm(), move |BufferSet { inputs, outputs, .. }| {
+                    kernel.enqueue(inputs.iter().rev(), outputs)
                 })
             }
             Self::Gemv => {

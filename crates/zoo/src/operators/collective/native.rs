@@ -2,6 +2,7 @@
 
 use super::Collective;
 use crate::element_bytes::{decode, encode};
+use crate::rotating_workload::{self, SetPass, WorkloadProperties};
 use crate::{Matrix, NativeOpen, Operation, Output, Spec, Workload, ZooError};
 use calorimeter_kernels::Dtype;
 use calorimeter_kernels::native::{
@@ -10,15 +11,12 @@ use calorimeter_kernels::native::{
 use calorimeter_recipes::Element;
 use std::sync::Arc;
 
-struct CollectiveWorkload {
+struct CollectivePass {
     team: NcclGroup,
     collective: Call,
     kind: Dtype,
-    element: Element,
     /// Input elements per device.
     count: usize,
-    sets: Vec<CollectiveBuffers>,
-    next: usize,
 }
 
 /// Buffers of one set: one input and one output per device.
@@ -70,15 +68,15 @@ impl NativeOpen for Collective {
             })
         };
         let sets = (0..sets.max(1)).map(set).collect::<Result<_, _>>()?;
-        Ok(Box::new(CollectiveWorkload { team, collective, kind, element: spec.element, count, sets, next: 0 }))
+        let properties = WorkloadProperties { kernel: Some(team.algorithm()), ..Default::default() };
+        Ok(rotating_workload::open(CollectivePass { team, collective, kind, count }, sets, properties))
     }
 }
 
-impl Workload for CollectiveWorkload {
-    fn launch(&mut self) -> Result<(), ZooError> {
-        let set = self.next;
-        self.next = (set + 1) % self.sets.len();
-        let CollectiveBuffers { inputs, outputs } = &mut self.sets[set];
+impl SetPass for CollectivePass {
+    type Set = CollectiveBuffers;
+
+    fn launch(&mut self, CollectiveBuffers { inputs, outputs }: &mut CollectiveBuffers) -> Result<(), ZooError> {
         Ok(self.team.enqueue(self.collective, self.kind, self.count, inputs, outputs)?)
     }
 
@@ -86,28 +84,15 @@ impl Workload for CollectiveWorkload {
         Ok(self.team.synchronize()?)
     }
 
-    fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
-        let set = self.next;
+    fn outputs(&mut self, set: &mut CollectiveBuffers) -> Result<Vec<Output>, ZooError> {
         // 0xFF bytes are a NaN in every float dtype.
-        self.sets[set].outputs.iter_mut().try_for_each(|output| output.fill(0xFF))?;
-        self.launch()?;
+        set.outputs.iter_mut().try_for_each(|output| output.fill(0xFF))?;
+        self.launch(set)?;
         let mut values = Vec::new();
-        for output in &self.sets[set].outputs {
-            values.extend(decode(&output.download()?, self.element));
+        for output in &set.outputs {
+            values.extend(decode(&output.download()?, Element::Float(self.kind)));
         }
         let rows = self.team.devices().len();
         Ok(vec![Output { rows, cols: values.len() / rows, values }])
-    }
-
-    fn next_set(&self) -> u32 {
-        self.next as u32
-    }
-
-    fn weight_bytes(&self) -> u64 {
-        0
-    }
-
-    fn kernel(&self) -> Option<String> {
-        Some(self.team.algorithm())
     }
 }

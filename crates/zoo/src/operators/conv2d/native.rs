@@ -5,7 +5,7 @@ use crate::element_bytes::encode;
 use crate::native::{BufferSet, NativePass};
 use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
 use calorimeter_kernels::native::{
-    BatchedTransposeSpec, ConvolutionPlan, ConvolutionSpec, CudaDevice, DeviceBuffer, TransposeMatricesPlan,
+    BatchedTransposeSpec, ConvolutionPlan, ConvolutionSpec, CudaDevice, CudaKernel, DeviceBuffer,
 };
 use std::sync::Arc;
 
@@ -41,14 +41,14 @@ impl NativeOpen for Conv2d {
             input_stride: filters,
             output_stride: out_pixels,
         };
-        let to_nhwc = TransposeMatricesPlan::new(&machine, kind, to_nhwc_form)?;
-        let to_nchw = TransposeMatricesPlan::new(&machine, kind, to_nchw_form)?;
+        let to_nhwc = CudaKernel::transpose_matrices(&machine, kind, to_nhwc_form)?;
+        let to_nchw = CudaKernel::transpose_matrices(&machine, kind, to_nchw_form)?;
         let (w, bias) = self.fold_batch_norm(&form, inputs);
         let [w, bias] = [w, bias].map(|values| encode(&values, spec.element));
         let device = machine.clone();
         let fill_set = move |set: &mut BufferSet| {
             let mut x = device.allocate(form.x_bytes(kind))?;
-            to_nhwc.enqueue(&set.inputs[0], &mut x)?;
+            to_nhwc.enqueue([&set.inputs[0]], [&mut x])?;
             set.inputs = vec![x, device.upload(&w)?, device.upload(&bias)?];
             set.outputs = vec![device.allocate(form.y_bytes(kind))?];
             Ok(())
@@ -56,7 +56,7 @@ impl NativeOpen for Conv2d {
         let device = machine.clone();
         let read_output = move |y: &DeviceBuffer| {
             let mut nchw = device.allocate(to_nchw_form.output_len() * kind.width())?;
-            to_nchw.enqueue(y, &mut nchw).map(|()| nchw)
+            to_nchw.enqueue([y], [&mut nchw]).map(|()| nchw)
         };
         NativePass::single(algorithm, move |BufferSet { inputs, outputs, .. }| {
             convolution.enqueue(&inputs[0], &inputs[1], &inputs[2], &mut outputs[0])

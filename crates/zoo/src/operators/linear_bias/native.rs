@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 impl NativePlanner for LinearBias {
     fn plan(&self, device: &Arc<CudaDevice>, spec: &Spec) -> Result<NativePass, ZooError> {
-        use calorimeter_kernels::native::{ActivationPlan, Epilogue, LinearPlan, LinearShape, LinearSpec};
+        use calorimeter_kernels::native::{CudaKernel, Epilogue, LinearPlan, LinearShape, LinearSpec};
         let (kind, shape) = (spec.dtype(), native_plans::shape(spec));
         // cuBLASLt has a GELU epilogue, but only the tanh approximation.
         let (epilogue, activation) = match self {
@@ -20,8 +20,8 @@ impl NativePlanner for LinearBias {
         let linear = LinearPlan::with_spec(device, LinearSpec { epilogue, ..LinearSpec::plain(kind) }, shape)?;
         let LinearShape { m, n, .. } = shape;
         let activation =
-            activation.map(|activation| ActivationPlan::new(device, kind, activation, m * n)).transpose()?;
-        let algorithms = activation.iter().map(|activation| activation.algorithm().to_owned());
+            activation.map(|activation| CudaKernel::activation(device, kind, activation, m * n)).transpose()?;
+        let algorithms = activation.iter().map(CudaKernel::algorithm);
         Ok(NativePass::new(
             [linear.algorithm()].into_iter().chain(algorithms).collect(),
             Vec::new(),

@@ -3,15 +3,15 @@
 use super::RmsNorm;
 use crate::native::NativePass;
 use crate::normalize;
-use crate::operators::native_plans;
 use crate::operators::sequences::size;
 use crate::{NativePlanner, Spec, ZooError};
-use calorimeter_kernels::native::{CudaDevice, RmsNormSpec};
+use calorimeter_kernels::native::{CudaDevice, CudaKernel, RmsNormSpec};
 use std::sync::Arc;
 
 impl NativePlanner for RmsNorm {
     fn plan(&self, device: &Arc<CudaDevice>, spec: &Spec) -> Result<NativePass, ZooError> {
         let form = RmsNormSpec { gain_is_f32: false, epsilon: normalize::EPSILON as f32 };
-        native_plans::rms_norm(device, spec, form, size(spec))
+        let (rows, columns) = size(spec);
+        Ok(NativePass::of(CudaKernel::rms_norm(device, spec.dtype(), form, rows as usize, columns as usize)?))
     }
 }

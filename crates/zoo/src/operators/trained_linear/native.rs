@@ -6,9 +6,7 @@ use super::{PassInput, PassOutput, TrainedLinear, optimizers};
 use crate::native::{BufferSet, NativePass};
 use crate::operators::native_plans;
 use crate::{NativePlanner, Spec, ZooError, parts};
-use calorimeter_kernels::native::{
-    CudaDevice, DeviceBuffer, LinearShape, NativeError, OptimizerRule, OptimizerStepPlan, TrainingGemm,
-};
+use calorimeter_kernels::native::{CudaDevice, CudaKernel, LinearShape, NativeError, OptimizerRule, TrainingGemm};
 use std::sync::Arc;
 
 impl NativePlanner for TrainedLinear {
@@ -18,7 +16,7 @@ impl NativePlanner for TrainedLinear {
         let matmuls = pass.matmuls();
         let mut layer = if matmuls.is_empty() { None } else { Some(NativeLayer::new(device, spec, shape, matmuls)?) };
         let update = pass.optimizer_step(spec, device, n * k)?;
-        let kernels = [layer.as_ref().map(NativeLayer::algorithm), update.as_ref().map(|it| it.algorithm().to_owned())];
+        let kernels = [layer.as_ref().map(NativeLayer::algorithm), update.as_ref().map(CudaKernel::algorithm)];
         // Weight gradient of a whole step: an intermediate, not an output.
         let has_intermediate = layer.is_some() && update.is_some();
         let between = if has_intermediate { vec![n * k * spec.dtype().width()] } else { Vec::new() };
@@ -53,8 +51,7 @@ impl NativePlanner for TrainedLinear {
             begin(parts::OPTIMIZER);
             let gradient = find(PassInput::GradWeight).or(between.first());
             let read = [find(PassInput::Weight), gradient, find(PassInput::Moment(0)), find(PassInput::Moment(1))];
-            let read: Vec<&DeviceBuffer> = read.into_iter().flatten().collect();
-            update.enqueue(&read, &mut outputs.collect::<Vec<_>>())
+            update.enqueue(read.into_iter().flatten(), outputs)
         };
         Ok(NativePass::new(kernels, between, enqueue))
     }
@@ -69,14 +66,14 @@ impl TrainedLinear {
         spec: &Spec,
         device: &Arc<CudaDevice>,
         weights: usize,
-    ) -> Result<Option<OptimizerStepPlan>, NativeError> {
+    ) -> Result<Option<CudaKernel>, NativeError> {
         let learning_rate = optimizers::LEARNING_RATE;
         let rule = match self {
             Self::Adamw | Self::AdamwStep => OptimizerRule::Adamw(optimizers::adamw_settings()),
             Self::Sgd | Self::SgdStep => OptimizerRule::Sgd { learning_rate },
             Self::Forward | Self::Backward | Self::ForwardBackward => return Ok(None),
         };
-        OptimizerStepPlan::new(device, spec.dtype(), rule, weights).map(Some)
+        CudaKernel::optimizer_step(device, spec.dtype(), rule, weights).map(Some)
     }
 
     /// Matmuls of the pass.

@@ -5,7 +5,7 @@ use super::{ModelInput, ModelOutput, TrainedModel};
 use crate::native::{BufferSet, NativePass};
 use crate::operators::trained_linear::native_layer::NativeLayer;
 use crate::{NativePlanner, Spec, ZooError, parts};
-use calorimeter_kernels::native::{CudaDevice, DeviceBuffer, LinearShape, NativeError, TrainingGemm};
+use calorimeter_kernels::native::{CudaDevice, CudaKernel, DeviceBuffer, LinearShape, NativeError, TrainingGemm};
 use std::sync::Arc;
 
 /// Model with CUDA training passes.
@@ -110,7 +110,7 @@ impl<A: NativeArchitecture> NativePlanner for TrainedModel<A> {
         };
         let updates: Vec<_> = parameters.iter().map(update).collect::<Result<_, ZooError>>()?;
         let (updates, gradient_bytes): (Vec<_>, Vec<usize>) = updates.into_iter().flatten().unzip();
-        let mut kernels: Vec<String> = updates.iter().map(|update| update.algorithm().to_owned()).collect();
+        let mut kernels: Vec<String> = updates.iter().map(CudaKernel::algorithm).collect();
         let mut between = Vec::new();
         if let Some(model) = &model {
             kernels = model.kernels().into_iter().chain(kernels).collect();
@@ -158,9 +158,8 @@ impl<A: NativeArchitecture> NativePlanner for TrainedModel<A> {
                 let gradient = find(ModelInput::Gradient(index)).or(gradients.get(index));
                 let moments = [0, 1].map(|moment| find(ModelInput::Moment(moment, index)));
                 let read = [find(ModelInput::Parameter(index)), gradient, moments[0], moments[1]];
-                let mut written: Vec<&mut DeviceBuffer> =
-                    updated.iter_mut().skip(index).step_by(count).map(|buffer| &mut **buffer).collect();
-                update.enqueue(&read.into_iter().flatten().collect::<Vec<_>>(), &mut written)?;
+                let written = updated.iter_mut().skip(index).step_by(count).map(|buffer| &mut **buffer);
+                update.enqueue(read.into_iter().flatten(), written)?;
             }
             Ok(())
         };

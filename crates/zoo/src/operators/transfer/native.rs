@@ -2,19 +2,17 @@
 
 use super::{Transfer, TransferDirection};
 use crate::element_bytes::{decode, encode};
+use crate::rotating_workload::{self, SetPass, WorkloadProperties};
 use crate::{Matrix, NativeOpen, Operation, Output, Spec, Workload, ZooError};
 use calorimeter_kernels::native::{CudaDevice, DeviceBuffer, HostMemory, HostMemoryKind, NativeError, Transfers};
 use calorimeter_recipes::Element;
 use std::sync::Arc;
 
-struct TransferWorkload {
+struct TransferPass {
     direction: TransferDirection,
-    kind: HostMemoryKind,
     element: Element,
     transfers: Transfers,
     machine: Arc<CudaDevice>,
-    sets: Vec<TransferBuffers>,
-    next: usize,
 }
 
 /// Source and destination buffers of one set.
@@ -34,7 +32,8 @@ impl NativeOpen for Transfer {
     ) -> Result<Box<dyn Workload>, ZooError> {
         let (Self { direction: way, pinned }, element) = (*self, spec.element);
         let transfers = Transfers::new(&machine)?;
-        let kind = if pinned { HostMemoryKind::Pinned } else { HostMemoryKind::Pageable };
+        let (kind, memory) =
+            if pinned { (HostMemoryKind::Pinned, "pinned") } else { (HostMemoryKind::Pageable, "pageable") };
         let moves = self.set_rotation(spec);
         let set = |set: u32| -> Result<TransferBuffers, NativeError> {
             let of_set = moves.inputs_of_set(inputs, set);
@@ -50,15 +49,16 @@ impl NativeOpen for Transfer {
             Ok(set)
         };
         let sets = (0..sets.max(1)).map(set).collect::<Result<_, _>>()?;
-        Ok(Box::new(TransferWorkload { direction: way, kind, element, transfers, machine, sets, next: 0 }))
+        let kernel = Some(format!("driver copy, {memory} memory"));
+        let pass = TransferPass { direction: way, element, transfers, machine };
+        Ok(rotating_workload::open(pass, sets, WorkloadProperties { kernel, ..Default::default() }))
     }
 }
 
-impl Workload for TransferWorkload {
-    fn launch(&mut self) -> Result<(), ZooError> {
-        let set = self.next;
-        self.next = (set + 1) % self.sets.len();
-        let TransferBuffers { up, down } = &mut self.sets[set];
+impl SetPass for TransferPass {
+    type Set = TransferBuffers;
+
+    fn launch(&mut self, TransferBuffers { up, down }: &mut TransferBuffers) -> Result<(), ZooError> {
         if let (TransferDirection::Bidirectional, Some((from, to)), Some((from_device, to_host))) =
             (self.direction, &mut *up, &mut *down)
         {
@@ -77,22 +77,19 @@ impl Workload for TransferWorkload {
         Ok(self.machine.synchronize()?)
     }
 
-    fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
-        let set = self.next;
-        let TransferBuffers { up, down } = &mut self.sets[set];
-        if let Some((_, to)) = up {
+    fn outputs(&mut self, set: &mut TransferBuffers) -> Result<Vec<Output>, ZooError> {
+        if let Some((_, to)) = &mut set.up {
             to.fill(0xFF)?;
         }
-        if let Some((_, to)) = down {
+        if let Some((_, to)) = &mut set.down {
             to.fill(0xFF)?;
         }
-        self.launch()?;
-        let TransferBuffers { up, down } = &self.sets[set];
+        self.launch(set)?;
         let mut outputs = Vec::new();
-        if let Some((_, to)) = up {
+        if let Some((_, to)) = &set.up {
             outputs.push(to.download()?);
         }
-        if let Some((_, to)) = down {
+        if let Some((_, to)) = &set.down {
             outputs.push(to.content()?.to_vec());
         }
         let output = |bytes: Vec<u8>| {
@@ -100,21 +97,5 @@ impl Workload for TransferWorkload {
             Output { rows: 1, cols: values.len(), values }
         };
         Ok(outputs.into_iter().map(output).collect())
-    }
-
-    fn next_set(&self) -> u32 {
-        self.next as u32
-    }
-
-    fn weight_bytes(&self) -> u64 {
-        0
-    }
-
-    fn kernel(&self) -> Option<String> {
-        let memory = match self.kind {
-            HostMemoryKind::Pinned => "pinned",
-            HostMemoryKind::Pageable => "pageable",
-        };
-        Some(format!("driver copy, {memory} memory"))
     }
 }

@@ -7,10 +7,7 @@ use crate::operators::trained_linear::native_layer::{LayerGradients, NativeLayer
 use crate::operators::trained_model::native::{
     GradientBuffers, NativeArchitecture, NativePasses, PASS_IS_PLANNED, PassOperands, PassPlanner,
 };
-use calorimeter_kernels::native::{
-    ActivationPlan, DeviceBuffer, ElementwiseFunction, ElementwisePlan, LayerNormGradientPlan, LayerNormPlan,
-    LinearShape, NativeError,
-};
+use calorimeter_kernels::native::{CudaKernel, DeviceBuffer, ElementwiseFunction, LinearShape, NativeError};
 
 /// Planned passes.
 pub struct LnLinearPasses {
@@ -22,13 +19,13 @@ pub struct LnLinearPasses {
 }
 
 struct LnLinearForward {
-    norm: LayerNormPlan,
-    activation: ActivationPlan,
+    norm: CudaKernel,
+    activation: CudaKernel,
 }
 
 struct LnLinearBackward {
-    slope: ElementwisePlan,
-    norm: LayerNormGradientPlan,
+    slope: CudaKernel,
+    norm: CudaKernel,
     /// Gradients of the saved tensors.
     saved_gradients: [DeviceBuffer; 2],
 }
@@ -40,13 +37,13 @@ impl NativeArchitecture for TrainedLnLinear {
         let (PassPlanner { machine, spec, .. }, Self(activation)) = (plans, *self);
         let (LinearShape { m, k, n }, kind) = (native_plans::shape(spec), spec.dtype());
         let forward = || {
-            let norm = LayerNormPlan::new(machine, kind, m, k)?;
-            Ok(LnLinearForward { norm, activation: ActivationPlan::new(machine, kind, activation, m * n)? })
+            let norm = CudaKernel::layer_norm(machine, kind, m, k)?;
+            Ok(LnLinearForward { norm, activation: CudaKernel::activation(machine, kind, activation, m * n)? })
         };
         let backward = || {
             Ok(LnLinearBackward {
-                slope: ElementwisePlan::new(machine, kind, ElementwiseFunction::Gradient(activation), m * n)?,
-                norm: LayerNormGradientPlan::new(machine, kind, m, k)?,
+                slope: CudaKernel::elementwise(machine, kind, ElementwiseFunction::Gradient(activation), m * n)?,
+                norm: CudaKernel::layer_norm_gradient(machine, kind, m, k)?,
                 saved_gradients: [plans.scratch(m * k)?, plans.scratch(m * n)?],
             })
         };
@@ -72,9 +69,9 @@ impl NativePasses for LnLinearPasses {
     ) -> Result<(), NativeError> {
         let LnLinearForward { norm, activation } = self.forward.as_ref().expect(PASS_IS_PLANNED);
         let [normalized, before] = saved else { unreachable!("two saved buffers") };
-        norm.enqueue(input, normalized)?;
+        norm.enqueue([*input], [&mut *normalized])?;
         self.layer.forward(normalized, parameters[0], None, before)?;
-        activation.enqueue(before, output)
+        activation.enqueue([&*before], [output])
     }
 
     fn backward(
@@ -87,10 +84,10 @@ impl NativePasses for LnLinearPasses {
         let LnLinearBackward { slope, norm, saved_gradients: [grad_normalized, grad_before] } =
             self.backward.as_mut().expect(PASS_IS_PLANNED);
         let [normalized, before] = saved else { unreachable!("two saved buffers") };
-        slope.enqueue(&[before, gradient], grad_before)?;
+        slope.enqueue([before, gradient], [&mut *grad_before])?;
         let layer_gradients = LayerGradients { input: (grad_normalized, None), weight: gradients.parameters[0] };
         self.layer.backward(grad_before, normalized, parameters[0], layer_gradients)?;
-        norm.enqueue(input, grad_normalized, gradients.input)
+        norm.enqueue([*input, grad_normalized], [gradients.input])
     }
 
     fn kernels(&self) -> Vec<String> {
@@ -100,6 +97,6 @@ impl NativePasses for LnLinearPasses {
             .flat_map(|LnLinearForward { norm, activation }| [norm.algorithm(), activation.algorithm()]);
         let backward =
             self.backward.iter().flat_map(|LnLinearBackward { slope, norm, .. }| [slope.algorithm(), norm.algorithm()]);
-        [self.layer.algorithm()].into_iter().chain(forward.chain(backward).map(str::to_owned)).collect()
+        [self.layer.algorithm()].into_iter().chain(forward).chain(backward).collect()
     }
 }

@@ -8,9 +8,7 @@ use crate::operators::trained_linear::native_layer::{LayerGradients, NativeLayer
 use crate::operators::trained_model::native::{
     GradientBuffers, NativeArchitecture, NativePasses, PASS_IS_PLANNED, PassOperands, PassPlanner,
 };
-use calorimeter_kernels::native::{
-    DeviceBuffer, ElementwiseFunction, ElementwisePlan, LinearShape, NativeError, SiluMulGradientPlan,
-};
+use calorimeter_kernels::native::{CudaKernel, DeviceBuffer, ElementwiseFunction, LinearShape, NativeError};
 
 /// Planned passes.
 pub struct SwigluMlpPasses {
@@ -20,12 +18,12 @@ pub struct SwigluMlpPasses {
     /// Bytes of each saved tensor: gate, up and hidden layer.
     saved_bytes: usize,
     /// Kernel for silu(gate) * up.
-    silu_mul: Option<ElementwisePlan>,
+    silu_mul: Option<CudaKernel>,
     backward: Option<SwigluMlpBackward>,
 }
 
 struct SwigluMlpBackward {
-    silu_mul: SiluMulGradientPlan,
+    silu_mul: CudaKernel,
     /// Gradients of the saved tensors.
     saved_gradients: [DeviceBuffer; 3],
     /// Part of the input gradient that comes from the gate.
@@ -38,10 +36,10 @@ impl NativeArchitecture for TrainedSwigluMlp {
     fn plan_passes(&self, plans: &PassPlanner<'_>) -> Result<SwigluMlpPasses, ZooError> {
         let PassPlanner { machine, spec, .. } = plans;
         let (LinearShape { m, k, n }, kind) = (native_plans::shape(spec), spec.dtype());
-        let silu_mul = || Ok(ElementwisePlan::new(machine, kind, ElementwiseFunction::SiluMul, m * n)?);
+        let silu_mul = || Ok(CudaKernel::elementwise(machine, kind, ElementwiseFunction::SiluMul, m * n)?);
         let backward = || {
             Ok(SwigluMlpBackward {
-                silu_mul: SiluMulGradientPlan::new(machine, kind, m * n)?,
+                silu_mul: CudaKernel::silu_mul_gradient(machine, kind, m * n)?,
                 saved_gradients: [plans.scratch(m * n)?, plans.scratch(m * n)?, plans.scratch(m * n)?],
                 gate_input_gradient: plans.scratch(m * k)?,
             })
@@ -71,7 +69,7 @@ impl NativePasses for SwigluMlpPasses {
         let [gate, up, hidden] = saved else { unreachable!("three saved buffers") };
         self.gate.forward(input, parameters[GATE], None, gate)?;
         self.up.forward(input, parameters[UP], None, up)?;
-        self.silu_mul.as_ref().expect(PASS_IS_PLANNED).enqueue(&[gate, up], hidden)?;
+        self.silu_mul.as_ref().expect(PASS_IS_PLANNED).enqueue([&*gate, &*up], [&mut *hidden])?;
         self.down.forward(hidden, parameters[DOWN], None, output)
     }
 
@@ -93,7 +91,7 @@ impl NativePasses for SwigluMlpPasses {
         };
         let layer_gradients = LayerGradients { input: (grad_hidden, None), weight: grad_down_weight };
         self.down.backward(gradient, hidden, parameters[DOWN], layer_gradients)?;
-        gated.enqueue([gate, up, grad_hidden], grad_gate, grad_up)?;
+        gated.enqueue([gate, up, grad_hidden], [&mut *grad_gate, &mut *grad_up])?;
         let layer_gradients = LayerGradients { input: (through_gate, None), weight: grad_gate_weight };
         self.gate.backward(grad_gate, input, parameters[GATE], layer_gradients)?;
         let layer_gradients = LayerGradients { input: (gradients.input, Some(through_gate)), weight: grad_up_weight };
@@ -102,8 +100,8 @@ impl NativePasses for SwigluMlpPasses {
 
     fn kernels(&self) -> Vec<String> {
         let layers = [&self.gate, &self.up, &self.down].map(NativeLayer::algorithm);
-        let forward = self.silu_mul.iter().map(|kernel| kernel.algorithm().to_owned());
-        let backward = self.backward.iter().map(|backward| backward.silu_mul.algorithm().to_owned());
+        let forward = self.silu_mul.iter().map(CudaKernel::algorithm);
+        let backward = self.backward.iter().map(|backward| backward.silu_mul.algorithm());
         layers.into_iter().chain(forward).chain(backward).collect()
     }
 }

@@ -10,8 +10,7 @@ use crate::operators::trained_model::native::{
 };
 use crate::{Activation as Function, ZooError, normalize};
 use calorimeter_kernels::native::{
-    ActivationPlan, DeviceBuffer, ElementwiseFunction, ElementwisePlan, NativeError, ResidualGradient,
-    RmsNormGradientPlan, RmsNormPlan, RmsNormSpec, ShortAttentionGradientPlan, ShortAttentionPlan,
+    CudaKernel, DeviceBuffer, ElementwiseFunction, NativeError, ResidualGradient, RmsNormGradientPlan, RmsNormSpec,
 };
 
 /// Planned passes.
@@ -24,14 +23,14 @@ pub struct TransformerBlockPasses {
 }
 
 struct TransformerBlockForward {
-    norm: RmsNormPlan,
-    attention: ShortAttentionPlan,
-    activation: ActivationPlan,
+    norm: CudaKernel,
+    attention: CudaKernel,
+    activation: CudaKernel,
 }
 
 struct TransformerBlockBackward {
-    slope: ElementwisePlan,
-    attention: ShortAttentionGradientPlan,
+    slope: CudaKernel,
+    attention: CudaKernel,
     /// Each adds the residual gradient.
     norms: [RmsNormGradientPlan; 2],
     gradients: BlockGradients,
@@ -66,22 +65,18 @@ impl NativeArchitecture for TrainedTransformerBlock {
         let form = RmsNormSpec { gain_is_f32: false, epsilon: normalize::EPSILON as f32 };
         let forward = || {
             Ok(TransformerBlockForward {
-                norm: RmsNormPlan::new(machine, kind, form, rows, k)?,
-                attention: ShortAttentionPlan::new(machine, kind, sequences, heads, head)?,
-                activation: ActivationPlan::new(machine, kind, Function::Gelu, 4 * rows * k)?,
+                norm: CudaKernel::rms_norm(machine, kind, form, rows, k)?,
+                attention: CudaKernel::short_attention(machine, kind, sequences, heads, head)?,
+                activation: CudaKernel::activation(machine, kind, Function::Gelu, 4 * rows * k)?,
             })
         };
+        let gelu_gradient = ElementwiseFunction::Gradient(Function::Gelu);
         let norm = || RmsNormGradientPlan::new(machine, kind, form, ResidualGradient::Added, size);
         let between = |widths: usize| plans.scratch(widths * rows * k);
         let backward = || {
             Ok(TransformerBlockBackward {
-                slope: ElementwisePlan::new(
-                    machine,
-                    kind,
-                    ElementwiseFunction::Gradient(Function::Gelu),
-                    4 * rows * k,
-                )?,
-                attention: ShortAttentionGradientPlan::new(machine, kind, sequences, heads, head)?,
+                slope: CudaKernel::elementwise(machine, kind, gelu_gradient, 4 * rows * k)?,
+                attention: CudaKernel::short_attention_gradient(machine, kind, sequences, heads, head)?,
                 norms: [norm()?, norm()?],
                 gradients: BlockGradients {
                     hidden: between(4)?,
@@ -126,13 +121,13 @@ impl NativePasses for TransformerBlockPasses {
         let [into_attention, qkv, mixed, attended, into_mlp, up, hidden] = saved else {
             unreachable!("{SAVED_BUFFERS}")
         };
-        norm.enqueue(input, parameters[ATTENTION_GAIN], into_attention)?;
+        norm.enqueue([*input, parameters[ATTENTION_GAIN]], [&mut *into_attention])?;
         layers.qkv.forward(into_attention, parameters[QKV], None, qkv)?;
-        attention.enqueue(qkv, mixed)?;
+        attention.enqueue([&*qkv], [&mut *mixed])?;
         layers.project.forward(mixed, parameters[PROJECT], Some(input), attended)?;
-        norm.enqueue(attended, parameters[MLP_GAIN], into_mlp)?;
+        norm.enqueue([&*attended, parameters[MLP_GAIN]], [&mut *into_mlp])?;
         layers.up.forward(into_mlp, parameters[UP], None, up)?;
-        activation.enqueue(up, hidden)?;
+        activation.enqueue([&*up], [&mut *hidden])?;
         layers.down.forward(hidden, parameters[DOWN], Some(attended), output)
     }
 
@@ -156,14 +151,14 @@ impl NativePasses for TransformerBlockPasses {
         };
         let layer_gradients = LayerGradients { input: (&mut of.hidden, None), weight: grad_down };
         layers.down.backward(gradient, hidden, parameters[DOWN], layer_gradients)?;
-        slope.enqueue(&[up, &of.hidden], &mut of.up)?;
+        slope.enqueue([up, &of.hidden], [&mut of.up])?;
         let layer_gradients = LayerGradients { input: (&mut of.into_mlp, None), weight: grad_up };
         layers.up.backward(&of.up, into_mlp, parameters[UP], layer_gradients)?;
         let read = [attended, parameters[MLP_GAIN], &of.into_mlp];
         second_norm.enqueue(read, Some(gradient), &mut of.attended, grad_second)?;
         let layer_gradients = LayerGradients { input: (&mut of.mixed, None), weight: grad_project };
         layers.project.backward(&of.attended, mixed, parameters[PROJECT], layer_gradients)?;
-        attention.enqueue(qkv, &of.mixed, &mut of.qkv)?;
+        attention.enqueue([qkv, &of.mixed], [&mut of.qkv])?;
         let layer_gradients = LayerGradients { input: (&mut of.into_attention, None), weight: grad_qkv };
         layers.qkv.backward(&of.qkv, into_attention, parameters[QKV], layer_gradients)?;
         first_norm.enqueue(
@@ -184,7 +179,7 @@ impl NativePasses for TransformerBlockPasses {
                 [slope.algorithm(), attention.algorithm(), norm.algorithm()]
             });
         let layers = [qkv, project, up, down].map(NativeLayer::algorithm);
-        layers.into_iter().chain(forward.chain(backward).map(str::to_owned)).collect()
+        layers.into_iter().chain(forward).chain(backward).collect()
     }
 }
 

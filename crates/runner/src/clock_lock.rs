@@ -4,10 +4,10 @@
 use crate::clock_notes::{self, LOCK_TIMEOUT, LockNote, LockedDevice, note_file_name, notes_dir};
 use crate::devices::DiscoveredDevice;
 use crate::host;
-use crate::log_line::log_line;
 use crate::platforms;
 use crate::worker::DeviceFacts;
 use calorimeter_case::Device;
+use calorimeter_sinks::log_line;
 use calorimeter_timing::telemetry::{ClockLock, LockedClock};
 use std::fs;
 use std::path::Path;

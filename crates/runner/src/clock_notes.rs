@@ -1,8 +1,7 @@
 //! Notes on disk about locked clocks. Concurrent runs read them, and the next start releases clocks whose owner was
 //! killed.
 
-use crate::cache;
-use crate::log_line::log_line;
+use calorimeter_sinks::{cache, log_line};
 use calorimeter_timing::telemetry::LockedClock;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};

@@ -39,17 +39,14 @@ pub mod platforms;
 pub mod run;
 pub mod worker;
 
-mod cache;
 mod calibration;
 mod captured_stderr;
 mod clock_lock;
 mod clock_notes;
-mod compare;
 mod exit;
 mod expression;
 mod fingerprint;
 mod host;
-mod log_line;
 mod noise;
 mod noise_floor;
 mod path_serde;

@@ -1,6 +1,5 @@
 //! A/A tests: differences between identical computations on this machine, and the margin derived from them.
 
-use crate::cache;
 use crate::clock_lock::ClockLocks;
 use crate::devices::{self, DiscoveredDevice};
 use crate::entries::{DeviceSelection, Entry, Origin, Overrides, Size};
@@ -14,7 +13,7 @@ use calorimeter_case::Axes;
 use calorimeter_case::record::Speedup;
 use calorimeter_recipes::{Dtype, Element, Recipe};
 use calorimeter_shapes::Shape;
-use calorimeter_sinks::{Case, Record, Status};
+use calorimeter_sinks::{Case, Record, Status, cache};
 use calorimeter_timing::telemetry::LockedClock;
 use calorimeter_timing::{Options, Verdict, median};
 use calorimeter_zoo::Implementation;

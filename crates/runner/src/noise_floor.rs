@@ -1,13 +1,15 @@
 //! Saved noise of a device, and the margin derived from it.
 
-use crate::cache;
 use crate::clock_notes;
 use crate::devices::DiscoveredDevice;
 use crate::host;
 use crate::platforms;
 use calorimeter_case::Device;
+use calorimeter_sinks::cache;
 use chrono::{DateTime, Local, TimeDelta};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Maximum age in days of saved noise, because machines change.
@@ -93,9 +95,22 @@ impl NoiseFloor {
         noise_path(&found.identity).map_or_else(Self::default, |path| Self::from_file(&path, found))
     }
 
-    /// Loads the noise of a device of an earlier run; it is valid if it was measured under `policy`.
-    pub fn with_policy(found: &DiscoveredDevice, policy: &str) -> Self {
-        noise_path(&found.identity).map_or_else(Self::default, |path| Self::read(&path, found, policy))
+    /// Loads the saved noise of each device of an earlier run, as its environment describes them. Noise that is not
+    /// valid for the driver and the clock settings of the run is left out.
+    pub fn of_environment(environment: &Value) -> BTreeMap<Device, f64> {
+        let devices = environment["devices"].as_array().into_iter().flatten();
+        let floor = |facts: &Value| {
+            let fact = |key: &str| facts[key].as_str().unwrap_or_default().to_owned();
+            let device = fact("device").parse().ok()?;
+            let found = DiscoveredDevice {
+                driver: fact("driver"),
+                identity: fact("identity"),
+                ..DiscoveredDevice::with_name(device, fact("name"))
+            };
+            let Self { floor, .. } = Self::read(&noise_path(&found.identity)?, &found, &fact("clock_policy"));
+            (floor > 0.0).then_some((device, floor))
+        };
+        devices.filter_map(floor).collect()
     }
 
     /// Loads the noise of a device from a file.

@@ -19,9 +19,8 @@ use rate_samples::RateSamples;
 use recheck::{ProbeComparer, RecheckResult, judge};
 pub use roofline::{exceeded_limits, roofline};
 
-use crate::cache;
 use calorimeter_case::record::Roofline;
-use calorimeter_sinks::Record;
+use calorimeter_sinks::{Record, cache};
 use std::path::Path;
 
 /// Returns the peaks of memory and of the given kinds of GEMM. They are loaded from an earlier run if device, driver

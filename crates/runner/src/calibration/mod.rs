@@ -5,6 +5,8 @@ mod fusion;
 mod fusion_verdict;
 mod journal;
 mod levels;
+mod machines;
+mod machines_text;
 mod operation_profiles;
 mod operations;
 mod part;
@@ -19,7 +21,8 @@ mod show;
 
 pub use fusion::fusion_profiles;
 pub use journal::read_journal;
-pub use operation_profiles::OperationProfile;
+pub use machines::compare_machines;
+pub use machines_text::machines_table;
 pub use operations::{Operations, all_operations};
 pub use patterns::Patterns;
 pub use peaks::StatedPeaks;

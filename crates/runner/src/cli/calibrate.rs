@@ -11,14 +11,13 @@ use crate::calibration::{
 use crate::devices::{self, DiscoveredDevice};
 use crate::entries::{DeviceSelection, Entry};
 use crate::host::available_memory;
-use crate::log_line::log_line;
 use crate::platforms;
 use crate::print::print;
 use crate::progress::RecordFormat;
 use crate::run::{Request, RunError};
 use calorimeter_recipes::Dtype;
-use calorimeter_sinks::index;
 use calorimeter_sinks::terminal::escape_lines;
+use calorimeter_sinks::{index, log_line};
 use clap::Args;
 use std::path::{Path, PathBuf};
 

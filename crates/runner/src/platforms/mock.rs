@@ -2,11 +2,10 @@
 
 use super::device_defaults::DeviceDefaults;
 use super::platform::Platform;
-use crate::cache;
 use crate::devices::DiscoveredDevice;
-use crate::log_line::log_line;
 use crate::worker::DeviceFacts;
 use calorimeter_case::{Device, Dtype, Implementation};
+use calorimeter_sinks::{cache, log_line};
 use calorimeter_timing::telemetry::{ClockLock, LockedClock};
 use calorimeter_zoo::DeviceKind;
 use std::fs::{File, create_dir_all};

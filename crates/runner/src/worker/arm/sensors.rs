@@ -1,10 +1,10 @@
 //! Sensors of a device during the measurement of its cases.
 
 use crate::clock_notes;
-use crate::log_line::log_line;
 use crate::platforms;
 use crate::worker::protocol::DeviceFacts;
 use calorimeter_case::record::{Telemetry, TelemetrySample};
+use calorimeter_sinks::log_line;
 use calorimeter_timing::telemetry::{Sample, Sampler, Source, Throttle, now};
 use calorimeter_timing::{DeviceState, Phase};
 use calorimeter_zoo::Device;

@@ -10,6 +10,7 @@ use serde::Serialize;
 /// Result of comparing a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum CaseFinding {
     /// Measured before, failing now.
     Broken,
@@ -23,16 +24,20 @@ pub enum CaseFinding {
     EndsOtherwise,
     /// Times that are not comparable.
     Unlike,
+    /// Interval too wide for a verdict.
     Unclear,
+    /// Difference within the margin.
     Same,
     /// Without a time, and with the status unchanged.
     NotTimed,
+    /// Case that only the runs before contain.
     OnlyBefore,
+    /// Case that only the runs after contain.
     OnlyAfter,
 }
 
 impl CaseFinding {
-    pub const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Broken,
         Self::Slower,
         Self::Faster,
@@ -90,8 +95,9 @@ impl From<Verdict> for CaseFinding {
 pub struct SpeedRatio {
     /// Time before divided by time after; above 1 is faster.
     pub ratio: f64,
-    /// Bounds of the 95 % interval.
+    /// Lower bound of the 95 % interval.
     pub lo: f64,
+    /// Upper bound of the 95 % interval.
     pub hi: f64,
     /// p-value: probability of a difference this large if there is none.
     pub p: f64,
@@ -104,12 +110,17 @@ pub struct SpeedRatio {
 /// Case with its results on both sides.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CaseChange {
+    /// Id of the case.
     pub id: CaseId,
+    /// Result of the comparison.
     pub finding: CaseFinding,
+    /// Results before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<CaseSide>,
+    /// Results after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<CaseSide>,
+    /// Speed ratio, if the times were compared.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<SpeedRatio>,
     /// SQNR in dB before and after, if it changed by more than rounding.
@@ -120,15 +131,16 @@ pub struct CaseChange {
     pub remarks: Vec<String>,
     /// True for control cases, which measure the speed of the machine: unquantized, by burn's eager implementation.
     pub control: bool,
+    /// Device of the case.
     #[serde(skip)]
     pub device: Device,
     #[serde(skip)]
-    pub change: Option<SpeedChange>,
+    pub(crate) change: Option<SpeedChange>,
 }
 
 impl CaseChange {
     /// Compares the records of a case. With `force`, times that are not comparable are compared as well.
-    pub fn new(id: CaseId, before: &[&ComparedRecord], after: &[&ComparedRecord], force: bool) -> Option<Self> {
+    pub(crate) fn new(id: CaseId, before: &[&ComparedRecord], after: &[&ComparedRecord], force: bool) -> Option<Self> {
         let first = before.first().or(after.first())?;
         let control = first.is_baseline() && first.implementation == Implementation::Eager;
         let device = first.device;
@@ -153,7 +165,7 @@ impl CaseChange {
     }
 
     /// Sets ratio and verdict. A difference that is not significant among all cases becomes `Unclear`.
-    pub fn judge(&mut self, change: SpeedChange, margin: f64, is_discovery: bool) {
+    pub(crate) fn judge(&mut self, change: SpeedChange, margin: f64, is_discovery: bool) {
         let SpeedChange { ratio, lo, hi, p, .. } = change;
         let alone = Verdict::from_interval(Some(lo), Some(hi), margin);
         let is_difference = matches!(alone, Verdict::Faster | Verdict::Slower);

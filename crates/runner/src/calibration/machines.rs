@@ -1,7 +1,7 @@
 //! Comparison of two machines by their calibration profiles: speed, energy and price.
 
-use super::error::CompareError;
-use crate::calibration::{CalibrationProfile, OperationProfile};
+use super::operation_profiles::OperationProfile;
+use super::profile::CalibrationProfile;
 use calorimeter_timing::geometric_mean;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -69,7 +69,7 @@ struct ProfilePair<'a> {
 pub fn compare_machines(
     profiles: &[CalibrationProfile; 2],
     prices: Option<[f64; 2]>,
-) -> Result<MachineComparison, CompareError> {
+) -> Result<MachineComparison, String> {
     let [a, b] = profiles;
     let mut by_operation: BTreeMap<String, Vec<ProfilePair>> = BTreeMap::new();
     for (key, one) in &a.operation_profiles {
@@ -86,7 +86,7 @@ pub fn compare_machines(
         .collect();
     let peaks = peaks(a, b);
     if operations.is_empty() && peaks.iter().all(|peak| peak.ratio.is_none()) {
-        return Err(CompareError::Profile("the two profiles have neither peaks nor operations in common".into()));
+        return Err("the two profiles have neither peaks nor operations in common".into());
     }
     let all = ratios(by_operation.values().flatten(), prices);
     let name = |profile: &CalibrationProfile| profile.environment.hardware_name.clone();

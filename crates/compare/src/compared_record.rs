@@ -8,35 +8,51 @@ use serde::Deserialize;
 /// Status, time and execution of a case.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct ComparedRecord {
+    /// Id of the case.
     pub id: CaseId,
+    /// Recipe.
     pub recipe: Name,
+    /// Sparsity, if any.
     #[serde(default)]
     pub sparsity: Option<Name>,
+    /// Implementation.
     #[serde(deserialize_with = "Implementation::read_recorded")]
     pub implementation: Implementation,
+    /// Device.
     pub device: Device,
+    /// Status.
     pub status: Status,
+    /// Reason for the status.
     #[serde(default)]
     pub reason: Option<String>,
+    /// Stopwatch that the times were read from.
     #[serde(default)]
     pub stopwatch: Option<String>,
+    /// Kernel that ran, if known.
     #[serde(default)]
     pub kernel: Option<String>,
+    /// Autotune decisions.
     #[serde(default)]
     pub autotune: Vec<String>,
+    /// Autotune level, if sizes were not tuned separately.
     #[serde(default)]
     pub autotune_level: Option<TuningLevel>,
+    /// Time of one launch in nanoseconds.
     #[serde(default)]
     pub time_ns: Option<Estimate>,
+    /// Time in each process, if there were several.
     #[serde(default)]
     pub of_processes_ns: Vec<f64>,
+    /// Share of windows in which the device was throttled.
     #[serde(default)]
     pub held_back: Option<f64>,
+    /// Accuracy of the output.
     #[serde(default)]
     pub accuracy: Option<Box<Accuracy>>,
 }
 
 impl ComparedRecord {
+    /// True if the case succeeded.
     pub fn is_ok(&self) -> bool {
         self.status == Status::Ok
     }

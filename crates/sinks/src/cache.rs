@@ -1,8 +1,7 @@
 //! Per-user cache directory: facts about devices that later runs reuse.
 
-use crate::log_line::log_line;
+use crate::{atomic, log_line};
 use calorimeter_case::read_text;
-use calorimeter_sinks::atomic;
 use serde::{Serialize, de::DeserializeOwned};
 use std::fmt::Display;
 use std::io::ErrorKind;

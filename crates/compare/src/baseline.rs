@@ -1,8 +1,7 @@
 //! Saved baselines: runs stored under a name for later comparisons.
 
 use super::error::CompareError;
-use crate::cache;
-use calorimeter_sinks::journal;
+use calorimeter_sinks::{cache, journal};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 

@@ -10,6 +10,7 @@ use serde::Serialize;
 pub struct CaseSide {
     /// `ok` only if it is `ok` in every run.
     pub status: Status,
+    /// Reason for the status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Geometric mean over processes, or the time of a single run with its interval.
@@ -22,7 +23,7 @@ pub struct CaseSide {
 
 impl CaseSide {
     /// Combines the records of the case, one per run.
-    pub fn from_records(records: &[&ComparedRecord]) -> Option<Self> {
+    pub(crate) fn from_records(records: &[&ComparedRecord]) -> Option<Self> {
         let worst = records.iter().find(|record| !record.is_ok()).or(records.first())?;
         let ok = records.iter().filter(|record| record.is_ok());
         let of_processes_ns: Vec<f64> = ok.flat_map(|record| process_times(record)).collect();

@@ -5,6 +5,7 @@ use super::comparability::{Comparability, check_comparability};
 use super::compared_record::ComparedRecord;
 use super::error::CompareError;
 use super::margins::margins;
+use super::options::CompareOptions;
 use super::source::ComparedRun;
 use calorimeter_case::{CaseId, Device};
 use calorimeter_timing::{CommonShift, SpeedChange, ValueWithInterval, discoveries};
@@ -12,16 +13,20 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// False discovery rate of a comparison: expected share of false verdicts among all verdicts of a difference.
-pub const FALSE_DISCOVERY_RATE: f64 = 0.05;
+const FALSE_DISCOVERY_RATE: f64 = 0.05;
 
 /// Comparison of two runs, case by case.
 #[derive(Debug, Serialize)]
 pub struct RunComparison {
+    /// Name of the JSON format.
     pub schema: &'static str,
+    /// Version of the JSON format.
     pub version: u32,
+    /// Names of the runs before.
     pub before: Vec<String>,
+    /// Names of the runs after.
     pub after: Vec<String>,
-    /// Reasons against comparing these times, if `--force` overrode them.
+    /// Reasons against comparing these times, if `force` overrode them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unlike: Vec<String>,
     /// Other differences between the sides.
@@ -35,12 +40,14 @@ pub struct RunComparison {
     /// Speed-up common to all control cases of a device. Ratios are relative to it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub machine: BTreeMap<Device, f64>,
+    /// Number of cases per finding.
     pub counts: BTreeMap<&'static str, usize>,
-    /// Sorted by severity.
+    /// Cases, sorted by severity.
     pub cases: Vec<CaseChange>,
 }
 
 impl RunComparison {
+    /// True if a case became slower or broke.
     pub fn has_regressions(&self) -> bool {
         self.cases.iter().any(|case| case.finding.is_regression())
     }
@@ -58,12 +65,11 @@ impl RunComparison {
     }
 }
 
-/// Compares runs. With `force`, runs that are not comparable are compared as well, and the result lists the reasons.
+/// Compares runs. Several runs per side are repetitions.
 pub fn compare(
     before: &[ComparedRun],
     after: &[ComparedRun],
-    margin: f64,
-    force: bool,
+    options: &CompareOptions,
 ) -> Result<RunComparison, CompareError> {
     let cases = match_cases(before, after);
     let shared = cases.iter().filter(|(_, one, other)| !one.is_empty() && !other.is_empty());
@@ -72,15 +78,15 @@ pub fn compare(
         return Err(nothing_shared_error(before, after));
     }
     let Comparability { unlike, differences } = check_comparability(before.iter().chain(after), &devices);
-    if !unlike.is_empty() && !force {
+    if !unlike.is_empty() && !options.force {
         return Err(CompareError::NotComparable { reasons: unlike.join("; ") });
     }
     let mut cases: Vec<CaseChange> =
-        cases.into_iter().filter_map(|(id, one, other)| CaseChange::new(id, &one, &other, force)).collect();
+        cases.into_iter().filter_map(|(id, one, other)| CaseChange::new(id, &one, &other, options.force)).collect();
     let is_repeated =
         |case: &CaseChange| [&case.before, &case.after].into_iter().flatten().any(|seen| seen.is_repeated());
     let repeated = cases.iter().any(is_repeated);
-    let (margins, mut notes) = margins(&before[0], &devices, margin, repeated);
+    let (margins, mut notes) = margins(options, &devices, repeated);
     let of_controls = |line: &&String| CONTROL_FACTS.iter().any(|what| line.starts_with(what));
     let same_libraries = !differences.iter().any(|line| of_controls(&line));
     let mut machine = BTreeMap::new();

@@ -1,40 +1,19 @@
-//! Arguments of a comparison, resolved to runs or profiles.
+//! Arguments of a comparison, resolved to runs.
 
 use super::baseline::{self, SavedBaseline};
 use super::compared_record::ComparedRecord;
 use super::error::CompareError;
-use crate::calibration::{CalibrationProfile, is_profile};
-use crate::log_line::log_line;
 use calorimeter_sinks::journal::JOURNAL_FILE;
-use calorimeter_sinks::{StoredRun, read_parts};
+use calorimeter_sinks::{StoredRun, log_line, read_parts};
 use std::path::{Path, PathBuf};
 
 /// Run with the name that the user gave.
 #[derive(Debug)]
 pub struct ComparedRun {
+    /// Name in messages: path or name of a saved baseline.
     pub name: String,
+    /// Header and records.
     pub read: StoredRun<ComparedRecord>,
-}
-
-/// Both sides of a comparison.
-pub enum Sources {
-    /// Runs before and after; several runs per side are repetitions.
-    Runs(Vec<ComparedRun>, Vec<ComparedRun>),
-    Profiles(Box<[CalibrationProfile; 2]>),
-}
-
-/// Resolves both arguments. Each is a path, the name of a saved baseline, or a comma-separated list of these.
-pub fn sources(before: &str, after: &str) -> Result<Sources, CompareError> {
-    let [first, second] = [before, after].map(profile_path);
-    match (first, second) {
-        (Some(one), Some(other)) => {
-            let read = |path: &Path| CalibrationProfile::read(path).map_err(CompareError::Profile);
-            Ok(Sources::Profiles(Box::new([read(&one)?, read(&other)?])))
-        }
-        (None, None) => Ok(Sources::Runs(read_runs(before)?, read_runs(after)?)),
-        (Some(_), None) => Err(CompareError::Mixed { run: after.into(), profile: before.into() }),
-        (None, Some(_)) => Err(CompareError::Mixed { run: before.into(), profile: after.into() }),
-    }
 }
 
 /// Newest run in the default output folder.
@@ -46,12 +25,8 @@ pub fn latest_run(name: &str) -> Result<String, CompareError> {
     latest.ok_or(CompareError::NoRun { name: name.into(), dir })
 }
 
-fn profile_path(word: &str) -> Option<PathBuf> {
-    let path = Path::new(word);
-    is_profile(path).then(|| path.to_owned())
-}
-
-fn read_runs(word: &str) -> Result<Vec<ComparedRun>, CompareError> {
+/// Reads the runs of one side: a path, the name of a saved baseline, or a comma-separated list of these.
+pub fn read_runs(word: &str) -> Result<Vec<ComparedRun>, CompareError> {
     // Paths may contain commas.
     let words = if Path::new(word).exists() { vec![word] } else { word.split(',').collect() };
     words.into_iter().map(read_run).collect()

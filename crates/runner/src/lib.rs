@@ -4,7 +4,7 @@
 //! program again as its own worker. A program that does not need isolation uses [`worker::InProcess`] instead.
 //!
 //! ```
-//! use calorimeter_runner::devices;
+//! use calorimeter_probe::devices;
 //! use calorimeter_runner::dialects::{ConfigSource, read};
 //! use calorimeter_runner::entries::{Overrides, resolve};
 //! use calorimeter_runner::plan::Plan;
@@ -25,7 +25,6 @@
 extern crate self as calorimeter_runner;
 
 pub mod cli;
-pub mod devices;
 pub mod dialects;
 pub mod entries;
 pub mod environment;
@@ -35,28 +34,19 @@ mod fuzzy_name;
 mod merge;
 pub mod mock;
 pub mod plan;
-pub mod platforms;
 pub mod run;
 pub mod worker;
 
 mod calibration;
-mod captured_stderr;
-mod clock_lock;
-mod clock_notes;
 mod exit;
 mod expression;
 mod fingerprint;
-mod host;
 mod noise;
-mod noise_floor;
 mod path_serde;
-mod peaks;
 mod print;
 mod program;
 mod progress;
-mod regimes;
 mod rough_time;
-mod selftest;
 mod suite_speedups;
 
 // Crates whose types appear in public signatures.

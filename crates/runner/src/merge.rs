@@ -2,11 +2,11 @@
 
 use crate::entries::Shard;
 use crate::fingerprint::fnv1a;
-use crate::host::{command_line, now};
 use crate::run::{Request, RunError, sort_as_planned};
 use crate::suite_speedups::speedups;
 use calorimeter_case::{Device, Record};
 use calorimeter_compare::{Comparability, ComparedRun, check_comparability};
+use calorimeter_probe::host::{command_line, now};
 use calorimeter_sinks::journal::{Header, RunSummary, count_by_status};
 use calorimeter_sinks::{Journal, SinkError, SinkInput, StoredRun, write_all};
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,9 +4,9 @@ use super::operations::CalibrationOperation;
 use super::part::CalibrationPart;
 use super::patterns::Pattern;
 use crate::entries::{DeviceSelection, Entry, HumanDuration, Origin, Size, Timing};
-use crate::platforms::{self, DeviceDefaults};
 use calorimeter_case::Implementation::{self, Eager, Native};
 use calorimeter_case::Regime::{self, DeviceCold, DeviceHot, HostE2e, HostEnqueue};
+use calorimeter_probe::platforms::{self, DeviceDefaults};
 use calorimeter_recipes::{Dtype, Element};
 use calorimeter_shapes::Axes;
 use calorimeter_zoo::operators::presets::Preset;
@@ -252,9 +252,9 @@ fn implementations(operator: Operator, size: &Axes, dtype: Dtype, device: Device
 mod tests {
     use super::*;
     use crate::calibration::patterns::PATTERNS;
-    use crate::devices::Devices;
     use crate::entries::{Overrides, resolve};
     use crate::plan::Plan;
+    use calorimeter_probe::devices::Devices;
     use calorimeter_sinks::Case;
 
     const GIB: u64 = 1 << 30;

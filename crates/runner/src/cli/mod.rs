@@ -23,9 +23,9 @@ mod time;
 mod watch;
 
 use crate::Exit;
-use crate::clock_lock;
 use crate::print::print;
 use calorimeter_case::UnknownName;
+use calorimeter_probe::clock_lock;
 use calorimeter_sinks::log_line;
 use calorimeter_zoo::Suite;
 use clap::{CommandFactory, Parser};

@@ -3,9 +3,9 @@
 use super::device_defaults::DeviceDefaults;
 use super::memory;
 use super::platform::{Platform, StopwatchChoice};
+use crate::devices::DeviceFacts;
 use crate::devices::DiscoveredDevice;
 use crate::host::{available_memory, cpu_name};
-use crate::worker::DeviceFacts;
 use calorimeter_case::{Device, Dtype, Implementation};
 use calorimeter_kernels::probes::{HostProbes, Probes};
 use calorimeter_timing::memory::Timeline;

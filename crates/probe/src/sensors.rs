@@ -1,8 +1,8 @@
 //! Sensors of a device during the measurement of its cases.
 
 use crate::clock_notes;
+use crate::devices::DeviceFacts;
 use crate::platforms;
-use crate::worker::protocol::DeviceFacts;
 use calorimeter_case::record::{Telemetry, TelemetrySample};
 use calorimeter_sinks::log_line;
 use calorimeter_timing::telemetry::{Sample, Sampler, Source, Throttle, now};

@@ -43,7 +43,7 @@ const BUILT_IN: &[&dyn Platform] = &[
 static REGISTERED: Registry<dyn Platform> = Registry::new("platform");
 
 /// Registers the device kinds of built-in platforms that are not variants of the enum.
-pub(crate) fn register_kinds() {
+pub fn register_kinds() {
     static NAMED: Once = Once::new();
     NAMED.call_once(|| {
         for kind in BUILT_IN.iter().flat_map(|platform| platform.kinds()) {
@@ -66,7 +66,7 @@ pub fn register(platform: &'static dyn Platform) -> Result<(), NameTaken> {
 }
 
 /// All platforms in order of preference; registered ones come first.
-pub(crate) fn all() -> Vec<&'static dyn Platform> {
+pub fn all() -> Vec<&'static dyn Platform> {
     let mut all = REGISTERED.all();
     all.extend(BUILT_IN);
     all

@@ -2,8 +2,8 @@
 
 use super::device_defaults::DeviceDefaults;
 use super::platform::{Platform, StopwatchChoice};
+use crate::devices::DeviceFacts;
 use crate::devices::DiscoveredDevice;
-use crate::worker::DeviceFacts;
 use calorimeter_case::{Device, Dtype, Implementation};
 use calorimeter_kernels::probes::{CubeProbes, Probes};
 use calorimeter_timing::telemetry::{Source, last_level_cache, processor};

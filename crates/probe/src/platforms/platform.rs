@@ -2,9 +2,9 @@
 
 use super::device_defaults::DeviceDefaults;
 use super::{memory, other_users};
+use crate::devices::DeviceFacts;
 use crate::devices::DiscoveredDevice;
 use crate::peaks::MatmulPrecision;
-use crate::worker::DeviceFacts;
 use calorimeter_case::{Device, Implementation};
 use calorimeter_kernels::probes::Probes;
 use calorimeter_shapes::Shape;

@@ -5,11 +5,11 @@ use super::limit::{Limit, MatmulPrecision};
 use super::matmul_shapes::probe_shapes;
 use super::rate_samples::RateSamples;
 use super::recheck::{ProbeComparer, ProbeComparison};
+use crate::devices::DeviceFacts;
 use crate::platforms::ProbeWork;
 use crate::platforms::{self, Platform};
 use crate::regimes::stopwatch;
-use crate::worker::DeviceFacts;
-use crate::worker::arm::TimedWorkload;
+use crate::timed_workload::TimedWorkload;
 use calorimeter_case::Regime;
 use calorimeter_recipes::QuantConfig;
 use calorimeter_shapes::Shape;
@@ -35,8 +35,11 @@ pub struct PeakProbe<'a> {
 
 /// Case that is measured again, interleaved with probes.
 pub struct CaseRecheck<'a, 'b> {
+    /// Probe of the device.
     pub probe: &'a mut PeakProbe<'b>,
+    /// Work of the case.
     pub work: &'a mut dyn Work,
+    /// Stopwatch of the case.
     pub stopwatch: &'a mut dyn Stopwatch,
     /// Shape of a case that is a single matmul.
     pub shape: Option<Shape>,

@@ -19,9 +19,11 @@ pub struct GemmPeak {
 /// Peaks of one device with one driver and one clock policy.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct DevicePeaks {
-    /// Device, driver and clock policy for which the peaks are valid.
+    /// Unique identity of the device.
     pub device: String,
+    /// Driver and its version.
     pub driver: String,
+    /// Clock settings during the measurement.
     pub policy: String,
     /// Time of the measurement.
     pub measured: String,

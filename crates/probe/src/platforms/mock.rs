@@ -1,9 +1,9 @@
-//! Mock platform; the behavior of its cases is defined in `crate::mock`.
+//! Mock platform; the runner defines the behavior of its cases.
 
 use super::device_defaults::DeviceDefaults;
 use super::platform::Platform;
+use crate::devices::DeviceFacts;
 use crate::devices::DiscoveredDevice;
-use crate::worker::DeviceFacts;
 use calorimeter_case::{Device, Dtype, Implementation};
 use calorimeter_sinks::{cache, log_line};
 use calorimeter_timing::telemetry::{ClockLock, LockedClock};

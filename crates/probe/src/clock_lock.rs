@@ -2,10 +2,10 @@
 //! and releases them.
 
 use crate::clock_notes::{self, LOCK_TIMEOUT, LockNote, LockedDevice, note_file_name, notes_dir};
+use crate::devices::DeviceFacts;
 use crate::devices::DiscoveredDevice;
 use crate::host;
 use crate::platforms;
-use crate::worker::DeviceFacts;
 use calorimeter_case::Device;
 use calorimeter_sinks::log_line;
 use calorimeter_timing::telemetry::{ClockLock, LockedClock};

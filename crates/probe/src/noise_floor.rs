@@ -182,6 +182,7 @@ pub fn clock_policy(found: &DiscoveredDevice) -> String {
     clock_notes::clock_policy(sensors.map(|source| source.policy()), facts.locked_clock)
 }
 
+/// Path of the saved noise of a device. `None` without a cache directory.
 pub fn noise_path(identity: &str) -> Option<PathBuf> {
     Some(cache::cache_dir("noise")?.join(format!("{}.json", cache::file_name(identity))))
 }

@@ -6,7 +6,7 @@ use crate::peaks::PeakProbe;
 use crate::platforms;
 use crate::platforms::ProbeWork;
 use crate::regimes::stopwatch;
-use crate::worker::arm::sensors::{SensorWatch, Sensors};
+use crate::sensors::{SensorWatch, Sensors};
 use calorimeter_case::{Regime, buffer_sets};
 use calorimeter_kernels::probes::Probes;
 use calorimeter_timing::{DeviceState, Failure, Observer, Phase, Stopwatch, Work};

@@ -1,7 +1,7 @@
 //! Discovered device.
 
+use super::facts::DeviceFacts;
 use crate::clock_notes;
-use crate::worker::DeviceFacts;
 use calorimeter_case::Device;
 
 /// Device that could run cases.

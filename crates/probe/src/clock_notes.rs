@@ -12,29 +12,33 @@ use std::time::{Duration, Instant};
 /// Content of a note: a device whose clock is locked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockedDevice {
+    /// Device, e.g. `cuda:0`.
     pub device: String,
+    /// Unique identity of the device.
     pub identity: String,
+    /// Clock.
     pub clock: LockedClock,
     /// Shell command that undoes the lock manually.
     pub by_hand: String,
+    /// Time of the lock (RFC 3339).
     pub since: String,
 }
 
 /// Note file, which survives a kill of its writer. The writer holds a file lock on it; an empty file means that no
 /// clock is locked.
-pub struct LockNote {
+pub(crate) struct LockNote {
     pub path: PathBuf,
     file: File,
 }
 
 /// Timeout for acquiring the file lock. A child process inherits it briefly between fork and exec, even if the parent
 /// was killed.
-pub const LOCK_TIMEOUT: Duration = Duration::from_millis(200);
+pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_millis(200);
 const RETRY_DELAY: Duration = Duration::from_millis(10);
 
 /// Returns the clock at which a device is locked by an active or killed run of this program. Unreadable notes are
 /// ignored here; they are reported at startup.
-pub fn locked_clock(identity: &str) -> Option<LockedClock> {
+pub(crate) fn locked_clock(identity: &str) -> Option<LockedClock> {
     let locked = read(&notes_dir()?.join(note_file_name(identity))).ok()??;
     Some(locked.clock)
 }
@@ -51,11 +55,11 @@ pub fn clock_policy(by_sensors: Option<String>, locked: Option<LockedClock>) -> 
     by_sensors.into_iter().chain(locked).collect::<Vec<_>>().join(", ")
 }
 
-pub fn notes_dir() -> Option<PathBuf> {
+pub(crate) fn notes_dir() -> Option<PathBuf> {
     cache::cache_dir("clock-locks")
 }
 
-pub fn note_file_name(identity: &str) -> String {
+pub(crate) fn note_file_name(identity: &str) -> String {
     format!("{}.json", cache::file_name(identity))
 }
 

@@ -3,6 +3,7 @@
 // Lets code moved between this crate and another refer to `calorimeter_probe` in both.
 extern crate self as calorimeter_probe;
 
+pub mod calibration;
 mod captured_stderr;
 pub mod clock_lock;
 pub mod clock_notes;

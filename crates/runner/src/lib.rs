@@ -30,7 +30,6 @@ pub mod entries;
 pub mod environment;
 #[doc(hidden)]
 pub mod fuzz_api;
-mod fuzzy_name;
 mod merge;
 pub mod mock;
 pub mod plan;

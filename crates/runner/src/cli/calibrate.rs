@@ -4,14 +4,15 @@ use super::error::CliError;
 use super::options::RunArguments;
 use super::run::{execute, report_outcome};
 use crate::Exit;
-use crate::calibration::{
-    CalibrationOptions, CalibrationProfile, CalibrationTarget, Operations, Patterns, ProfileLabels, StatedPeaks, add,
-    all_operations, entries, latest, read_journal, show,
-};
+use crate::calibration::{CalibrationOptions, CalibrationTarget, entries};
 use crate::entries::{DeviceSelection, Entry};
 use crate::print::print;
 use crate::progress::RecordFormat;
 use crate::run::{Request, RunError};
+use calorimeter_probe::calibration::{
+    CalibrationProfile, Operations, Patterns, ProfileLabels, StatedPeaks, add, all_operations, latest, read_journal,
+    show,
+};
 use calorimeter_probe::devices::DiscoveredDevice;
 use calorimeter_probe::host::available_memory;
 use calorimeter_probe::platforms;

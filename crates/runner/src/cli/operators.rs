@@ -3,15 +3,15 @@
 use super::error::CliError;
 use super::options::{OpsArguments, SuiteArguments};
 use super::run::execute;
-use crate::calibration::Patterns;
+use crate::Exit;
 use crate::dialects::default_element;
 use crate::entries::{Entry, Origin, Size};
-use crate::fuzzy_name::names_match;
 use crate::mock::MockRule;
 use crate::print::width;
 use crate::progress::RecordFormat;
 use crate::run::Request;
-use crate::{Exit, calibration};
+use calorimeter_case::names_match;
+use calorimeter_probe::calibration::{self, Patterns};
 use calorimeter_recipes::{Dtype, Element};
 use calorimeter_shapes::{Axes, MAX_SHAPES};
 use calorimeter_sinks::{atomic, log_line, operators, terminal};

@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 pub struct ProfileLabels {
     /// Name of the hardware; by default the name of the device.
     pub hardware: Option<String>,
+    /// Peaks that the vendor states.
     pub stated: StatedPeaks,
 }
 
@@ -29,20 +30,29 @@ pub const VERSION: u32 = 1;
 /// Calibration profile of a device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CalibrationProfile {
+    /// Name of the schema.
     pub schema: String,
+    /// Version of the schema.
     pub version: u32,
+    /// Device, host and program.
     pub environment: CalibrationEnvironment,
     /// Peaks by key: `memory` or a precision.
     pub peaks: BTreeMap<String, CalibratedPeak>,
     /// Absent without STREAM.
     pub memory_arrays: Option<MemoryArrays>,
+    /// Levels of the memory hierarchy.
     pub cache_levels: Vec<MemoryLevel>,
+    /// Operations at each size, by key.
     pub operation_profiles: BTreeMap<String, OperationProfile>,
     /// Parts that were not measured, with the reason.
     pub not_measured: BTreeMap<String, String>,
+    /// Rates of each operation by size.
     pub efficiency_curves: BTreeMap<String, Vec<EfficiencyPoint>>,
+    /// Fusion patterns at each size, by key.
     pub fusion_profiles: BTreeMap<String, FusionProfile>,
+    /// Matmul rates by precision.
     pub precision_matrix: PrecisionMatrix,
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Calibration: a plan of operations that measures the peaks of a device, and a profile computed from its records.
+//! Calibration: operations that measure the peaks of a device, and the profile computed from their records.
 
 mod compute_precision;
 mod fusion;
@@ -12,7 +12,6 @@ mod operations;
 mod part;
 mod patterns;
 mod peaks;
-mod plan;
 mod precisions;
 mod profile;
 mod purpose;
@@ -23,10 +22,10 @@ pub use fusion::fusion_profiles;
 pub use journal::read_journal;
 pub use machines::compare_machines;
 pub use machines_text::machines_table;
-pub use operations::{Operations, all_operations};
-pub use patterns::Patterns;
+pub use operations::{CalibrationOperation, Operations, all_operations};
+pub use part::CalibrationPart;
+pub use patterns::{PATTERNS, Pattern, Patterns};
 pub use peaks::StatedPeaks;
-pub use plan::{CalibrationOptions, CalibrationTarget, entries};
 pub use profile::{CalibrationProfile, ProfileLabels};
 pub use registry::{add, is_profile, latest};
 pub use show::show;

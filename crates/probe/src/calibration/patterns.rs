@@ -1,13 +1,12 @@
 //! Fusion patterns: words of `--fusion-patterns` and `fusion --patterns`, and their operators.
 
 use super::operations::look_up;
-use crate::fuzzy_name::names_match;
-use calorimeter_case::UnknownName;
+use calorimeter_case::{UnknownName, names_match};
 use std::str::FromStr;
 
 /// Group of patterns with equal axes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PatternFamily {
+enum PatternFamily {
     Linear,
     Conv,
     Attention,
@@ -20,7 +19,7 @@ pub struct Pattern {
     pub operator: &'static str,
     /// Name in branes-ai/graphs, or a name of that form.
     pub name: &'static str,
-    pub family: PatternFamily,
+    family: PatternFamily,
 }
 
 const fn pattern(family: PatternFamily, operator: &'static str, name: &'static str) -> Pattern {

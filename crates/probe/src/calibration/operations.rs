@@ -6,17 +6,29 @@ use std::str::FromStr;
 /// Calibrated operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CalibrationOperation {
+    /// Copy of an array.
     StreamCopy,
+    /// Product of an array and a number.
     StreamScale,
+    /// Sum of two arrays.
     StreamAdd,
+    /// Sum of an array and a scaled array.
     StreamTriad,
+    /// Dot product.
     Dot,
+    /// Sum of a vector and a scaled vector.
     Axpy,
+    /// Product of a matrix and a vector.
     Gemv,
+    /// Matmul at the sizes of BLAS.
     Gemm,
+    /// Matmul at the sizes of the device.
     Matmul,
+    /// Copies of growing arrays, which show the cache levels.
     Cache,
+    /// Smallest launch.
     Latency,
+    /// Copies between host and device.
     Transfer,
 }
 

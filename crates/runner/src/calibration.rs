@@ -1,11 +1,9 @@
 //! Calibration plan: a pure function of target and options.
 
-use super::operations::CalibrationOperation;
-use super::part::CalibrationPart;
-use super::patterns::Pattern;
 use crate::entries::{DeviceSelection, Entry, HumanDuration, Origin, Size, Timing};
 use calorimeter_case::Implementation::{self, Eager, Native};
 use calorimeter_case::Regime::{self, DeviceCold, DeviceHot, HostE2e, HostEnqueue};
+use calorimeter_probe::calibration::{CalibrationOperation, CalibrationPart, Pattern};
 use calorimeter_probe::platforms::{self, DeviceDefaults};
 use calorimeter_recipes::{Dtype, Element};
 use calorimeter_shapes::Axes;
@@ -251,9 +249,9 @@ fn implementations(operator: Operator, size: &Axes, dtype: Dtype, device: Device
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibration::patterns::PATTERNS;
     use crate::entries::{Overrides, resolve};
     use crate::plan::Plan;
+    use calorimeter_probe::calibration::PATTERNS;
     use calorimeter_probe::devices::Devices;
     use calorimeter_sinks::Case;
 

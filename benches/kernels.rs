@@ -4,7 +4,7 @@
 mod device;
 
 use calorimeter_kernels::probes::{Probe, ProbeError, Probes};
-use calorimeter_runner::platforms::{self, ProbeWork};
+use calorimeter_probe::platforms::{self, ProbeWork};
 use calorimeter_timing::{DeviceTime, bench_work};
 use calorimeter_zoo::NativeDevices;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};

@@ -1,9 +1,8 @@
 //! Description of machine, build and devices for the journal.
 
-use crate::clock_notes;
-use crate::devices::DiscoveredDevice;
-use crate::host::cpu_name;
-use crate::platforms;
+use calorimeter_probe::devices::DiscoveredDevice;
+use calorimeter_probe::host::cpu_name;
+use calorimeter_probe::{clock_notes, platforms};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -1,12 +1,11 @@
 //! Entry points for tests and fuzz targets: read files that the program itself writes, which may be corrupt.
 
-use crate::calibration::{self, CalibrationProfile};
-use crate::clock_notes;
-use crate::devices::DiscoveredDevice;
-use crate::noise_floor::NoiseFloor;
-use crate::peaks;
 use crate::worker::autotune_cache::fault_of_file;
 use calorimeter_case::Device;
+use calorimeter_probe::calibration::{self, CalibrationProfile};
+use calorimeter_probe::devices::DiscoveredDevice;
+use calorimeter_probe::noise_floor::NoiseFloor;
+use calorimeter_probe::{clock_notes, peaks};
 use std::path::Path;
 
 /// Reads a profile as `calibrate --show` does.

@@ -4,41 +4,27 @@
 extern crate self as calorimeter_runner;
 
 pub mod cli;
-pub mod devices;
 pub mod dialects;
 pub mod entries;
 pub mod environment;
 #[doc(hidden)]
 pub mod fuzz_api;
-mod fuzzy_name;
 mod merge;
 pub mod mock;
 pub mod plan;
-pub mod platforms;
 pub mod run;
 pub mod worker;
 
-mod cache;
 mod calibration;
-mod captured_stderr;
-mod clock_lock;
-mod clock_notes;
-mod compare;
 mod exit;
 mod expression;
 mod fingerprint;
-mod host;
-mod log_line;
 mod noise;
-mod noise_floor;
 mod path_serde;
-mod peaks;
 mod print;
 mod program;
 mod progress;
-mod regimes;
 mod rough_time;
-mod selftest;
 mod suite_speedups;
 
 // Crates whose types appear in public signatures.

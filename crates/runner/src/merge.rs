@@ -1,12 +1,12 @@
 //! Merging of shards that several machines or jobs measured.
 
-use crate::compare::{Comparability, check_comparability};
 use crate::entries::Shard;
 use crate::fingerprint::fnv1a;
-use crate::host::{command_line, now};
 use crate::run::{Request, RunError, sort_as_planned};
 use crate::suite_speedups::speedups;
 use calorimeter_case::{Device, Record};
+use calorimeter_compare::{Comparability, ComparedRun, check_comparability};
+use calorimeter_probe::host::{command_line, now};
 use calorimeter_sinks::journal::{Header, RunSummary, count_by_status};
 use calorimeter_sinks::{Journal, SinkError, SinkInput, StoredRun, write_all};
 use std::collections::{BTreeMap, BTreeSet};
@@ -158,7 +158,7 @@ fn missing_shards(parts: &BTreeMap<Shard, RunShard>) -> Vec<String> {
 /// Fails if the times of the machines cannot be compared; returns their other differences.
 fn check_machines(parts: &[RunShard]) -> Result<Vec<String>, MergeError> {
     let devices: BTreeSet<Device> = parts.iter().flat_map(|part| &part.run.records).map(|r| r.case.device).collect();
-    let run = |part: &RunShard| crate::compare::ComparedRun {
+    let run = |part: &RunShard| ComparedRun {
         name: part.dir.display().to_string(),
         read: StoredRun { header: Some(part.header.clone()), resumed: Vec::new(), records: Vec::new() },
     };

@@ -1,20 +1,18 @@
 //! A/A tests: differences between identical computations on this machine, and the margin derived from them.
 
-use crate::cache;
-use crate::clock_lock::ClockLocks;
-use crate::devices::{self, DiscoveredDevice};
 use crate::entries::{DeviceSelection, Entry, Origin, Overrides, Size};
-use crate::host;
 use crate::mock::MockRule;
-use crate::noise_floor::{DeviceNoise, NOISE_VERSION, NoiseRates, WorkloadNoise, clock_policy, noise_path};
-use crate::platforms;
 use crate::run::{Request, RunError};
 use crate::worker::{AssignedCase, Assignment, AssignmentPurpose, Executor, Subprocess, WorkerEvent, WorkerListener};
 use calorimeter_case::Axes;
 use calorimeter_case::record::Speedup;
+use calorimeter_probe::clock_lock::ClockLocks;
+use calorimeter_probe::devices::{self, DiscoveredDevice};
+use calorimeter_probe::noise_floor::{DeviceNoise, NOISE_VERSION, NoiseRates, WorkloadNoise, clock_policy, noise_path};
+use calorimeter_probe::{host, platforms};
 use calorimeter_recipes::{Dtype, Element, Recipe};
 use calorimeter_shapes::Shape;
-use calorimeter_sinks::{Case, Record, Status};
+use calorimeter_sinks::{Case, Record, Status, cache};
 use calorimeter_timing::telemetry::LockedClock;
 use calorimeter_timing::{Options, Verdict, median};
 use calorimeter_zoo::Implementation;
@@ -69,8 +67,7 @@ pub fn measure(
     interrupted: &dyn Fn() -> bool,
     show: &mut dyn FnMut(&str, &Speedup),
 ) -> Result<DeviceNoise, NoiseError> {
-    let device = devices::this_machine().choose(wanted.device).map_err(RunError::from)?;
-    let found = devices::find_device(device).map_err(RunError::from)?;
+    let found = wanted.device.find().map_err(RunError::from)?;
     let _locks = match wanted.lock_clocks {
         Some(clock) => ClockLocks::acquire([&found], clock).map_err(RunError::from)?,
         None => ClockLocks::default(),

@@ -118,10 +118,10 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::devices::{Devices, DiscoveredDevice};
     use crate::dialects::{ConfigSource, read};
     use crate::entries::{ConfigError, Entry, Origin, Overrides, Size, resolve};
     use calorimeter_case::Regime;
+    use calorimeter_probe::devices::{Devices, DiscoveredDevice};
 
     fn machine(cuda: u16) -> Devices {
         Devices::simulated((0..cuda).map(|index| DiscoveredDevice::with_name(Device::Cuda(index), "a GPU")))

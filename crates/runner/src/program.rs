@@ -1,13 +1,12 @@
 //! The complete program, extensible by recipes, shapes, operators, models, devices, implementations and sinks of other
 //! crates.
 
-use crate::log_line::log_line;
-use crate::platforms::{self, Platform};
 use crate::{Exit, cli, dialects, worker};
 use calorimeter_case::{DeviceKind, Implementation};
+use calorimeter_probe::platforms::{self, Platform};
 use calorimeter_recipes::RecipeFamily;
 use calorimeter_shapes::Generator;
-use calorimeter_sinks::Sink;
+use calorimeter_sinks::{Sink, log_line};
 use calorimeter_zoo::{
     Definition, ModelBuilder, Operation, OperatorBuilder, Subject, WorkloadFactory, register_implementation,
     register_model, register_operator,

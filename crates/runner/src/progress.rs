@@ -7,14 +7,13 @@ mod remaining_time;
 pub use bar::Bar;
 pub use line::ProgressState;
 
-use crate::clock_lock;
-use crate::log_line::log_line;
 use crate::print::{print_table, width};
 use crate::run::{PreparedRun, RunEvent, RunListener};
 use crate::worker::Stage;
 use calorimeter_case::CaseId;
-use calorimeter_sinks::Record;
+use calorimeter_probe::clock_lock;
 use calorimeter_sinks::terminal::{Color, LiveTable};
+use calorimeter_sinks::{Record, log_line};
 use remaining_time::RemainingTime;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

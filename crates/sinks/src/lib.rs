@@ -16,6 +16,8 @@
 //! - [`index`]: the page in the directory of a run with links to its files
 //! - [`sink`]: the trait, the list of sinks and [`write_all`]
 //! - [`atomic`]: atomic writes of derived files
+//! - [`cache`]: the per-user cache directory, for facts that later runs reuse
+//! - [`log_line!`]: messages on standard error
 //!
 //! A new sink is a file with a type that implements [`Sink`], and a line in `sinks/mod.rs`. A new column is an entry of
 //! its facet in `calorimeter-case`.
@@ -24,6 +26,7 @@
 extern crate self as calorimeter_sinks;
 
 pub mod atomic;
+pub mod cache;
 mod case_excerpt;
 mod causes;
 pub mod columns;
@@ -33,6 +36,7 @@ pub mod index;
 pub mod journal;
 mod links;
 mod lock;
+mod log_line;
 pub mod markdown;
 pub mod memory_page;
 pub mod operators;
@@ -61,6 +65,7 @@ pub use calorimeter_case::{Case, CaseId, Record, Status};
 pub use case_excerpt::CaseExcerpt;
 pub use error::SinkError;
 pub use journal::Journal;
+pub use log_line::write_log_line;
 pub use read_back::{StoredRun, read_back, read_parts};
 pub use record_part::RecordPart;
 pub use registry::{WriteResult, register, sinks, unavailable_files, write_all};

@@ -3,9 +3,8 @@
 use crate::BusyTime;
 use crate::ThreadSensors;
 use calorimeter_case::Name;
-use calorimeter_runner::devices::DiscoveredDevice;
-use calorimeter_runner::platforms::{Platform, StopwatchChoice};
-use calorimeter_runner::worker::DeviceFacts;
+use calorimeter_probe::devices::{DeviceFacts, DiscoveredDevice};
+use calorimeter_probe::platforms::{Platform, StopwatchChoice};
 use calorimeter_timing::telemetry::Source;
 use calorimeter_timing::{Failure, Work};
 use calorimeter_zoo::{Device, DeviceKind, NativeDevices, Setup};

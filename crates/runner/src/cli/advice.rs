@@ -1,8 +1,8 @@
 //! Remedies for errors of reading and writing results, in terms of the options of this program.
 
 use super::error::CliError;
-use crate::compare::CompareError;
 use crate::run::RunError;
+use calorimeter_compare::CompareError;
 use calorimeter_sinks::SinkError;
 
 /// Formats an error as one line: problem, cause and remedy.

@@ -4,21 +4,21 @@ use super::error::CliError;
 use super::options::RunArguments;
 use super::run::{execute, report_outcome};
 use crate::Exit;
-use crate::calibration::{
-    CalibrationOptions, CalibrationProfile, CalibrationTarget, Operations, Patterns, ProfileLabels, StatedPeaks, add,
-    all_operations, entries, latest, read_journal, show,
-};
-use crate::devices::{self, DiscoveredDevice};
+use crate::calibration::{CalibrationOptions, CalibrationTarget, entries};
 use crate::entries::{DeviceSelection, Entry};
-use crate::host::available_memory;
-use crate::log_line::log_line;
-use crate::platforms;
 use crate::print::print;
 use crate::progress::RecordFormat;
 use crate::run::{Request, RunError};
+use calorimeter_probe::calibration::{
+    CalibrationProfile, Operations, Patterns, ProfileLabels, StatedPeaks, add, all_operations, latest, read_journal,
+    show,
+};
+use calorimeter_probe::devices::DiscoveredDevice;
+use calorimeter_probe::host::available_memory;
+use calorimeter_probe::platforms;
 use calorimeter_recipes::Dtype;
-use calorimeter_sinks::index;
 use calorimeter_sinks::terminal::escape_lines;
+use calorimeter_sinks::{index, log_line};
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -114,8 +114,7 @@ pub fn calibrate(arguments: CalibrateArguments) -> Result<Exit, CliError> {
 
 /// Builds the entries that the options request.
 fn requested_entries(arguments: &CalibrateArguments, device: Option<DeviceSelection>) -> Result<Vec<Entry>, CliError> {
-    let device = devices::this_machine().choose(device.unwrap_or_default()).map_err(RunError::from)?;
-    let machine = calibration_target(&devices::find_device(device).map_err(RunError::from)?);
+    let machine = calibration_target(&device.unwrap_or_default().find().map_err(RunError::from)?);
     let operations = match &arguments.operations {
         Some(words) => words.iter().flat_map(|word| word.0.to_vec()).collect(),
         None => all_operations(),

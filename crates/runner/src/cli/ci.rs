@@ -4,12 +4,11 @@ use super::error::CliError;
 use super::options::CiArguments;
 use super::run::{execute, read_sources};
 use crate::Exit;
-use crate::devices;
-use crate::log_line::log_line;
 use crate::run::Request;
 use calorimeter_case::record::Record;
+use calorimeter_probe::devices;
 use calorimeter_sinks::journal::check_writable;
-use calorimeter_sinks::{atomic, dashboard, services};
+use calorimeter_sinks::{atomic, dashboard, log_line, services};
 use std::path::Path;
 
 /// Converts records to the format of a benchmark tracking service.

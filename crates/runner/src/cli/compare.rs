@@ -4,12 +4,15 @@ use super::error::CliError;
 use super::options::ColorArguments;
 use super::run::color;
 use crate::Exit;
-use crate::compare::{self, RunComparison, Sources, latest_run, sources};
 use crate::entries::Fraction;
-use crate::log_line::log_line;
 use crate::print::{print, print_table};
+use calorimeter_compare::{CompareOptions, RunComparison, github, junit, latest_run, markdown, read_runs, text};
+use calorimeter_probe::calibration::{CalibrationProfile, compare_machines, is_profile, machines_table};
+use calorimeter_probe::noise_floor::NoiseFloor;
+use calorimeter_sinks::log_line;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use std::path::Path;
 
 const EXIT_CODES: &str = "Exit codes:
   0    no case became slower or broke
@@ -75,38 +78,57 @@ pub fn compare(arguments: CompareArguments) -> Result<Exit, CliError> {
         Some(after) => after.clone(),
         None => latest_run(&arguments.before).inspect(|run| log_line!("note: comparing with the newest run, {run}"))?,
     };
-    match sources(&arguments.before, &after)? {
-        Sources::Runs(before, after) => {
-            if arguments.price.is_some() {
-                return Err(CliError::Usage("--price applies to machines: pass two profiles".into()));
-            }
-            let comparison = compare::compare(&before, &after, arguments.margin.0, arguments.force)?;
-            print_comparison(&comparison, &arguments)?;
-            Ok(if comparison.has_regressions() { Exit::Regression } else { Exit::Success })
-        }
-        Sources::Profiles(profiles) => {
-            let prices = arguments.price.map(<[f64; 2]>::try_from).transpose();
-            let prices = prices.map_err(|_| CliError::Usage("--price requires two prices, e.g. 2.5,4".into()))?;
-            let machines = compare::compare_machines(&profiles, prices)?;
-            print(&match arguments.format {
-                CompareFormat::Table => compare::machines_table(&machines),
-                CompareFormat::Json => to_json(&machines),
-                CompareFormat::Markdown | CompareFormat::Junit | CompareFormat::Github => {
-                    return Err(CliError::Usage("two profiles can be printed as table or json only".into()));
-                }
-            })?;
-            Ok(Exit::Success)
-        }
+    let [one, other] = [&arguments.before, &after];
+    match [one, other].map(|side| is_profile(Path::new(side))) {
+        [true, true] => compare_profiles([one, other], &arguments),
+        [false, false] => compare_runs([one, other], &arguments),
+        [true, false] => Err(mixed_sides_error(other, one)),
+        [false, true] => Err(mixed_sides_error(one, other)),
     }
+}
+
+fn mixed_sides_error(run: &str, profile: &str) -> CliError {
+    CliError::Usage(format!(
+        "cannot compare the run {run} with the calibration profile {profile}: pass two runs or two profiles"
+    ))
+}
+
+fn compare_runs([before, after]: [&str; 2], arguments: &CompareArguments) -> Result<Exit, CliError> {
+    let (before, after) = (read_runs(before)?, read_runs(after)?);
+    if arguments.price.is_some() {
+        return Err(CliError::Usage("--price applies to machines: pass two profiles".into()));
+    }
+    let header = before.first().and_then(|run| run.read.header.as_ref());
+    let noise_floors = header.map(|header| NoiseFloor::of_environment(&header.environment)).unwrap_or_default();
+    let options = CompareOptions { margin: arguments.margin.0, force: arguments.force, noise_floors };
+    let comparison = calorimeter_compare::compare(&before, &after, &options)?;
+    print_comparison(&comparison, arguments)?;
+    Ok(if comparison.has_regressions() { Exit::Regression } else { Exit::Success })
+}
+
+fn compare_profiles(paths: [&str; 2], arguments: &CompareArguments) -> Result<Exit, CliError> {
+    let [one, other] = paths.map(|path| CalibrationProfile::read(Path::new(path)).map_err(CliError::Usage));
+    let profiles = [one?, other?];
+    let prices = arguments.price.clone().map(<[f64; 2]>::try_from).transpose();
+    let prices = prices.map_err(|_| CliError::Usage("--price requires two prices, e.g. 2.5,4".into()))?;
+    let machines = compare_machines(&profiles, prices).map_err(CliError::Usage)?;
+    print(&match arguments.format {
+        CompareFormat::Table => machines_table(&machines),
+        CompareFormat::Json => to_json(&machines),
+        CompareFormat::Markdown | CompareFormat::Junit | CompareFormat::Github => {
+            return Err(CliError::Usage("two profiles can be printed as table or json only".into()));
+        }
+    })?;
+    Ok(Exit::Success)
 }
 
 fn print_comparison(comparison: &RunComparison, arguments: &CompareArguments) -> std::io::Result<()> {
     match arguments.format {
-        CompareFormat::Table => print_table(&compare::text(comparison, arguments.all, color(&arguments.color))),
-        CompareFormat::Markdown => print(&compare::markdown(comparison, arguments.all)),
+        CompareFormat::Table => print_table(&text(comparison, arguments.all, color(&arguments.color))),
+        CompareFormat::Markdown => print(&markdown(comparison, arguments.all)),
         CompareFormat::Json => print(&to_json(comparison)),
-        CompareFormat::Junit => print(&compare::junit(comparison)),
-        CompareFormat::Github => print(&compare::github(comparison)),
+        CompareFormat::Junit => print(&junit(comparison)),
+        CompareFormat::Github => print(&github(comparison)),
     }
 }
 

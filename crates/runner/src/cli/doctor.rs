@@ -4,14 +4,12 @@
 use super::error::CliError;
 use super::options::{DoctorArguments, TextFormat};
 use crate::Exit;
-use crate::devices;
-use crate::host;
-use crate::platforms;
 use crate::print::print;
 use crate::run::RunError;
-use crate::selftest::{self, Check, MockFaults, MockRig, RealRig};
 use crate::worker::WorkerError;
 use calorimeter_case::TuningLevel;
+use calorimeter_probe::selftest::{self, Check, MockFaults, MockRig, RealRig};
+use calorimeter_probe::{devices, host, platforms};
 use std::fmt::Write;
 
 pub fn doctor(arguments: DoctorArguments) -> Result<Exit, CliError> {
@@ -23,8 +21,8 @@ pub fn doctor(arguments: DoctorArguments) -> Result<Exit, CliError> {
 }
 
 fn run_checks(arguments: DoctorArguments) -> Result<Exit, CliError> {
-    let device = devices::this_machine().choose(arguments.device).map_err(RunError::from)?;
-    let found = devices::find_device(device).map_err(RunError::from)?;
+    let found = arguments.device.find().map_err(RunError::from)?;
+    let device = found.device;
     // Without a folder of its own, CubeCL stores autotune results in the project that contains the working directory.
     let tuning = tempfile::tempdir().map_err(WorkerError::Spawn).map_err(RunError::from)?;
     calorimeter_zoo::backends::configure(Some(tuning.path()), TuningLevel::Full, false);

@@ -2,14 +2,13 @@
 
 use super::error::CliError;
 use crate::entries::ResolvedEntry;
-use crate::log_line::log_line;
 use crate::plan::Prediction;
 use crate::print::{ignore_broken_pipe, terminal_width};
 use crate::progress::RecordFormat;
 use crate::rough_time::rough_range;
 use crate::run::PreparedRun;
-use calorimeter_sinks::Case;
 use calorimeter_sinks::terminal::{escape, wrap};
+use calorimeter_sinks::{Case, log_line};
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
 

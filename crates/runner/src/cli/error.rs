@@ -1,7 +1,7 @@
 //! Errors of commands.
 
-use crate::compare::CompareError;
 use crate::run::RunError;
+use calorimeter_compare::CompareError;
 
 /// Error that ends a command.
 #[derive(Debug, thiserror::Error)]

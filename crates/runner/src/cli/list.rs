@@ -1,7 +1,7 @@
 //! `calorimeter list`.
 
 use super::command::Listing;
-use crate::devices;
+use calorimeter_probe::devices;
 use calorimeter_recipes::Recipe;
 use calorimeter_zoo::{Implementation, Model, Operator};
 use std::fmt::Write;

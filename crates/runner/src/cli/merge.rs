@@ -2,11 +2,10 @@
 
 use super::error::CliError;
 use crate::Exit;
-use crate::log_line::log_line;
 use crate::merge::{MergedRun, merge};
 use crate::run::{OutputDirs, sort_as_planned};
 use calorimeter_sinks::journal::read_stored;
-use calorimeter_sinks::{SinkError, SinkInput, write_all};
+use calorimeter_sinks::{SinkError, SinkInput, log_line, write_all};
 use clap::Args;
 use std::path::PathBuf;
 

@@ -23,10 +23,10 @@ mod time;
 mod watch;
 
 use crate::Exit;
-use crate::clock_lock;
-use crate::log_line::log_line;
 use crate::print::print;
 use calorimeter_case::UnknownName;
+use calorimeter_probe::clock_lock;
+use calorimeter_sinks::log_line;
 use calorimeter_zoo::Suite;
 use clap::{CommandFactory, Parser};
 use command::{Cli, Command};

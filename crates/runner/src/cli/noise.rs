@@ -3,14 +3,13 @@
 use super::error::CliError;
 use super::options::{NoiseArguments, TextFormat};
 use crate::Exit;
-use crate::cache;
-use crate::log_line::log_line;
 use crate::noise::{NoiseError, NoiseRequest, measure};
-use crate::noise_floor::{DeviceNoise, NoiseRates, WorkloadNoise};
 use crate::print::print;
 use crate::progress::{install_interrupt_handler, interrupted};
 use crate::worker::{Subprocess, WorkerCaches};
 use calorimeter_case::record::Speedup;
+use calorimeter_probe::noise_floor::{DeviceNoise, NoiseRates, WorkloadNoise};
+use calorimeter_sinks::{cache, log_line};
 
 pub fn noise(arguments: NoiseArguments) -> Result<Exit, CliError> {
     install_interrupt_handler();

@@ -1,11 +1,11 @@
 //! Arguments of the commands.
 
-use crate::compare::SavedBaseline;
 use crate::entries::{
     Autotune, DeviceSelection, Fraction, HumanDuration, MAX_LAUNCHES, Overrides, ScaleFactor, Shard, Size, Timing,
 };
 use crate::progress::RecordFormat;
 use calorimeter_case::{Implementation, Regime};
+use calorimeter_compare::SavedBaseline;
 use calorimeter_recipes::{Dtype, Element, Recipe};
 use calorimeter_shapes::{Shape, ShapeError, ShapeSource};
 use calorimeter_timing::telemetry::LockedClock;

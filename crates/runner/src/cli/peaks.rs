@@ -2,17 +2,17 @@
 
 use super::error::CliError;
 use super::options::TextFormat;
-use crate::captured_stderr::with_stderr_prefix;
-use crate::devices::{self, DiscoveredDevice};
+use crate::Exit;
 use crate::entries::DeviceSelection;
-use crate::log_line::log_line;
-use crate::peaks::{self, DevicePeaks, PeakProbe};
 use crate::print::print;
 use crate::run::RunError;
-use crate::worker::arm::sensors::Sensors;
-use crate::{Exit, cache, host};
 use calorimeter_case::TuningLevel;
+use calorimeter_probe::devices::DiscoveredDevice;
+use calorimeter_probe::peaks::{self, DevicePeaks, PeakProbe};
+use calorimeter_probe::sensors::Sensors;
+use calorimeter_probe::{host, with_stderr_prefix};
 use calorimeter_sinks::terminal::{four_digits, operations};
+use calorimeter_sinks::{cache, log_line};
 use calorimeter_zoo::NativeDevices;
 use chrono::{DateTime, Local, TimeDelta};
 use clap::Args;
@@ -47,8 +47,7 @@ pub struct PeaksArguments {
 pub fn peaks(arguments: PeaksArguments) -> Result<Exit, CliError> {
     let folder = cache::cache_dir("peaks");
     let known = if arguments.measure {
-        let device = devices::this_machine().choose(arguments.device).map_err(RunError::from)?;
-        let found = devices::find_device(device).map_err(RunError::from)?;
+        let found = arguments.device.find().map_err(RunError::from)?;
         vec![measure_peaks(&found, folder.as_deref())?]
     } else {
         cached_peaks(folder.as_deref())

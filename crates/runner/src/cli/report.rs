@@ -2,13 +2,12 @@
 
 use super::error::CliError;
 use crate::Exit;
-use crate::calibration::{CalibrationProfile, is_profile};
-use crate::log_line::log_line;
 use crate::print::print;
 use crate::run::{sort_as_planned, sort_briefs_as_planned};
 use crate::suite_speedups::means;
+use calorimeter_probe::calibration::{CalibrationProfile, is_profile};
 use calorimeter_sinks::report::{self, REPORT_FILE, ReportedProfile, ReportedRun, SummarizedRun};
-use calorimeter_sinks::{CaseExcerpt, StoredRun, index, read_back, read_parts};
+use calorimeter_sinks::{CaseExcerpt, StoredRun, index, log_line, read_back, read_parts};
 use clap::Args;
 use std::path::{Path, PathBuf};
 

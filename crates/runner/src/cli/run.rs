@@ -5,16 +5,15 @@ use super::dry_run::dry_run;
 use super::error::CliError;
 use super::options::{ColorArguments, ColorChoice, RunArguments, RunFilesArguments};
 use crate::Exit;
-use crate::compare::{self, SavedBaseline};
 use crate::dialects::ConfigSource;
 use crate::entries::{Overrides, TuningCacheMode};
-use crate::log_line::log_line;
 use crate::print::{print_table, width};
 use crate::progress::{RecordFormat, Terminal, install_interrupt_handler};
 use crate::run::{OutputDirs, PreparedRun, Request, RunError, RunOutcome};
 use crate::worker::{RepeatedExecutor, Subprocess, WorkerCaches};
+use calorimeter_compare::{self as compare, SavedBaseline};
 use calorimeter_sinks::terminal::{Color, summary};
-use calorimeter_sinks::{journal, unavailable_files};
+use calorimeter_sinks::{journal, log_line, unavailable_files};
 use calorimeter_timing::telemetry::LockedClock;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -215,12 +214,12 @@ fn worker_caches(prepared: &PreparedRun, place: &OutputDirs) -> WorkerCaches {
     let autotune = prepared.autotune();
     let tuning = match autotune.cache {
         TuningCacheMode::Fresh => Some(place.dir.join(autotune.folder())),
-        TuningCacheMode::Cached | TuningCacheMode::Off => crate::cache::cache_dir(autotune.folder()),
+        TuningCacheMode::Cached | TuningCacheMode::Off => calorimeter_sinks::cache::cache_dir(autotune.folder()),
     };
     WorkerCaches {
         autotune_dir: tuning,
         tuning_level: autotune.level,
-        peaks_dir: crate::cache::cache_dir("peaks"),
+        peaks_dir: calorimeter_sinks::cache::cache_dir("peaks"),
         forbid_tuning: autotune.cache == TuningCacheMode::Off,
     }
 }

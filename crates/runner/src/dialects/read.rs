@@ -1,8 +1,8 @@
 //! Reading of configuration files in any dialect.
 
 use super::{ConfigSource, Document, accelerator, own, yaml};
-use crate::devices::Devices;
 use crate::entries::ConfigError;
+use calorimeter_probe::devices::Devices;
 use calorimeter_shapes::MAX_SHAPES;
 
 /// Reads files in order; the first output folder applies.

@@ -2,6 +2,7 @@
 
 use super::word::word;
 use calorimeter_case::UnknownName;
+use calorimeter_probe::devices::{Devices, DiscoveredDevice, MissingDevice, this_machine};
 use calorimeter_zoo::{Device, DeviceKind};
 use std::fmt;
 use std::str::FromStr;
@@ -18,6 +19,62 @@ pub enum DeviceSelection {
     Single(Device),
     /// All devices of a kind, which share the work.
     All(DeviceKind),
+}
+
+/// Error of device selection.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SelectionError {
+    /// The device does not exist.
+    #[error(transparent)]
+    Missing(#[from] MissingDevice),
+    /// All devices of a kind were requested where one is expected.
+    #[error("{0}:all selects several devices, but one is expected, e.g. {0}:0")]
+    SeveralDevices(DeviceKind),
+    /// The devices of a kind differ, so that their times cannot be mixed.
+    #[error("{kind}:all: the devices differ, so their times cannot be mixed: {found}. Select one of them")]
+    DifferentDevices {
+        /// Device kind.
+        kind: DeviceKind,
+        /// Devices that exist.
+        found: String,
+    },
+}
+
+impl DeviceSelection {
+    /// Selects the device for a setting of the configuration. An explicit device is returned unchecked; see
+    /// [`Devices::find`].
+    pub fn choose(self, devices: &Devices) -> Result<Device, SelectionError> {
+        let first = |suits: fn(&DiscoveredDevice) -> bool| devices.all().find(|one| suits(one)).map(|one| one.device);
+        match self {
+            Self::Single(device) => Ok(device),
+            Self::Auto => Ok(first(|one| !one.software).unwrap_or(Device::Cpu)),
+            Self::Xpu => first(|one| one.intel).ok_or_else(|| devices.missing_device(self).into()),
+            Self::All(kind) => Err(SelectionError::SeveralDevices(kind)),
+        }
+    }
+
+    /// Selects and finds the device on this machine.
+    pub fn find(self) -> Result<DiscoveredDevice, SelectionError> {
+        let devices = this_machine();
+        Ok(devices.find(self.choose(devices)?)?)
+    }
+
+    /// Selects the devices that share the work: one, or all of a kind, which must be equivalent. Emulated devices count
+    /// only if there are no real ones.
+    pub fn choose_all(self, devices: &Devices) -> Result<Vec<Device>, SelectionError> {
+        let Self::All(kind) = self else { return Ok(vec![self.choose(devices)?]) };
+        let of_kind = || devices.of_platform(kind).iter().filter(|one| one.device.kind() == kind);
+        let is_real = of_kind().any(|one| !one.software);
+        let all: Vec<&DiscoveredDevice> = of_kind().filter(|one| one.software != is_real).collect();
+        let first = *all.first().ok_or_else(|| devices.missing_device(self))?;
+        if !all.iter().all(|one| one.is_equivalent(first)) {
+            let names: Vec<String> =
+                all.iter().map(|one| format!("{} ({})", one.device, one.name_and_driver())).collect();
+            return Err(SelectionError::DifferentDevices { kind, found: names.join(", ") });
+        }
+        Ok(all.into_iter().map(|one| one.device).collect())
+    }
 }
 
 impl FromStr for DeviceSelection {
@@ -102,5 +159,34 @@ mod tests {
         );
         assert!("cud:all".parse::<DeviceSelection>().unwrap_err().contains("did you mean \"cuda\""));
         assert!("auto:all".parse::<DeviceSelection>().is_err());
+    }
+
+    fn machine(names: &[&str]) -> Devices {
+        let gpu = |(index, name): (usize, &&str)| DiscoveredDevice {
+            software: name.starts_with("llvmpipe"),
+            ..DiscoveredDevice::with_name(Device::Vulkan(index as u16), *name)
+        };
+        Devices::simulated(names.iter().enumerate().map(gpu))
+    }
+
+    #[test]
+    fn equivalent_devices_share_the_work() {
+        let all = |names: &[&str]| {
+            let sharing = DeviceSelection::All(DeviceKind::Vulkan).choose_all(&machine(names));
+            sharing.map(|all| all.len()).map_err(|error| error.to_string())
+        };
+        assert_eq!(all(&["A", "A", "A"]), Ok(3));
+        assert_eq!(all(&["A", "A", "llvmpipe"]), Ok(2));
+        assert_eq!(all(&["llvmpipe"]), Ok(1));
+        let missing = all(&[]).unwrap_err();
+        assert!(missing.starts_with("device vulkan:all not found; available: cpu"), "{missing}");
+        let unlike = all(&["A", "B"]).unwrap_err();
+        assert!(unlike.ends_with("cannot be mixed: vulkan:0 (A), vulkan:1 (B). Select one of them"), "{unlike}");
+    }
+
+    #[test]
+    fn single_device_commands_reject_all() {
+        let error = DeviceSelection::All(DeviceKind::Vulkan).choose(&machine(&["A", "A"])).unwrap_err().to_string();
+        assert_eq!(error, "vulkan:all selects several devices, but one is expected, e.g. vulkan:0");
     }
 }

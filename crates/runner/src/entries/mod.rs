@@ -21,7 +21,7 @@ mod word;
 
 pub use autotune::{Autotune, TuningCacheMode};
 pub use compile_mode::CompileMode;
-pub use device_selection::DeviceSelection;
+pub use device_selection::{DeviceSelection, SelectionError};
 pub use entry::{Entry, Origin, Size};
 pub use error::ConfigError;
 pub use factor::ScaleFactor;

@@ -4,9 +4,9 @@ use super::{
     CompileMode, ConfigError, Entry, HumanDuration, MAX_CASES, MAX_WINDOWS, Overrides, ResolvedEntry, ScaleFactor,
     Size, Timing,
 };
-use crate::devices::Devices;
-use crate::regimes;
 use calorimeter_case::{Device, Element, Export, Implementation, Mode, Name, Regime};
+use calorimeter_probe::devices::Devices;
+use calorimeter_probe::regimes;
 use calorimeter_recipes::{RecipeVariant, pair};
 use calorimeter_timing::Options;
 use calorimeter_zoo::{Subject, Suite, Task};
@@ -80,7 +80,7 @@ fn resolve_entry(entry: Entry, scale: Option<ScaleFactor>, devices: &Devices) ->
     let implied_baseline = !variants.contains(&RecipeVariant::BASELINE) && !entry.with_baseline;
     variants.retain(|variant| *variant != RecipeVariant::BASELINE);
     variants.insert(0, RecipeVariant::BASELINE);
-    let fleet = devices.choose_all(entry.device.unwrap_or_default()).map_err(|error| error.to_string())?;
+    let fleet = entry.device.unwrap_or_default().choose_all(devices).map_err(|error| error.to_string())?;
     let device = *fleet.first().ok_or("no device found")?;
     let implementations = match (subject, entry.implementations) {
         // The order is kept, since the first program is the reference.

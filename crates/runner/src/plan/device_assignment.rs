@@ -78,9 +78,9 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::devices::{Devices, DiscoveredDevice};
     use crate::entries::{DeviceSelection, Entry, Origin, Overrides, Size, resolve};
     use calorimeter_case::{DeviceKind, Regime};
+    use calorimeter_probe::devices::{Devices, DiscoveredDevice};
     use calorimeter_shapes::Shape;
     use std::collections::BTreeSet;
 

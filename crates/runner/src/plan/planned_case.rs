@@ -3,8 +3,8 @@
 use super::ids::IdAllocator;
 use crate::dialects::published_counts;
 use crate::entries::ResolvedEntry;
-use crate::{platforms, regimes};
 use calorimeter_case::{CaseId, CaseIdentity, Clock, Implementation, Name, Regime};
+use calorimeter_probe::{platforms, regimes};
 use calorimeter_recipes::{QuantConfig, RecipeVariant};
 use calorimeter_sinks::Case;
 use calorimeter_zoo::{Subject, Task};

@@ -39,8 +39,8 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::devices::Devices;
     use crate::entries::{Entry, Origin, Overrides, Size, resolve};
+    use calorimeter_probe::devices::Devices;
     use calorimeter_shapes::Shape;
     use std::collections::BTreeSet;
 

@@ -2,9 +2,9 @@
 //! writes records.
 
 use super::kernel_tracer::KernelTracer;
-use crate::devices::DiscoveredDevice;
 use crate::worker::{Assignment, Executor, WorkerError, WorkerEvent, WorkerListener};
 use calorimeter_case::Device;
+use calorimeter_probe::devices::DiscoveredDevice;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;

@@ -1,10 +1,9 @@
 //! Errors of a run.
 
-use crate::clock_lock::LockError;
-use crate::devices::DeviceError;
-use crate::entries::{ConfigError, MAX_LAUNCHES};
+use crate::entries::{ConfigError, MAX_LAUNCHES, SelectionError};
 use crate::expression::InvalidRegex;
 use crate::worker::WorkerError;
+use calorimeter_probe::clock_lock::LockError;
 use calorimeter_sinks::SinkError;
 use std::path::PathBuf;
 
@@ -14,9 +13,9 @@ pub enum RunError {
     /// A configuration file is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A device is missing.
+    /// A device is missing, or several are selected.
     #[error(transparent)]
-    Device(#[from] DeviceError),
+    Device(#[from] SelectionError),
     /// Results cannot be written or read.
     #[error(transparent)]
     Sink(#[from] SinkError),

@@ -1,9 +1,9 @@
 //! Host memory budget for preparing groups of several devices concurrently.
 
 use super::run_devices::RunDevices;
-use crate::host::available_memory;
 use crate::plan::{Group, Plan};
-use crate::platforms;
+use calorimeter_probe::host::available_memory;
+use calorimeter_probe::platforms;
 
 /// Host memory of a case during preparation, as a multiple of its device memory: inputs in f32, a reference in f64, and
 /// packed weights.

@@ -1,11 +1,11 @@
 //! Kernel names on Vulkan and Metal: timestamp queries do not report them, so that a separate worker collects them.
 
-use crate::devices::DiscoveredDevice;
-use crate::platforms;
 use crate::worker::{
     AssignedCase, Assignment, AssignmentPurpose, Executor, TracedKernels, WorkerError, WorkerEvent, WorkerListener,
 };
 use calorimeter_case::CaseId;
+use calorimeter_probe::devices::DiscoveredDevice;
+use calorimeter_probe::platforms;
 use std::collections::HashMap;
 use std::time::Duration;
 

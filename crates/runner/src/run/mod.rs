@@ -20,7 +20,7 @@ mod record_writer;
 mod request;
 mod run_devices;
 
-pub use crate::host::now;
+pub use calorimeter_probe::host::now;
 pub use error::RunError;
 pub use event::{RunEvent, RunListener};
 pub use outcome::RunOutcome;
@@ -30,10 +30,10 @@ pub use request::Request;
 
 use crate::entries::Autotune;
 use crate::environment;
-use crate::host::command_line;
 use crate::plan::{Group, Plan, Prediction};
 use crate::worker::{Executor, WorkerListener};
 use calorimeter_case::{CaseId, Implementation};
+use calorimeter_probe::host::command_line;
 use calorimeter_sinks::Journal;
 use calorimeter_sinks::journal::{Header, JournalContents, Resumed};
 use concurrent::ConcurrentRun;

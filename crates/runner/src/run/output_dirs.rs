@@ -1,6 +1,6 @@
 //! Output directories of a run.
 
-use crate::host::now;
+use calorimeter_probe::host::now;
 use calorimeter_sinks::SinkError;
 use chrono::{DateTime, Local};
 use std::fs;

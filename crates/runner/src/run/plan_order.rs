@@ -1,8 +1,8 @@
 //! Sorting of records by plan order; a journal has them in order of completion.
 
 use super::Request;
-use crate::devices::{Devices, DiscoveredDevice};
 use calorimeter_case::{CaseId, Record};
+use calorimeter_probe::devices::{Devices, DiscoveredDevice};
 use calorimeter_sinks::CaseExcerpt;
 use calorimeter_sinks::journal::Header;
 use std::collections::HashMap;

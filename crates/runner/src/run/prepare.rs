@@ -1,11 +1,11 @@
 //! Preparation of a run: from the request to a plan.
 
 use super::{PreparedRun, Request, RunError};
-use crate::devices::{self, Devices};
 use crate::dialects::{self, Document};
 use crate::entries::{MAX_LAUNCHES, resolve};
 use crate::expression;
 use crate::plan::Plan;
+use calorimeter_probe::devices::{self, Devices};
 
 impl Request {
     /// Resolves and plans for this machine; no device is opened.

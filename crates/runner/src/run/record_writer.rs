@@ -1,10 +1,10 @@
 //! Writer of records: appends each to the journal, then notifies the listener.
 
 use super::{RunEvent, RunListener};
-use crate::host::now;
 use crate::plan::{Group, PlannedCase};
 use crate::worker::{WorkerEvent, WorkerListener};
 use calorimeter_case::{CaseId, Device, Record, Status};
+use calorimeter_probe::host::now;
 use calorimeter_sinks::{Journal, SinkError};
 use std::collections::{BTreeMap, HashMap};
 

@@ -2,12 +2,12 @@
 
 use super::RunError;
 use super::other_users::{DeviceUsers, check_other_users};
-use crate::clock_lock::ClockLocks;
-use crate::devices::{self, DiscoveredDevice};
-use crate::entries::Overrides;
-use crate::noise_floor::NoiseFloor;
-use crate::platforms;
+use crate::entries::{Overrides, SelectionError};
 use calorimeter_case::Device;
+use calorimeter_probe::clock_lock::ClockLocks;
+use calorimeter_probe::devices::{self, DiscoveredDevice};
+use calorimeter_probe::noise_floor::NoiseFloor;
+use calorimeter_probe::platforms;
 use std::collections::HashMap;
 
 /// Devices of a run and their other users.
@@ -22,7 +22,8 @@ pub struct RunDevices {
 impl RunDevices {
     /// Discovers devices and their other users, before workers of this run use them.
     pub fn discover(wanted: Vec<Device>, overrides: &Overrides) -> Result<Self, RunError> {
-        let all = wanted.into_iter().map(devices::find_device).collect::<Result<Vec<DiscoveredDevice>, _>>()?;
+        let all: Result<Vec<_>, _> = wanted.into_iter().map(devices::find_device).collect();
+        let all = all.map_err(SelectionError::from)?;
         let untimed = overrides.untimed;
         let mut found =
             Self { all, in_use: DeviceUsers::new(), untimed, checks_users: !untimed || overrides.require_idle };

@@ -1,7 +1,7 @@
 //! Validation of autotune decisions before a worker uses them: the tuner takes the candidate that a line names without
 //! checking it.
 
-use crate::cache::{untrusted_reason, warn_ignored};
+use calorimeter_sinks::cache::{untrusted_reason, warn_ignored};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,12 +1,12 @@
 //! State shared by all assignments of a worker process.
 
-use super::arm::sensors::Sensors;
 use super::arm::state::ProbedCase;
 use super::input_prefetch::InputPrefetch;
 use super::panics;
-use crate::peaks::DevicePeaks;
-use crate::platforms;
 use calorimeter_case::{Device, Implementation, TuningLevel};
+use calorimeter_probe::peaks::DevicePeaks;
+use calorimeter_probe::platforms;
+use calorimeter_probe::sensors::Sensors;
 use calorimeter_timing::{ClockResolution, JitMonitor};
 use calorimeter_zoo::NativeDevices;
 use std::collections::HashMap;

@@ -1,7 +1,6 @@
 //! Run of an assignment, from tensors to records: open, prime, gate, clock, measure, gate again, inspect. Untimed
 //! assignments end after the first gate.
 
-use super::arm::sensors::Sensors;
 use super::arm::{CaseArm, check_after_timing, prepare, time};
 use super::batches::batches;
 use super::buffer_placement::measure_placements;
@@ -15,8 +14,9 @@ use super::operands::GroupOperands;
 use super::poison::{PoisonCause, PoisonedProcess, catch_poison};
 use super::protocol::{Assignment, AssignmentPurpose};
 use crate::mock::MockRule;
-use crate::platforms;
 use calorimeter_case::{CaseId, Device, Record, Status};
+use calorimeter_probe::platforms;
+use calorimeter_probe::sensors::Sensors;
 use std::collections::HashSet;
 
 /// Runs an assignment. Every case gets a record, unless one poisons the process or the run is interrupted.

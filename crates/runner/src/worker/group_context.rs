@@ -4,8 +4,8 @@ use super::context::WorkerContext;
 use super::event::WorkerListener;
 use super::operands::GroupOperands;
 use super::protocol::Assignment;
-use crate::platforms;
 use calorimeter_case::TuningLevel;
+use calorimeter_probe::platforms;
 use calorimeter_zoo::Implementation;
 use std::path::PathBuf;
 

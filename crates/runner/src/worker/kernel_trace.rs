@@ -4,8 +4,8 @@
 use super::event::{Stage, TracedKernels, WorkerEvent};
 use super::group_context::GroupContext;
 use super::poison::{PoisonedProcess, catch_poison};
-use crate::log_line::log_line;
 use calorimeter_case::Case;
+use calorimeter_sinks::log_line;
 use calorimeter_timing::{Failure, KernelLog};
 use calorimeter_zoo::Setup;
 

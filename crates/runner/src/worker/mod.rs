@@ -31,11 +31,11 @@ pub use child::serve_if_worker;
 pub use event::{Stage, TracedKernels, WorkerEvent, WorkerListener};
 pub use in_process::InProcess;
 pub use pool::Subprocess;
-pub use protocol::{AssignedCase, Assignment, AssignmentPurpose, DeviceFacts, NextGroup, WorkerCaches};
+pub use protocol::{AssignedCase, Assignment, AssignmentPurpose, NextGroup, WorkerCaches};
 pub use repeated::RepeatedExecutor;
 
-use crate::devices::DiscoveredDevice;
 use calorimeter_case::Device;
+use calorimeter_probe::devices::DiscoveredDevice;
 use std::time::Duration;
 
 /// Runs assignments. Every case gets a record, unless the listener interrupts the work or the assignment only traces

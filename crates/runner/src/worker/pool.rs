@@ -7,10 +7,10 @@ use super::position::ProgressFile;
 use super::protocol::{AssignedCase, Assignment, AssignmentPurpose, WorkerCaches, WorkerCommand, WorkerMessage};
 use super::remaining::remaining_cases;
 use super::{Executor, WorkerError, autotune_cache};
-use crate::cache::file_name;
-use crate::devices::DiscoveredDevice;
 use crate::entries::Autotune;
 use calorimeter_case::{CaseId, Device, Record, Status};
+use calorimeter_probe::devices::DiscoveredDevice;
+use calorimeter_sinks::cache::file_name;
 use calorimeter_timing::TUNING_DISABLED;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::collections::hash_map::Entry;
@@ -452,7 +452,7 @@ fn describe_exit(status: ExitStatus) -> String {
 mod tests {
     use super::super::remaining::tests::assignment;
     use super::*;
-    use crate::devices;
+    use calorimeter_probe::devices;
     use std::cell::RefCell;
     use std::collections::VecDeque;
 

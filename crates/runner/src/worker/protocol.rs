@@ -4,8 +4,8 @@ use super::poison::PoisonCause;
 use super::{TracedKernels, WorkerEvent};
 use crate::mock::MockRule;
 use calorimeter_case::{Case, CaseId, TuningLevel};
+use calorimeter_probe::devices::DeviceFacts;
 use calorimeter_timing::Options;
-use calorimeter_timing::telemetry::LockedClock;
 use calorimeter_zoo::foreign::ForeignHandle;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -62,22 +62,6 @@ pub struct WorkerCaches {
     pub peaks_dir: Option<PathBuf>,
     /// True if kernels without a cached decision must not be tuned.
     pub forbid_tuning: bool,
-}
-
-/// Facts about a device, so that a worker need not discover devices.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct DeviceFacts {
-    /// Unique identity of the device.
-    pub identity: String,
-    /// Driver and its version.
-    pub driver: String,
-    /// True for a GPU emulated on a processor.
-    pub software: bool,
-    /// Size in bytes of the cache that the buffer sets must exceed.
-    pub cache_bytes: u64,
-    /// Clock at which a run of this program has locked the device.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub locked_clock: Option<LockedClock>,
 }
 
 /// Purpose of an assignment.

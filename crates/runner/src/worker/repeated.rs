@@ -2,8 +2,8 @@
 
 use super::combine::combine_processes;
 use super::{Assignment, Executor, Subprocess, WorkerError, WorkerEvent, WorkerListener};
-use crate::devices::DiscoveredDevice;
 use calorimeter_case::{CaseId, Record};
+use calorimeter_probe::devices::DiscoveredDevice;
 use std::collections::HashMap;
 use std::time::Duration;
 

@@ -97,8 +97,8 @@ const ADDITIONS: &[Addition] = &[
     },
     Addition {
         file: "crates/runner/examples/own_device/threads.rs",
-        becomes: "crates/runner/src/platforms/threads.rs",
-        registered_in: "crates/runner/src/platforms/mod.rs",
+        becomes: "crates/probe/src/platforms/threads.rs",
+        registered_in: "crates/probe/src/platforms/mod.rs",
         module: "mod threads;",
         registration: "&threads::Threads,",
         place: After("const BUILT_IN: &[&dyn Platform] = &["),

@@ -153,7 +153,7 @@ impl Executor for FailingExecutor {
     fn run(
         &mut self,
         assignment: &Assignment,
-        device: &calorimeter_runner::devices::DiscoveredDevice,
+        device: &calorimeter_probe::devices::DiscoveredDevice,
         timeout: Duration,
         listener: &mut dyn WorkerListener,
     ) -> Result<(), WorkerError> {

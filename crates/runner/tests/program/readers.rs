@@ -1,6 +1,6 @@
 //! Readers of each kind of file, called in this process. Shared with the fuzz targets.
 
-use calorimeter_runner::devices::Devices;
+use calorimeter_probe::devices::Devices;
 use calorimeter_runner::dialects::{ConfigSource, read};
 use calorimeter_runner::entries::{Overrides, resolve};
 pub use calorimeter_runner::fuzz_api::{clock_note, decisions, noise, peaks, profile};

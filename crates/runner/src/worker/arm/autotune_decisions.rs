@@ -1,7 +1,7 @@
 //! Decisions of the autotuner, read from its cache files.
 
-use crate::cache;
 use calorimeter_case::Case;
+use calorimeter_sinks::cache;
 use calorimeter_zoo::Implementation;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};

@@ -1,15 +1,14 @@
 //! Stopwatch of a case: its resolution and the kernels that it reports.
 
-use super::state::{CaseArm, OpenWorkload, PendingChecks, TimedWorkload};
-use crate::devices::cache_multiple;
-use crate::peaks;
-use crate::platforms;
-use crate::regimes::stopwatch;
+use super::state::{CaseArm, OpenWorkload, PendingChecks};
 use crate::worker::event::TracedKernels;
 use crate::worker::group_context::GroupContext;
 use crate::worker::protocol::AssignedCase;
 use calorimeter_case::record::Rotation;
 use calorimeter_case::{Clock, Implementation, Record, Status, required_buffer_sets};
+use calorimeter_probe::devices::cache_multiple;
+use calorimeter_probe::regimes::stopwatch;
+use calorimeter_probe::{TimedWorkload, peaks, platforms};
 use calorimeter_recipes::Sparsity;
 use calorimeter_timing::{ClockResolution, EnqueueClock, Failure, Stopwatch};
 

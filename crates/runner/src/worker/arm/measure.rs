@@ -2,9 +2,7 @@
 
 use super::nvtx_range::CaseRange;
 use super::roofline;
-use super::sensors::{SensorWatch, Sensors};
 use super::state::CaseArm;
-use crate::platforms::{self, Platform};
 use crate::worker::event::{Stage, WorkerListener};
 use crate::worker::group_context::GroupContext;
 use crate::worker::panics;
@@ -12,6 +10,8 @@ use crate::worker::poison::{PoisonedProcess, catch_poison, poisoned_by};
 use crate::worker::protocol::AssignmentPurpose;
 use calorimeter_case::record::{Estimate, Speedup, Telemetry, WindowRecord, finite};
 use calorimeter_case::{CaseId, Clock, Record, Status};
+use calorimeter_probe::platforms::{self, Platform};
+use calorimeter_probe::sensors::{SensorWatch, Sensors};
 use calorimeter_timing::{
     self as timing, DeviceState, JitMonitor, Measurement, Observer, Options, Overhead, Phase, TimingError,
 };

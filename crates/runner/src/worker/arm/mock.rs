@@ -1,11 +1,12 @@
 //! Arms of the mock device: nothing is computed; times follow the rules.
 
-use super::state::{CaseArm, PendingChecks, TimedWorkload, refused_record};
+use super::state::{CaseArm, PendingChecks, refused_record};
 use crate::mock::{MockRule, MockWorkload};
 use crate::worker::event::Stage;
 use crate::worker::group_context::GroupContext;
 use crate::worker::protocol::AssignedCase;
 use calorimeter_case::{Record, Status};
+use calorimeter_probe::TimedWorkload;
 use calorimeter_timing::Stopwatch;
 use calorimeter_zoo::{Workload, ZooError};
 

@@ -12,21 +12,20 @@ mod prime;
 mod probe;
 mod reopen;
 mod roofline;
-pub mod sensors;
 pub mod state;
 
 pub use gate::check_after_timing;
 pub use measure::{measure, time};
 pub use reopen::reopen;
 pub use roofline::peaks as find_peaks;
-pub use state::{CaseArm, TimedWorkload};
+pub use state::CaseArm;
 
 use super::group_context::GroupContext;
 use super::operands::InputKind;
 use super::protocol::{AssignedCase, AssignmentPurpose};
-use crate::platforms;
 use autotune_decisions::AutotuneDecisions;
 use calorimeter_case::Record;
+use calorimeter_probe::platforms;
 use calorimeter_zoo::backends::autotune_anchor;
 use state::refused_record;
 

@@ -1,13 +1,13 @@
 //! First passes, in which kernels are compiled and tuned.
 
 use super::state::{FirstOutput, OpenWorkload};
-use crate::platforms;
 use crate::worker::event::Stage;
 use crate::worker::group_context::GroupContext;
 use crate::worker::operands::InputKind;
 use crate::worker::protocol::{AssignedCase, AssignmentPurpose};
 use calorimeter_case::record::{Preparation, Tuning};
 use calorimeter_case::{Implementation, Record};
+use calorimeter_probe::platforms;
 use calorimeter_zoo::ZooError;
 use std::time::Instant;
 

@@ -3,9 +3,10 @@
 use super::gate::check_first_output;
 use super::open::open;
 use super::prime::prime;
-use super::state::{CaseArm, PendingChecks, TimedWorkload, refused_record};
+use super::state::{CaseArm, PendingChecks, refused_record};
 use crate::worker::group_context::GroupContext;
 use crate::worker::operands::InputKind;
+use calorimeter_probe::TimedWorkload;
 
 /// Opens a closed case again and checks its first buffer set; the others are checked after the last window. If that
 /// fails, the record holds the reason.

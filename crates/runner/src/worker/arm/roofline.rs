@@ -1,12 +1,13 @@
 //! Comparison of measured cases with the peaks of their device.
 
-use super::state::{CaseArm, TimedWorkload, drop_comparisons_with_refused};
-use crate::peaks::{self, CaseRecheck, DevicePeaks, Limit, MatmulPrecision, PeakProbe};
-use crate::worker::arm::sensors::Sensors;
+use super::state::{CaseArm, drop_comparisons_with_refused};
 use crate::worker::group_context::GroupContext;
 use crate::worker::poison::{PoisonedProcess, catch_poison};
 use calorimeter_case::record::Roofline;
 use calorimeter_case::{CaseId, Status};
+use calorimeter_probe::TimedWorkload;
+use calorimeter_probe::peaks::{self, CaseRecheck, DevicePeaks, Limit, MatmulPrecision, PeakProbe};
+use calorimeter_probe::sensors::Sensors;
 
 /// Determines the peaks that are relevant to these cases, once per GEMM kind.
 pub fn peaks(

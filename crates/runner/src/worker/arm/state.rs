@@ -1,10 +1,11 @@
 //! State of a case between assignment and measurement.
 
-use crate::peaks::MatmulPrecision;
 use crate::worker::protocol::AssignedCase;
 use calorimeter_case::{Case, CaseId, Record, Status};
+use calorimeter_probe::TimedWorkload;
+use calorimeter_probe::peaks::MatmulPrecision;
 use calorimeter_recipes::QuantConfig;
-use calorimeter_timing::{Failure, Stopwatch, Work};
+use calorimeter_timing::Stopwatch;
 use calorimeter_zoo::{Output, OutputDigest, Setup, Workload, ZooError};
 
 /// Case that is ready to be timed.
@@ -23,47 +24,6 @@ pub struct CaseArm {
     pub computed_share: f64,
     /// Outputs that the gate has not compared yet.
     pub pending_checks: PendingChecks,
-}
-
-/// Adapter of a workload for the timing crate.
-pub struct TimedWorkload(pub Box<dyn Workload>);
-
-impl TimedWorkload {
-    /// Frees the workload; later launches fail.
-    pub fn close(&mut self) {
-        self.0 = Box::new(ClosedWorkload);
-    }
-}
-
-/// Replacement of a workload that was closed.
-struct ClosedWorkload;
-
-impl Workload for ClosedWorkload {
-    fn launch(&mut self) -> Result<(), ZooError> {
-        Err(ZooError::Device("its workload is closed".into()))
-    }
-
-    fn synchronize(&mut self) -> Result<(), ZooError> {
-        Ok(())
-    }
-
-    fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
-        self.launch().map(|()| Vec::new())
-    }
-
-    fn weight_bytes(&self) -> u64 {
-        0
-    }
-}
-
-impl Work for TimedWorkload {
-    fn launch(&mut self) -> Result<(), Failure> {
-        Ok(self.0.launch()?)
-    }
-
-    fn synchronize(&mut self) -> Result<(), Failure> {
-        Ok(self.0.synchronize()?)
-    }
 }
 
 /// Removes speed-ups whose baseline was refused.

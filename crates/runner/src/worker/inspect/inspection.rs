@@ -1,11 +1,12 @@
 //! Trait of all inspections.
 
 use super::finding::{Facet, InspectionFinding};
-use crate::worker::arm::{CaseArm, TimedWorkload};
+use crate::worker::arm::CaseArm;
 use crate::worker::event::{Stage, TracedKernels};
 use crate::worker::group_context::GroupContext;
 use crate::worker::protocol::Assignment;
 use calorimeter_case::{Case, Record};
+use calorimeter_probe::TimedWorkload;
 use calorimeter_timing::{Failure, Stopwatch};
 
 /// Inspection of measured cases, which produces one facet per record. Inspections are independent of each other, so

@@ -3,14 +3,14 @@
 
 use super::finding::{Facet, InspectionFinding};
 use super::inspection::{InspectedCase, Inspection};
-use crate::cache::file_name;
-use crate::platforms;
 use crate::worker::arm::CaseArm;
 use crate::worker::group_context::GroupContext;
 use crate::worker::protocol::Assignment;
 use calorimeter_case::record::{self, Footprint, PeakMemory};
 use calorimeter_case::{Case, CaseId, Implementation, Record};
+use calorimeter_probe::platforms;
 use calorimeter_sinks::atomic;
+use calorimeter_sinks::cache::file_name;
 use calorimeter_sinks::memory_page::{self, MemoryProfile};
 use calorimeter_timing::Failure;
 use calorimeter_timing::memory::{LiveBlock, MemoryPeaks, Quantity, Timeline, TimelineBound, TimelineMark};

@@ -59,9 +59,10 @@ pub fn time_single_launches(
 pub mod tests {
     use super::*;
     use crate::mock::{Fault, MockRule, MockWorkload};
-    use crate::worker::arm::{CaseArm, TimedWorkload};
+    use crate::worker::arm::CaseArm;
     use crate::worker::event::WorkerEvent;
     use calorimeter_case::{Case, Record, Status};
+    use calorimeter_probe::TimedWorkload;
     use calorimeter_timing::{MockClock, Overhead, Reading, Script, Stopwatch, Work};
 
     pub struct SilentListener;

@@ -2,12 +2,12 @@
 
 use super::finding::Facet;
 use super::inspection::{InspectedCase, Inspection};
-use crate::cache::file_name;
 use crate::worker::event::TracedKernels;
 use crate::worker::group_context::GroupContext;
 use crate::worker::protocol::Assignment;
 use calorimeter_case::Case;
 use calorimeter_case::record::{KernelShare, Profile};
+use calorimeter_sinks::cache::file_name;
 use calorimeter_timing::trace::{KernelRow, Span, Trace, Track};
 use calorimeter_timing::{Failure, LaunchSpan, Work};
 use calorimeter_zoo::parts::record_parts;

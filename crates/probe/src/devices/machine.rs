@@ -1,0 +1,108 @@
+//! Devices of a machine, real or simulated.
+
+use super::discovered::DiscoveredDevice;
+use crate::captured_stderr::with_stderr_prefix;
+use crate::platforms::{self, Platform};
+use calorimeter_case::{Device, DeviceKind};
+use std::sync::OnceLock;
+
+/// Devices of a machine. Each platform is queried once, on first use.
+#[derive(Debug)]
+pub struct Devices(Vec<PlatformDevices>);
+
+/// Platform with its devices, queried on first use.
+#[derive(Debug)]
+struct PlatformDevices {
+    platform: &'static dyn Platform,
+    devices: OnceLock<Vec<DiscoveredDevice>>,
+}
+
+impl PlatformDevices {
+    fn devices(&self) -> &[DiscoveredDevice] {
+        // Labels messages that a driver prints while it loads.
+        let kind = self.platform.kinds().first().map_or_else(String::new, |kind| kind.name().to_string());
+        self.devices.get_or_init(|| with_stderr_prefix(&kind, || self.platform.find()))
+    }
+}
+
+/// Error for a device that does not exist.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("device {wanted} not found; available: {found}. Select one with --device, or see `calorimeter doctor`")]
+pub struct MissingDevice {
+    /// Requested device.
+    pub wanted: String,
+    /// Devices that exist.
+    pub found: String,
+}
+
+/// Devices of this machine.
+pub fn this_machine() -> &'static Devices {
+    static HERE: OnceLock<Devices> = OnceLock::new();
+    platforms::register_kinds();
+    HERE.get_or_init(|| Devices::new(|_| OnceLock::new()))
+}
+
+/// Finds a device of this machine.
+pub fn find_device(device: Device) -> Result<DiscoveredDevice, MissingDevice> {
+    this_machine().find(device)
+}
+
+impl Devices {
+    /// Creates the table of platforms with their devices, known or to be queried.
+    fn new(found: impl Fn(&'static dyn Platform) -> OnceLock<Vec<DiscoveredDevice>>) -> Self {
+        let asked = |platform| PlatformDevices { platform, devices: found(platform) };
+        Self(platforms::all().into_iter().map(asked).collect())
+    }
+
+    /// Simulates a machine with the given devices and a processor.
+    ///
+    /// ```
+    /// use calorimeter_probe::devices::{Devices, DiscoveredDevice};
+    /// use calorimeter_zoo::Device;
+    ///
+    /// let two = [0, 1].map(|index| DiscoveredDevice::with_name(Device::Cuda(index), "a GPU"));
+    /// let machine = Devices::simulated(two);
+    /// assert!(machine.find(Device::Cuda(1)).is_ok());
+    /// assert!(machine.find(Device::Cuda(2)).is_err());
+    /// assert_eq!(Devices::simulated([]).all().count(), 1);
+    /// ```
+    pub fn simulated(devices: impl IntoIterator<Item = DiscoveredDevice>) -> Self {
+        let mut devices: Vec<DiscoveredDevice> = devices.into_iter().collect();
+        if devices.iter().all(|one| one.device != Device::Cpu) {
+            devices.push(DiscoveredDevice::with_name(Device::Cpu, "a processor"));
+        }
+        Self::new(|platform| {
+            let its = |one: &&DiscoveredDevice| platform.kinds().contains(&one.device.kind());
+            let found: Vec<DiscoveredDevice> = devices.iter().filter(its).cloned().collect();
+            if platform.is_scripted() && found.is_empty() { OnceLock::new() } else { OnceLock::from(found) }
+        })
+    }
+
+    /// All devices in order of preference, without mock devices.
+    pub fn all(&self) -> impl Iterator<Item = &DiscoveredDevice> {
+        self.0.iter().filter(|asked| !asked.platform.is_scripted()).flat_map(PlatformDevices::devices)
+    }
+
+    /// Finds a device; the error lists the existing ones.
+    pub fn find(&self, device: Device) -> Result<DiscoveredDevice, MissingDevice> {
+        let found = self.of_platform(device.kind()).iter().find(|one| one.device == device);
+        found.cloned().ok_or_else(|| self.missing_device(device))
+    }
+
+    /// Number of CUDA devices; loads no other driver.
+    pub fn cuda_count(&self) -> u64 {
+        self.of_platform(DeviceKind::Cuda).len() as u64
+    }
+
+    /// Devices of the platform of a kind; they may include other kinds.
+    pub fn of_platform(&self, kind: DeviceKind) -> &[DiscoveredDevice] {
+        let drives = |asked: &&PlatformDevices| asked.platform.kinds().contains(&kind);
+        self.0.iter().find(drives).map_or(&[], PlatformDevices::devices)
+    }
+
+    /// Error for a device that does not exist; lists the existing ones.
+    pub fn missing_device(&self, wanted: impl ToString) -> MissingDevice {
+        let names: Vec<String> = self.all().map(|one| format!("{} ({})", one.device, one.name)).collect();
+        MissingDevice { wanted: wanted.to_string(), found: names.join(", ") }
+    }
+}

@@ -111,7 +111,8 @@ mod tests {
         let similar = most_similar("conv_relu", &known);
         assert_eq!(similar[..3], ["conv2d_relu", "conv2d_bn_relu", "conv2d_bn"]);
         assert_eq!(most_similar("xyz", &known), known[..MAX_SIMILAR]);
-        let long = UnknownName::new("operator", "xyz", (0..=MAX_LISTED).map(|index| format!("name{index}"))).to_string();
+        let long =
+            UnknownName::new("operator", "xyz", (0..=MAX_LISTED).map(|index| format!("name{index}"))).to_string();
         assert!(long.contains("name4") && long.contains(" 8 ") && !long.contains("name5"), "{long}");
     }
 

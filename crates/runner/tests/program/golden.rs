@@ -37,7 +37,7 @@ fn tables_fit_the_terminal_width() {
 /// First screens of new users on terminals of three widths: quick start, two suites, and a torchao file.
 #[test]
 fn screens_match_golden_files() {
-    let root = crate::external_packages::root();
+    let root = fixture("../../../..").canonicalize().unwrap();
     let quickstart = fs::read_to_string(root.join("configs/quickstart.yml")).unwrap() + QUICKSTART_RULES;
     let torchao = fs::read_to_string(fixture("torchao/benchmark_config.L1.yml")).unwrap();
     for (screen, arguments) in [

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    ComputeCapability, CudaDevice, DeviceBuffer, NativeError,
+    CudaDevice, DeviceBuffer, NativeError,
     kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
     nvrtc::CudaSource,
     sizes::check_size,
@@ -46,7 +46,6 @@ impl AttentionPlan {
     /// Compiles for one specification.
     pub fn new(device: &Arc<CudaDevice>, kind: Dtype, spec: AttentionSpec) -> Result<Self, NativeError> {
         let AttentionSpec { heads, positions, width, causal } = spec;
-        device.require_exactly("wgmma attention", ComputeCapability::WGMMA)?;
         if kind == Dtype::F32 {
             return Err(NativeError::UnsupportedDtype { what: "tensor-core attention", kind });
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    ComputeCapability, ConvolutionSpec, CudaDevice, NativeError,
+    ConvolutionSpec, CudaDevice, NativeError,
     driver::DeviceMemory,
     im2col_tiles::Im2colTiles,
     kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
@@ -27,7 +27,6 @@ const THREADS: u32 = 3 * 128;
 impl ImplicitGemm {
     /// Compiles for a checked specification.
     pub(super) fn new(device: &Arc<CudaDevice>, kind: Dtype, spec: ConvolutionSpec) -> Result<Self, NativeError> {
-        device.require_exactly("wgmma convolution", ComputeCapability::WGMMA)?;
         let tile = ImplicitGemmTile::new(spec);
         let (pixels, filters) = (spec.output_pixels(), spec.stored_filters());
         check_size("the number of pixels", pixels)?;

@@ -54,7 +54,6 @@ impl InputFakeQuantizer {
         let x = ("x", rows * columns * kind.width());
         let sizes = (rows as u64, columns as u64);
         let whole = (numbers == InputFormat::Nvfp4).then(|| {
-            device.require("a tensor-wide input scale", super::ComputeCapability::AMPERE)?;
             let tile = RowTile::for_row(kind, columns);
             let name = format!("amax_{kind}");
             let extent = KernelArgs { reads: vec![x], writes: vec![("scale", 4), ("state", 8)], sizes };

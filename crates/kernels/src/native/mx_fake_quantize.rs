@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::{
     CudaDevice, DeviceBuffer, NativeError, ScaleSource,
-    gpu::ComputeCapability,
     kernel::{CudaKernel, KernelArgs, LaunchGeometry},
     nvrtc::CudaSource,
     sizes::check_size,
@@ -41,7 +40,6 @@ impl MxFakeQuantizePlan {
         rows: usize,
         columns: usize,
     ) -> Result<Self, NativeError> {
-        device.require("e4m3 quantization", ComputeCapability::E4M3)?;
         check_size("the number of rows", rows)?;
         check_size("the length of a row", columns)?;
         let (down, along, name) = match blocks {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::{
     CudaDevice, NativeError, QuantizePlan, ScaleSource,
-    gpu::ComputeCapability,
     kernel::{CudaKernel, KernelArgs, LaunchGeometry},
     nvrtc::CudaSource,
     sizes::check_size,
@@ -58,7 +57,6 @@ impl QuantizePlan {
         rows: usize,
         columns: usize,
     ) -> Result<Self, NativeError> {
-        device.require("e4m3 quantization", ComputeCapability::E4M3)?;
         check_size("the number of rows", rows)?;
         check_size("the length of a row", columns)?;
         if !columns.is_multiple_of(BLOCK_SIZE) || blocks == BlockShape::Square && !rows.is_multiple_of(BLOCK_SIZE) {

@@ -22,7 +22,6 @@ impl QuantizePlan {
         rows: usize,
         columns: usize,
     ) -> Result<Self, NativeError> {
-        device.require("e4m3 quantization", ComputeCapability::E4M3)?;
         let rows = check_size("the number of rows", rows)?;
         let columns = check_size("the length of a row", columns)?;
         let tile = ColumnQuantizeTile::new(device.compute_capability(), scales, rows, columns);

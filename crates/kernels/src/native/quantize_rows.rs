@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::{
     CudaDevice, NativeError, QuantizePlan, ScaleSource,
-    gpu::ComputeCapability,
     kernel::{CudaKernel, KernelArgs, LaunchGeometry},
     nvrtc::CudaSource,
     row_tile::RowTile,
@@ -23,7 +22,6 @@ impl QuantizePlan {
         rows: usize,
         columns: usize,
     ) -> Result<Self, NativeError> {
-        device.require("e4m3 quantization", ComputeCapability::E4M3)?;
         let rows = check_size("the number of rows", rows)?;
         let columns = check_size("the length of a row", columns)?;
         let tile = RowTile::new(columns, VECTOR_WIDTH, ELEMENTS_PER_THREAD);

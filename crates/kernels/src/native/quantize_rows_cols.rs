@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::{
     CudaDevice, NativeError,
     driver::DeviceMemory,
-    gpu::ComputeCapability,
     kernel::{CudaKernel, KernelArgs, LaunchGeometry},
     nvrtc::CudaSource,
     sizes::{MULTIPROCESSORS, check_size},
@@ -84,7 +83,6 @@ impl RowColQuantizer {
         sides: OperandOrientations,
         (rows, columns): (usize, usize),
     ) -> Result<Self, NativeError> {
-        device.require("float8 quantization", ComputeCapability::E4M3)?;
         let rows = check_size("the number of rows", rows)?;
         let columns = check_size("the length of a row", columns)?;
         let lines = [(sides.plain, rows), (sides.transposed, columns)];

@@ -183,6 +183,6 @@ mod tests {
     #[test]
     fn single_device_commands_reject_all() {
         let error = machine(&["A", "A"]).choose(DeviceSelection::All(DeviceKind::Vulkan)).unwrap_err().to_string();
-        assert_eq!(error, "vulkan:all selects several devices, but one is expected, e.g. vulkan:0");
+        assert!(error.contains("vulkan:all"), "{error}");
     }
 }

@@ -139,7 +139,9 @@ mod tests {
         assert_eq!(serde_json::to_string(&axes).unwrap(), json);
         assert_eq!(axes.to_string(), "sequence2048-batch8");
         assert_eq!((axes.get("batch"), axes.get("heads")), (Some(8), None));
+        let twice = DuplicateAxis { name: "batch".into() };
+        assert_eq!(Axes::new([("batch", 8), ("batch", 9)]).as_ref(), Err(&twice));
         let error = serde_json::from_str::<Axes>(r#"{"batch":8,"batch":9}"#).unwrap_err().to_string();
-        assert!(error.starts_with("batch is given twice: keep one"), "{error}");
+        assert!(error.starts_with(&twice.to_string()), "{error}");
     }
 }

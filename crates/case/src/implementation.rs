@@ -126,6 +126,6 @@ mod tests {
         for taken in ["by_hand", "fused"] {
             assert!(Implementation::register(taken, "").is_err(), "{taken}");
         }
-        assert!("by_hnd".parse::<Implementation>().unwrap_err().to_string().contains("did you mean \"by_hand\""));
+        assert_eq!("by_hnd".parse::<Implementation>().unwrap_err().nearest.as_deref(), Some("by_hand"));
     }
 }

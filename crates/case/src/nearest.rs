@@ -107,21 +107,20 @@ mod tests {
 
     #[test]
     fn long_lists_show_the_most_similar_names() {
-        let known = ["add", "axpy", "conv2d_bn", "conv2d_bn_relu", "conv2d_relu", "dot", "gelu", "gemm", "gemv"];
-        let more = ["layer_norm", "linear_bias", "linear_bias_relu", "rms_norm", "softmax"];
-        let error = UnknownName::new("operator", "conv_relu", known.into_iter().chain(more)).to_string();
-        let list = error.strip_prefix(r#"unknown operator "conv_relu"; did you mean "conv2d_relu"?; known: "#).unwrap();
-        assert!(list.starts_with("conv2d_relu, conv2d_bn_relu, conv2d_bn") && list.ends_with(" more"), "{error}");
-        let unlike = UnknownName::new("operator", "xyz", known.into_iter().chain(more)).to_string();
-        assert_eq!(
-            unlike,
-            "unknown operator \"xyz\"; known: add, axpy, conv2d_bn, conv2d_bn_relu, conv2d_relu and 9 more"
-        );
+        let known = ["add", "conv2d_bn", "conv2d_bn_relu", "conv2d_relu", "dot", "gelu", "gemm"].map(String::from);
+        let similar = most_similar("conv_relu", &known);
+        assert_eq!(similar[..3], ["conv2d_relu", "conv2d_bn_relu", "conv2d_bn"]);
+        assert_eq!(most_similar("xyz", &known), known[..MAX_SIMILAR]);
+        let long =
+            UnknownName::new("operator", "xyz", (0..=MAX_LISTED).map(|index| format!("name{index}"))).to_string();
+        assert!(long.contains("name4") && long.contains(" 8 ") && !long.contains("name5"), "{long}");
     }
 
     #[test]
-    fn error_lists_suggestion_and_known_names() {
+    fn error_shows_suggestion_and_known_names() {
         let error = UnknownName::new("device", "vulcan", ["cuda", "vulkan"]).to_string();
-        assert_eq!(error, r#"unknown device "vulcan"; did you mean "vulkan"?; known: cuda, vulkan"#);
+        for part in ["device", "\"vulcan\"", "\"vulkan\"", "cuda, vulkan"] {
+            assert!(error.contains(part), "{error}");
+        }
     }
 }

@@ -128,7 +128,7 @@ mod tests {
             assert_eq!(regime.to_string().parse(), Ok(regime));
             assert_eq!(serde_json::to_value(regime).unwrap(), regime.to_string());
         }
-        assert!("cold".parse::<Regime>().unwrap_err().to_string().contains("device-cold"));
+        assert_eq!("device-cald".parse::<Regime>().unwrap_err().nearest.as_deref(), Some("device-cold"));
     }
 
     #[test]

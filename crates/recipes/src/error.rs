@@ -1,7 +1,9 @@
 //! Errors of recipes.
 
+use crate::module::LayerReport;
 use crate::name_pattern::{expand_pattern, parse_positive};
-use calorimeter_case::{UnknownName, nearest};
+use burn::tensor::DType;
+use calorimeter_case::{Name, UnknownName, nearest};
 
 /// Error of this crate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +38,34 @@ pub enum RecipeError {
         /// Index of the scale group within the row.
         group: usize,
     },
+    /// The group size of a format does not fit the weight.
+    #[error("invalid group size {group}: expected {expected}")]
+    GroupSize {
+        /// Group size.
+        group: u32,
+        /// Supported group sizes, with the reason.
+        expected: String,
+    },
+    /// The dtype of a weight is not supported.
+    #[error("invalid dtype {found:?} of the weight: expected one of {supported:?}; cast the layer")]
+    WeightDtype {
+        /// Dtype of the weight.
+        found: DType,
+        /// Supported dtypes.
+        supported: Vec<DType>,
+    },
+    /// The weight of a layer is quantized already.
+    #[error("the layer is already quantized with {recipe}; exclude it with the filter")]
+    AlreadyQuantized {
+        /// Recipe of the weight.
+        recipe: Name,
+    },
+    /// No layer of a module was converted.
+    #[error("{}", describe_unconverted(.layers))]
+    NothingConverted {
+        /// Layers of the module.
+        layers: Vec<LayerReport>,
+    },
     /// A layer of a module cannot be quantized.
     #[error("{path}: {cause}")]
     Layer {
@@ -44,6 +74,14 @@ pub enum RecipeError {
         /// Underlying error.
         cause: Box<Self>,
     },
+}
+
+fn describe_unconverted(layers: &[LayerReport]) -> String {
+    if layers.is_empty() {
+        return "the module has no linear layer; declare layers to convert as QuantLinear".to_owned();
+    }
+    let layers: Vec<_> = layers.iter().map(|layer| format!("{} {}", layer.path, layer.outcome)).collect();
+    format!("no layer was converted: {}", layers.join(", "))
 }
 
 /// Cap on the numbers that are substituted into every placeholder of every pattern; no pattern has more placeholders.

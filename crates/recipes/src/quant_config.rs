@@ -92,22 +92,16 @@ impl QuantConfig {
         }
         for format in self.weight.iter().chain(&self.input) {
             let Grouping::Block(group) = format.grouping else { continue };
+            let invalid = |expected| Err(RecipeError::GroupSize { group, expected });
             if !(u64::from(group) * u64::from(format.bits())).is_multiple_of(32) {
-                return Err(RecipeError::Unsupported(format!(
-                    "group size {group} with {}-bit values does not fill whole words; use a multiple of 32",
-                    format.bits()
-                )));
+                return invalid(format!("a multiple of 32, so that {}-bit values fill whole words", format.bits()));
             }
             if matches!(format.method, QuantMethod::Hqq(_)) && !group.is_multiple_of(16) {
-                return Err(RecipeError::Unsupported(format!(
-                    "half-quadratic quantization needs a group size divisible by 16, not {group}; use a multiple of 32"
-                )));
+                return invalid("a multiple of 32 for half-quadratic quantization".to_owned());
             }
             // Rows are padded to whole groups; tinygemm pads them to a multiple of 1024.
             if group as usize > k.next_multiple_of(1024) {
-                return Err(RecipeError::Unsupported(format!(
-                    "group size {group} exceeds the row length {k}; use at most {k}"
-                )));
+                return invalid(format!("at most {k}, the row length"));
             }
         }
         Ok(())

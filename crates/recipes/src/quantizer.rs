@@ -1,6 +1,6 @@
 //! Interface of everything that configures the quantization of a module.
 
-use crate::{Dtype, QuantConfig, Recipe, RecipeError, RecipeVariant};
+use crate::{Dtype, FloatType, QuantConfig, Recipe, RecipeError, RecipeVariant};
 use calorimeter_case::Name;
 
 /// Source of the configuration of linear layers: a [`Recipe`], a recipe with a sparsity, or a custom [`QuantConfig`].
@@ -41,9 +41,6 @@ impl Quantizer for QuantConfig {
         if self.dtype == dtype {
             return Ok(*self);
         }
-        let other = self.dtype;
-        Err(RecipeError::Unsupported(format!(
-            "the configuration is for weights in {other}, not {dtype}; cast the layer"
-        )))
+        Err(RecipeError::WeightDtype { found: dtype.burn(), supported: vec![self.dtype.burn()] })
     }
 }

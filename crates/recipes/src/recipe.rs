@@ -280,17 +280,20 @@ mod tests {
     #[test]
     fn misspelled_name_gets_a_suggestion() {
         for (given, nearest) in [
-            ("int8w0", "int8wo"),
-            ("basline", "baseline"),
-            ("flaot8wo", "float8wo"),
-            ("INT8WO", "int8wo"),
-            ("int4w0-128", "int4wo-128"),
-            ("unitx-3-100-hqq", "uintx-3-100-hqq"),
-            ("uintx-4-064", "uintx-4-64"),
+            ("int8w0", Some("int8wo")),
+            ("basline", Some("baseline")),
+            ("flaot8wo", Some("float8wo")),
+            ("INT8WO", Some("int8wo")),
+            ("int4w0-128", Some("int4wo-128")),
+            ("unitx-3-100-hqq", Some("uintx-3-100-hqq")),
+            ("uintx-4-064", Some("uintx-4-64")),
+            ("zzz", None),
         ] {
-            let error = given.parse::<Recipe>().unwrap_err().to_string();
-            assert!(error.contains(&format!("did you mean {nearest:?}")), "{error}");
+            let error = given.parse::<Recipe>().unwrap_err();
+            assert!(
+                matches!(&error, RecipeError::UnknownName(unknown) if unknown.nearest.as_deref() == nearest),
+                "{error:?}"
+            );
         }
-        assert!(!"zzz".parse::<Recipe>().unwrap_err().to_string().contains("did you mean"));
     }
 }

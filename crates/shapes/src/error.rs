@@ -1,6 +1,7 @@
 //! Errors of shapes, sources, ranges and grids.
 
 use crate::MAX_SHAPES;
+use crate::grid::MAX_AXES;
 use calorimeter_case::{excerpt, nearest};
 use std::path::PathBuf;
 
@@ -166,6 +167,12 @@ pub enum ShapeError {
     /// Grid without axes.
     #[error("a grid needs at least one axis")]
     NoAxes,
+    /// Grid with too many axes.
+    #[error("a grid has {count} axes, more than {MAX_AXES}: leave some out")]
+    TooManyAxes {
+        /// Number of axes.
+        count: usize,
+    },
     /// Zipped axes of different lengths.
     #[error("zipped axes must have equal lengths: {first} has {first_len} values, {other} has {other_len}")]
     UnequalLengths {
@@ -204,9 +211,23 @@ pub enum ShapeError {
         /// Error in the line.
         cause: Box<ShapeError>,
     },
-    /// Header or row with wrong fields, or grid with too many axes.
-    #[error("{0}")]
-    Fields(String),
+    /// Missing column of a file.
+    #[error("no column {column:?}: the header is m,k,n and optionally name")]
+    MissingColumn {
+        /// Column.
+        column: &'static str,
+    },
+    /// Row with more or fewer fields than the header.
+    #[error("found {found} fields where the header has {header}")]
+    FieldCount {
+        /// Fields of the row.
+        found: usize,
+        /// Fields of the header.
+        header: usize,
+    },
+    /// File without rows.
+    #[error("a header and no rows: add a shape")]
+    NoRows,
 }
 
 /// Explains the upper bound, for values that exceed it.

@@ -262,107 +262,87 @@ mod tests {
 
     #[test]
     fn errors_report_line_and_column() {
-        for (yaml, expected) in [
-            (
-                "- name: llama\n- name: pow3\n",
-                "[1].name: unknown shape generator \"pow3\"; did you mean \"pow2\"? known: custom, llama, pow2, \
-                 pow2_extended, small_sweep, sweep, llama4, deepseek_v3_236b, deepseek_v3_671b, qwen3_32b, \
-                 gemma3_27b, decode, \
-                 csv at line 2 column 9",
-            ),
+        let unknown = |what, found: &str, known| ShapeError::Unknown { what, found: found.into(), known };
+        let unknown_parameter =
+            |generator, found: &str, takes| ShapeError::UnknownParameter { generator, found: found.into(), takes };
+        let size = |axis, found: &str| size_bounds(axis).reject(found);
+        let power = |found: &str| ShapeError::Number { name: "max_power".into(), found: found.into(), from: 0, to: 20 };
+        let names = crate::registry::names;
+        let parameters = crate::registry::find_parameter("").map(|parameter| parameter.name);
+        let Err(ShapeError::UnknownParameter { takes: all, .. }) = parameters else { panic!("{parameters:?}") };
+        let models = vec!["llama3_8b", "llama3_70b", "qwen3_32b", "gemma3_27b", "deepseek_v3"];
+        let Err(missing) = "custom".parse::<ShapeSource>() else { panic!("custom needs shapes") };
+        for (yaml, place, cause, position) in [
+            ("- name: llama\n- name: pow3\n", "[1].name", unknown("shape generator", "pow3", names()), (2, 9)),
             (
                 "- name: custom\n  shapes:\n    - [1, 2, 3]\n    - [1024, 1024]\n",
-                "[0].shapes[1]: a shape is [m, k, n]: found 2 numbers at line 4 column 7",
+                "[0].shapes[1]",
+                ShapeError::Arity { found: 2 },
+                (4, 7),
             ),
-            (
-                "- {name: custom, shapes: [[1, 2, 3, 4]]}",
-                "[0].shapes[0]: a shape is [m, k, n]: found 4 numbers at line 1 column 27",
-            ),
+            ("- {name: custom, shapes: [[1, 2, 3, 4]]}", "[0].shapes[0]", ShapeError::Arity { found: 4 }, (1, 27)),
             (
                 "- name: custom\n  shapes:\n    - [1, 2, 3]\n    - [16, 0, 32]\n",
-                "[0].shapes[1][1]: k is 0: it must be a whole number from 1 to 2147483648 at line 4 column 12",
+                "[0].shapes[1][1]",
+                size("k", "0"),
+                (4, 12),
             ),
-            (
-                "- name: custom\n  shapes: [[16, 8, -3]]\n",
-                "[0].shapes[0][2]: n is -3: it must be a whole number from 1 to 2147483648 at line 2 column 20",
-            ),
-            (
-                "- name: custom\n  shapes: [[1.5, 8, 3]]\n",
-                "[0].shapes[0][0]: m is 1.5: it must be a whole number from 1 to 2147483648 at line 2 column 13",
-            ),
-            (
-                "- name: custom\n  shapes: [[1, \"8\", 3]]\n",
-                "[0].shapes[0][1]: k is \"8\": it must be a whole number from 1 to 2147483648 at line 2 column 16",
-            ),
+            ("- name: custom\n  shapes: [[16, 8, -3]]\n", "[0].shapes[0][2]", size("n", "-3"), (2, 20)),
+            ("- name: custom\n  shapes: [[1.5, 8, 3]]\n", "[0].shapes[0][0]", size("m", "1.5"), (2, 13)),
+            ("- name: custom\n  shapes: [[1, \"8\", 3]]\n", "[0].shapes[0][1]", size("k", "\"8\""), (2, 16)),
             (
                 "- name: custom\n  shapes: [[1, 8, 99999999999999999999]]\n",
-                "[0].shapes[0][2]: n is 99999999999999999999: it must be a whole number from 1 to 2147483648, \
-                 so that the operations of a shape can be counted in 64 bits at line 2 column 19",
+                "[0].shapes[0][2]",
+                size("n", "99999999999999999999"),
+                (2, 19),
             ),
             (
                 "- name: pow2\n  min_powr: 3\n",
-                "[0]: pow2 does not take \"min_powr\"; did you mean \"min_power\"? it takes: min_power, \
-                 max_power at line 2 column 3",
+                "[0]",
+                unknown_parameter("pow2", "min_powr", vec!["min_power", "max_power"]),
+                (2, 3),
             ),
-            ("- name: llama\n  m: 3\n", "[0]: llama does not take \"m\"; it takes no parameters at line 2 column 3"),
-            (
-                "- min_powr: 3\n  name: pow2\n",
-                "[0]: a shape source does not take \"min_powr\"; did you mean \"min_power\"? it takes: name, \
-                 shapes, min_power, max_power, models, m, path at line 1 column 3",
-            ),
+            ("- name: llama\n  m: 3\n", "[0]", unknown_parameter("llama", "m", vec![]), (2, 3)),
+            ("- min_powr: 3\n  name: pow2\n", "[0]", unknown_parameter("a shape source", "min_powr", all), (1, 3)),
             (
                 "- name: pow2\n  max_power: 5\n",
-                "[0]: pow2: min_power 10 is above max_power 5, which leaves no shapes: raise max_power or lower \
-                 min_power at line 1 column 3",
+                "[0]",
+                ShapeError::PowersReversed { generator: "pow2", min: 10, max: 5 },
+                (1, 3),
             ),
             (
                 "- name: pow2\n  max_power: 5\n  max_power: 6\n",
-                "[0]: max_power is given twice: keep one at line 3 column 3",
+                "[0]",
+                ShapeError::DuplicateName { name: "max_power".into() },
+                (3, 3),
             ),
-            (
-                "- name: pow2\n  max_power: -1\n",
-                "[0].max_power: max_power is -1: it must be a whole number from 0 to 20 at line 2 column 14",
-            ),
-            (
-                "- name: pow2\n  max_power: [1]\n",
-                "[0].max_power: max_power is a list: it must be a whole number from 0 to 20 at line 2 column 14",
-            ),
-            (
-                "- name: custom\n",
-                "[0]: custom needs shapes: the shapes as a list of [m, k, n], made in that order at line 1 \
-                 column 3",
-            ),
-            (
-                "- name: custom\n  shapes: []\n",
-                "[0].shapes: shapes is an empty list: give it at least one entry or leave it out at line 2 \
-                 column 11",
-            ),
-            (
-                "- name: custom\n  shapes: 8\n",
-                "[0].shapes: invalid type: integer `8`, expected shapes as a list of shapes [m, k, n] at line 2 \
-                 column 11",
-            ),
+            ("- name: pow2\n  max_power: -1\n", "[0].max_power", power("-1"), (2, 14)),
+            ("- name: pow2\n  max_power: [1]\n", "[0].max_power", power("a list"), (2, 14)),
+            ("- name: custom\n", "[0]", missing, (1, 3)),
+            ("- name: custom\n  shapes: []\n", "[0].shapes", ShapeError::EmptyList { name: "shapes".into() }, (2, 11)),
             (
                 "- name: decode\n  models: [llama3_8b, qwen_32b]\n",
-                "[0].models[1]: unknown model of decode \"qwen_32b\"; did you mean \"qwen3_32b\"? known: \
-                 llama3_8b, llama3_70b, \
-                 qwen3_32b, gemma3_27b, deepseek_v3 at line 2 column 23",
-            ),
-            ("- name: decode\n  m: [1, 1]\n", "[0].m: m lists 1 twice: keep one at line 2 column 6"),
-            (
-                "- llama\n",
-                "[0]: invalid type: string \"llama\", expected a shape source such as {name: llama} at line 1 \
-                 column 3",
+                "[0].models[1]",
+                unknown("model of decode", "qwen_32b", models),
+                (2, 23),
             ),
             (
-                "- {max_power: 3}\n",
-                "[0]: a shape source needs a name, such as {name: llama}; known: custom, llama, pow2, \
-                 pow2_extended, small_sweep, sweep, llama4, deepseek_v3_236b, deepseek_v3_671b, qwen3_32b, \
-                 gemma3_27b, decode, csv \
-                 at line 1 column 3",
+                "- name: decode\n  m: [1, 1]\n",
+                "[0].m",
+                ShapeError::DuplicateEntry { name: "m", value: "1".into() },
+                (2, 6),
             ),
+            ("- {max_power: 3}\n", "[0]", ShapeError::NoGenerator { known: names() }, (1, 3)),
         ] {
-            assert_eq!(error_of(yaml), expected, "{yaml}");
+            let (line, column) = position;
+            assert_eq!(error_of(yaml), format!("{place}: {cause} at line {line} column {column}"), "{yaml}");
+        }
+        for (yaml, place, position) in [
+            ("- name: custom\n  shapes: 8\n", "[0].shapes: ", " at line 2 column 11"),
+            ("- llama\n", "[0]: ", " at line 1 column 3"),
+        ] {
+            let error = error_of(yaml);
+            assert!(error.starts_with(place) && error.ends_with(position), "{error}");
         }
     }
 

@@ -219,55 +219,38 @@ mod tests {
     }
 
     #[test]
-    fn invalid_ranges_are_explained_with_position() {
-        for (yaml, expected) in [
-            (
-                "m: {start: 8, end: 1, multiplier: 2}",
-                "m: a range from start 8 to end 1 is empty: end must not be below start at line 1 column 4",
-            ),
-            (
-                "m: {start: 1, end: 8}",
-                "m: a range takes either multiplier or increment: found neither at line 1 column 4",
-            ),
-            (
-                "m: {start: 1, end: 8, multiplier: 2, increment: 1}",
-                "m: a range takes either multiplier or increment: found both at line 1 column 4",
-            ),
-            (
-                "m: {start: 1, end: 8, multiplier: 1}",
-                "m: a range from 1 with multiplier 1 never grows: multiply by 2 or more at line 1 column 4",
-            ),
-            (
-                "m: {start: 0, end: 8, multiplier: 2}",
-                "m: a range from 0 with multiplier 2 never grows: start at 1 or more, or use increment at line \
-                 1 column 4",
-            ),
-            (
-                "m: {start: 1, end: 8, increment: 0}",
-                "m: a range from 1 with increment 0 never grows: add 1 or more at line 1 column 4",
-            ),
-            (
-                "m: {start: 0, end: 18446744073709551615, increment: 1}",
-                "m: a range from 0 to 18446744073709551615 would make 18446744073709551616 entries, more than \
-                 1000000: raise its step or lower its end at line 1 column 4",
-            ),
-            (
-                "m:\n  start: 1\n  end: 8\n  multipler: 2",
-                "m: unknown field `multipler`, expected one of `start`, `end`, `multiplier`, `increase_by`, \
-                 `increment` at line 4 column 3",
-            ),
-            (
-                "m: {start: 1, end: 8, multiplier: 1.5}",
-                "m.multiplier: invalid type: floating point `1.5`, expected u64 at line 1 column 35",
-            ),
-            ("m: []", "m: an axis is an empty list: give it at least one entry or leave it out at line 1 column 4"),
-            (
-                "m: many",
-                "m: invalid type: string \"many\", expected a whole number, a list of them, or a range such as \
-                 {start: 1, end: 64, multiplier: 2} at line 1 column 4",
-            ),
+    fn invalid_ranges_are_rejected_with_position() {
+        use RangeStep::{Add, Multiply};
+        type Check = fn(&ShapeError) -> bool;
+        let ranges: [(u64, u64, RangeStep, Check); 5] = [
+            (8, 1, Multiply(2), |error| matches!(error, ShapeError::RangeReversed { start: 8, end: 1 })),
+            (1, 8, Multiply(1), |error| matches!(error, ShapeError::ConstantRange { start: 1, .. })),
+            (0, 8, Multiply(2), |error| matches!(error, ShapeError::ConstantRange { start: 0, .. })),
+            (1, 8, Add(0), |error| matches!(error, ShapeError::ConstantRange { start: 1, .. })),
+            (0, u64::MAX, Add(1), |error| {
+                matches!(error, ShapeError::TooMany { count: 18_446_744_073_709_551_616, .. })
+            }),
+        ];
+        for (start, end, step, check) in ranges {
+            let cause = ValueRange::new(start, end, step).unwrap_err();
+            assert!(check(&cause), "{cause:?}");
+            let yaml = serde_yaml::to_string(&BTreeMap::from([("m", ValueRange { start, end, step })])).unwrap();
+            assert_eq!(read(&yaml).unwrap_err(), format!("m: {cause} at line 2 column 3"));
+        }
+        for (yaml, cause) in [
+            ("m: {start: 1, end: 8}", ShapeError::RangeStep { found: "neither" }),
+            ("m: {start: 1, end: 8, multiplier: 2, increment: 1}", ShapeError::RangeStep { found: "both" }),
+            ("m: []", ShapeError::EmptyList { name: "an axis".into() }),
         ] {
-            assert_eq!(read(yaml).unwrap_err(), expected, "{yaml}");
+            assert_eq!(read(yaml).unwrap_err(), format!("m: {cause} at line 1 column 4"), "{yaml}");
+        }
+        for (yaml, place, position) in [
+            ("m:\n  start: 1\n  end: 8\n  multipler: 2", "m: ", "line 4 column 3"),
+            ("m: {start: 1, end: 8, multiplier: 1.5}", "m.multiplier: ", "line 1 column 35"),
+            ("m: many", "m: ", "line 1 column 4"),
+        ] {
+            let error = read(yaml).unwrap_err();
+            assert!(error.starts_with(place) && error.ends_with(position), "{error}");
         }
     }
 

@@ -122,54 +122,61 @@ mod tests {
     fn sources_built_in_code_are_checked() {
         let shape = Shape::new(1, 2, 3).unwrap();
         for (name, parameters, expected) in [
-            ("lama", vec![], "unknown shape generator \"lama\"; did you mean \"llama\"? known: custom, llama, pow2, "),
-            ("llama", vec![("m", SettingValue::Sizes(vec![1]))], "llama does not take \"m\"; it takes no parameters"),
-            ("custom", vec![], "custom needs shapes: the shapes as a list of [m, k, n]"),
             (
-                "custom",
-                vec![("shapes", SettingValue::Shapes(vec![]))],
-                "shapes is an empty list: give it at least one entry",
+                "lama",
+                vec![],
+                ShapeError::Unknown { what: "shape generator", found: "lama".into(), known: crate::registry::names() },
             ),
+            (
+                "llama",
+                vec![("m", SettingValue::Sizes(vec![1]))],
+                ShapeError::UnknownParameter { generator: "llama", found: "m".into(), takes: vec![] },
+            ),
+            ("custom", vec![("shapes", SettingValue::Shapes(vec![]))], ShapeError::EmptyList { name: "shapes".into() }),
             (
                 "pow2",
                 vec![("min_power", SettingValue::Shapes(vec![shape]))],
-                "min_power takes an exponent of two, not shapes",
+                ShapeError::WrongValue { parameter: "min_power", expects: "an exponent of two", found: "shapes" },
             ),
             (
                 "pow2",
                 vec![("max_power", SettingValue::Power(21))],
-                "max_power is 21: it must be a whole number from 0 to 20",
+                ShapeError::Number { name: "max_power".into(), found: "21".into(), from: 0, to: 20 },
             ),
             (
                 "sweep",
                 vec![("min_power", SettingValue::Power(16))],
-                "sweep: min_power 16 is above max_power 15, which leaves no shapes: raise max_power or lower min_power",
-            ),
-            ("decode", vec![("m", SettingValue::Sizes(vec![8, 1, 8]))], "m lists 8 twice: keep one"),
-            (
-                "decode",
-                vec![("models", SettingValue::Names(vec!["llama_8b".into()]))],
-                "unknown model of decode \"llama_8b\"; did you mean \"llama3_8b\"? known: llama3_8b, llama3_70b, ",
+                ShapeError::PowersReversed { generator: "sweep", min: 16, max: 15 },
             ),
             (
                 "decode",
-                vec![("m", SettingValue::Sizes((1..=100_000).collect()))],
-                "decode would make 2500000 entries, more than 1000000: narrow models or m",
+                vec![("m", SettingValue::Sizes(vec![8, 1, 8]))],
+                ShapeError::DuplicateEntry { name: "m", value: "8".into() },
             ),
             (
                 "pow2",
                 vec![("max_power", SettingValue::Power(12)), ("max_power", SettingValue::Power(13))],
-                "max_power is given twice: keep one",
+                ShapeError::DuplicateName { name: "max_power".into() },
             ),
         ] {
-            let error = ShapeSource::new(name, parameters).unwrap_err().to_string();
-            assert!(error.starts_with(expected), "{error}");
+            assert_eq!(ShapeSource::new(name, parameters), Err(expected));
         }
+        let unknown = ShapeSource::new("decode", [("models", SettingValue::Names(vec!["llama_8b".into()]))]);
+        assert!(matches!(&unknown, Err(ShapeError::Unknown { found, .. }) if found == "llama_8b"), "{unknown:?}");
+        let many = ShapeSource::new("decode", [("m", SettingValue::Sizes((1..=100_000).collect()))]);
+        assert!(matches!(many, Err(ShapeError::TooMany { count: 2_500_000, .. })), "{many:?}");
     }
 
     #[test]
-    fn bare_name_uses_defaults() {
+    fn bare_name_uses_defaults_or_names_what_is_missing() {
         assert_eq!("pow2".parse::<ShapeSource>().unwrap().count(), Some(5));
-        assert!("csv".parse::<ShapeSource>().unwrap_err().to_string().starts_with("csv needs path: "));
+        for (generator, parameter) in [("csv", "path"), ("custom", "shapes")] {
+            let error = generator.parse::<ShapeSource>().unwrap_err();
+            assert!(
+                matches!(error, ShapeError::MissingParameter { generator: of, parameter: missing, .. }
+                    if (of, missing) == (generator, parameter)),
+                "{error:?}"
+            );
+        }
     }
 }

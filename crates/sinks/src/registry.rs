@@ -111,6 +111,9 @@ mod tests {
         };
         let written = run_sinks(&[&Panics, &Fine], &run);
         assert_eq!(written.paths, [PathBuf::from("a")]);
-        assert_eq!(written.errors[0].to_string(), "the sink `panics` panicked: no threads");
+        let [SinkError::Panicked { sink: "panics", message }] = &written.errors[..] else {
+            panic!("{:?}", written.errors)
+        };
+        assert_eq!(message, "no threads");
     }
 }

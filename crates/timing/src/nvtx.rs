@@ -288,11 +288,11 @@ pub extern "C" fn InitializeInjectionNvtx2(export_table: extern "C" fn(u32) -> *
             let outer = NvtxRange::start("outer \"π\"");
             drop(NvtxRange::start("in\0ner"));
             drop(outer);
-            println!("state: {}", state());
+            println!("state: {:?}", state());
             return;
         }
         let printed = String::from_utf8(child().output().unwrap().stdout).unwrap();
-        assert!(printed.contains("state: NVTX ranges are disabled"), "{printed}");
+        assert!(printed.contains("state: Off"), "{printed}");
     }
 
     #[test]
@@ -316,18 +316,21 @@ pop
 pop
 ";
         assert_eq!(log, expected);
-        assert!(printed.contains(&format!("state: NVTX ranges are sent to {}", library.display())), "{printed}");
+        assert!(printed.contains(&format!("state: {:?}", NvtxState::On(library))), "{printed}");
     }
 
     #[test]
     fn unusable_library_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("none.so");
-        assert!(run(&missing, folder.path(), false).0.contains("none.so, which cannot be loaded: "));
-        let library = compile(TOOL, folder.path());
-        let (printed, log) = run(&library, folder.path(), true);
-        assert!(printed.contains("tool.so, which failed to initialize") && log.is_empty(), "{printed}{log}");
-        let library = compile("", folder.path());
-        assert!(run(&library, folder.path(), false).0.contains("has no function InitializeInjectionNvtx2"));
+        for (library, fails, part) in [
+            (&missing, false, "none.so"),
+            (&compile(TOOL, folder.path()), true, "tool.so"),
+            (&compile("", folder.path()), false, "InitializeInjectionNvtx2"),
+        ] {
+            let (printed, log) = run(library, folder.path(), fails);
+            let failed = format!("state: Failed({library:?}, ");
+            assert!(printed.contains(&failed) && printed.contains(part) && log.is_empty(), "{printed}{log}");
+        }
     }
 }

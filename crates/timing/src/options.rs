@@ -132,8 +132,15 @@ mod tests {
     fn invalid_precision_and_margin_are_rejected() {
         assert!(Options::default().check().is_ok());
         assert!(Options { precision: 0.0, margin: 0.0, ..Options::default() }.check().is_ok());
-        let error = Options { precision: f64::NAN, ..Options::default() }.check().unwrap_err();
-        assert_eq!(error.to_string(), "invalid option precision: NaN; expected zero or more");
-        assert!(Options { margin: -0.02, ..Options::default() }.check().is_err());
+        for (options, invalid) in [
+            (Options::default().with_precision(f64::NAN), "precision"),
+            (Options::default().with_margin(-0.02), "margin"),
+        ] {
+            let result = options.check();
+            assert!(
+                matches!(result, Err(TimingError::InvalidOption { option, .. }) if option == invalid),
+                "{result:?}"
+            );
+        }
     }
 }

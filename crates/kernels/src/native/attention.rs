@@ -1,7 +1,7 @@
 //! Attention for any sequence length.
 
 use super::{
-    ComputeCapability, CudaDevice, CudaKernel, NativeError,
+    CudaDevice, CudaKernel, NativeError,
     kernel::{KernelArgs, LaunchGeometry, common_macros, vector_width},
     nvrtc::CudaSource,
     sizes::check_size,
@@ -37,7 +37,6 @@ impl CudaKernel {
     /// the positions of a head as rows, head after head.
     pub fn attention(device: &CudaDevice, kind: Dtype, spec: AttentionSpec) -> Result<Self, NativeError> {
         let AttentionSpec { heads, positions, width, causal } = spec;
-        device.require_exactly("wgmma attention", ComputeCapability::WGMMA)?;
         if kind == Dtype::F32 {
             return Err(NativeError::UnsupportedDtype { what: "tensor-core attention", kind });
         }

@@ -131,7 +131,7 @@ impl CudaDevice {
     }
 
     /// Returns an error unless the GPU has exactly this compute capability.
-    pub(super) fn require_exactly(&self, what: &'static str, needed: ComputeCapability) -> Result<(), NativeError> {
+    fn require_exactly(&self, what: &'static str, needed: ComputeCapability) -> Result<(), NativeError> {
         let found = self.compute_capability();
         if found == needed {
             return Ok(());
@@ -192,7 +192,8 @@ impl CudaDevice {
         &self.workspace
     }
 
-    /// Returns the module of a source with these macros; compiles it on first use.
+    /// Returns the module of a source with these macros; compiles it on first use. Returns an error if the source does
+    /// not support the GPU.
     pub(super) fn module(&self, source: CudaSource, macros: Vec<String>) -> Result<Arc<CudaModule>, NativeError> {
         // A panic in another thread cannot leave the map inconsistent.
         let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
@@ -200,6 +201,8 @@ impl CudaDevice {
         if let Some(module) = modules.get(&key) {
             return Ok(module.clone());
         }
+        let (needed, only) = source.needed();
+        if only { self.require_exactly(source.name(), needed) } else { self.require(source.name(), needed) }?;
         let image = self.cubin(source, &key.1)?;
         let context = self.stream.context();
         let module = context.load_module(Ptx::from_binary(image)).map_err(driver_error("loading a compiled kernel"))?;

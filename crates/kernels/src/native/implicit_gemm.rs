@@ -1,7 +1,7 @@
 //! Implicit-GEMM convolution by wgmma on Hopper; TMA in im2col mode gathers the input.
 
 use super::{
-    ComputeCapability, ConvolutionSpec, CudaDevice, CudaKernel, NativeError,
+    ConvolutionSpec, CudaDevice, CudaKernel, NativeError,
     im2col_tiles::Im2colTiles,
     kernel::{KernelArgs, LaunchGeometry, common_macros, vector_width},
     nvrtc::CudaSource,
@@ -16,7 +16,6 @@ const THREADS: usize = 3 * 128;
 
 /// Compiles for a checked specification. Inputs: x, w, bias; output: y.
 pub(super) fn kernel(device: &CudaDevice, kind: Dtype, spec: ConvolutionSpec) -> Result<CudaKernel, NativeError> {
-    device.require_exactly("wgmma convolution", ComputeCapability::WGMMA)?;
     let tile = ImplicitGemmTile::new(spec);
     let (pixels, filters) = (spec.output_pixels(), spec.stored_filters());
     check_size("the number of pixels", pixels)?;

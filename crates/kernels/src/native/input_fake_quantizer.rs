@@ -45,7 +45,6 @@ impl InputFakeQuantizer {
         let geometry = LaunchGeometry::new(threads.div_ceil(THREADS), (THREADS, 1))?;
         let x = ("x", rows * columns * kind.width());
         let whole = (numbers == InputFormat::Nvfp4).then(|| {
-            device.require("a tensor-wide input scale", super::ComputeCapability::AMPERE)?;
             let tile = RowTile::for_row(kind, columns);
             let name = format!("amax_{kind}");
             let args = KernelArgs::new([x], [("scale", 4)], (rows, columns));

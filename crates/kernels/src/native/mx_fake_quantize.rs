@@ -2,7 +2,6 @@
 
 use super::{
     CudaDevice, CudaKernel, NativeError, ScaleSource,
-    gpu::ComputeCapability,
     kernel::{KernelArgs, LaunchGeometry},
     nvrtc::CudaSource,
     sizes::check_matrix,
@@ -32,7 +31,6 @@ impl CudaKernel {
         rows: usize,
         columns: usize,
     ) -> Result<Self, NativeError> {
-        device.require("e4m3 quantization", ComputeCapability::E4M3)?;
         check_matrix(rows, columns)?;
         let (down, along, name) = match blocks {
             MxBlockAxis::Rows => (false, columns, format!("{}_mx_rows", scales.name())),

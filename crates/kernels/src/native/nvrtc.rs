@@ -13,11 +13,13 @@ use cudarc::nvrtc::{
 
 use super::{ComputeCapability, NativeError, checksum::checksum, libraries::CudaLibrary};
 
-/// Defines `CudaSource` from rows of variant and file. `(arch_specific)` marks files with features such as wgmma.
+/// Defines `CudaSource` from rows of variant and file. `(since X)` names the first compute capability that the file
+/// supports, `(only X)` the only one: these files use architecture-specific features such as wgmma.
 macro_rules! sources {
-    (@suffix) => { "" };
-    (@suffix arch_specific) => { "a" };
-    ($($source:ident => $file:literal $(($target:ident))?,)*) => {
+    (@needed) => { (ComputeCapability::ANY, false) };
+    (@needed since $first:ident) => { (ComputeCapability::$first, false) };
+    (@needed only $only:ident) => { (ComputeCapability::$only, true) };
+    ($($source:ident => $file:literal $(($($needed:ident)+))?,)*) => {
         /// CUDA C++ files of this crate. A closed set, because the safety of a launch depends on their content.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub(super) enum CudaSource {
@@ -25,7 +27,7 @@ macro_rules! sources {
         }
 
         impl CudaSource {
-            fn name(self) -> &'static str {
+            pub(super) fn name(self) -> &'static str {
                 match self {
                     $(Self::$source => $file,)*
                 }
@@ -37,10 +39,10 @@ macro_rules! sources {
                 }
             }
 
-            /// Suffix of the target; `a` enables architecture-specific features.
-            fn target_suffix(self) -> &'static str {
+            /// Minimum compute capability, and true if it is the only supported one.
+            pub(super) fn needed(self) -> (ComputeCapability, bool) {
                 match self {
-                    $(Self::$source => sources!(@suffix $($target)?),)*
+                    $(Self::$source => sources!(@needed $($($needed)+)?),)*
                 }
             }
         }
@@ -52,32 +54,32 @@ sources! {
     Activation => "activation.cu",
     BandwidthProbe => "bandwidth_probe.cu",
     Spin => "spin.cu",
-    QuantizeRows => "quantize_rows.cu",
-    QuantizeColumns => "quantize_columns.cu",
-    QuantizeColumnsTiled => "quantize_columns_tiled.cu",
-    QuantizeBlocks => "quantize_blocks.cu",
-    MxFakeQuantize => "mx_fake_quantize.cu",
+    QuantizeRows => "quantize_rows.cu" (since E4M3),
+    QuantizeColumns => "quantize_columns.cu" (since E4M3),
+    QuantizeColumnsTiled => "quantize_columns_tiled.cu" (since E4M3),
+    QuantizeBlocks => "quantize_blocks.cu" (since E4M3),
+    MxFakeQuantize => "mx_fake_quantize.cu" (since E4M3),
     TransposeBytes => "transpose_bytes.cu",
     Elementwise => "elementwise.cu",
     ScaleEpilogue => "scale_epilogue.cu",
-    TransposedBGemm => "transposed_b_gemm.cu" (arch_specific),
+    TransposedBGemm => "transposed_b_gemm.cu" (only WGMMA),
     PackedWeightGemm => "packed_weight_gemm.cu",
-    PersistentInt4WeightGemm => "persistent_int4_weight_gemm.cu",
+    PersistentInt4WeightGemm => "persistent_int4_weight_gemm.cu" (since CLUSTERS),
     TileWeight => "tile_weight.cu",
-    WgmmaPackedWeightGemm => "wgmma_packed_weight_gemm.cu" (arch_specific),
+    WgmmaPackedWeightGemm => "wgmma_packed_weight_gemm.cu" (only WGMMA),
     DequantizeWeight => "dequantize_weight.cu",
-    QuantizeInput => "quantize_input.cu",
-    TensorAmax => "tensor_amax.cu",
-    SmemResidentRows => "smem_resident_rows.cu",
+    QuantizeInput => "quantize_input.cu" (since AMPERE),
+    TensorAmax => "tensor_amax.cu" (since AMPERE),
+    SmemResidentRows => "smem_resident_rows.cu" (since CLUSTERS),
     FakeQuantizeInput => "fake_quantize_input.cu",
     QuantizedGemmEpilogue => "quantized_gemm_epilogue.cu",
-    Int8Fp8Gemm => "int8_fp8_gemm.cu" (arch_specific),
-    Int4Gemm => "int4_gemm.cu",
+    Int8Fp8Gemm => "int8_fp8_gemm.cu" (only WGMMA),
+    Int4Gemm => "int4_gemm.cu" (since AMPERE),
     Int4ToInt8 => "int4_to_int8.cu",
     ReorderSparseWeight => "reorder_sparse_weight.cu",
-    SparseGemm => "sparse_gemm.cu",
+    SparseGemm => "sparse_gemm.cu" (since AMPERE),
     SparseToDense => "sparse_to_dense.cu",
-    BlockSparseGemm => "block_sparse_gemm.cu",
+    BlockSparseGemm => "block_sparse_gemm.cu" (since AMPERE),
     BlockSparseGemmSimt => "block_sparse_gemm_simt.cu",
     PairReduction => "pair_reduction.cu",
     CrossEntropy => "cross_entropy.cu",
@@ -91,15 +93,15 @@ sources! {
     AffineLayerNorm => "affine_layer_norm.cu",
     Softmax => "softmax.cu",
     ShortAttention => "short_attention.cu",
-    ShortAttentionMma => "short_attention_mma.cu",
-    ShortAttentionQuantize => "short_attention_quantize.cu",
+    ShortAttentionMma => "short_attention_mma.cu" (since AMPERE),
+    ShortAttentionQuantize => "short_attention_quantize.cu" (since AMPERE),
     ShortAttentionGradient => "short_attention_gradient.cu",
-    Attention => "attention.cu" (arch_specific),
-    AmaxRowsCols => "amax_rows_cols.cu",
-    QuantizeRowsCols => "quantize_rows_cols.cu",
+    Attention => "attention.cu" (only WGMMA),
+    AmaxRowsCols => "amax_rows_cols.cu" (since E4M3),
+    QuantizeRowsCols => "quantize_rows_cols.cu" (since E4M3),
     Optimizer => "optimizer.cu",
     RotateRows => "rotate_rows.cu",
-    ImplicitGemmConv => "implicit_gemm_conv.cu" (arch_specific),
+    ImplicitGemmConv => "implicit_gemm_conv.cu" (only WGMMA),
     TransposeMatrices => "transpose_matrices.cu",
     RandomMatrix => "random_matrix.cu",
     OutputDigest => "output_digest.cu",
@@ -162,7 +164,9 @@ pub(super) fn compile(
 }
 
 fn compile_options(source: CudaSource, target: ComputeCapability, macros: &[String]) -> Vec<String> {
-    let architecture = format!("--gpu-architecture={}{}", target.target(), source.target_suffix());
+    // The suffix enables architecture-specific features.
+    let suffix = if source.needed().1 { "a" } else { "" };
+    let architecture = format!("--gpu-architecture={}{suffix}", target.target());
     let mut options = vec![architecture, "--std=c++17".to_string()];
     options.extend(macros.iter().map(|definition| format!("-D{definition}")));
     options
@@ -319,12 +323,31 @@ fn c_string(text: &str) -> CString {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use std::cell::RefCell;
 
-    /// Compiles for Hopper, without requiring a GPU.
+    const HOPPER: ComputeCapability = ComputeCapability { major: 9, minor: 0 };
+
+    /// Other compute capabilities (major, minor) of the test: the oldest that the compiler supports, and one per
+    /// generation.
+    const OTHERS: [(u32, u32); 5] = [(7, 5), (8, 0), (8, 9), (10, 0), (12, 0)];
+
+    /// Compiles for Hopper. The first macros of a source in a test also compile for the other GPUs that it supports.
     pub(in crate::native) fn assert_compiles(source: CudaSource, macros: &[String]) {
-        let hopper = ComputeCapability { major: 9, minor: 0 };
-        let image = compile(source, hopper, macros).unwrap_or_else(|error| panic!("{error}"));
-        assert!(image.starts_with(b"\x7fELF"));
+        thread_local! {
+            static COMPILED: RefCell<Vec<CudaSource>> = const { RefCell::new(Vec::new()) };
+        }
+        let is_first = COMPILED.with_borrow_mut(|compiled| {
+            let is_first = !compiled.contains(&source);
+            compiled.push(source);
+            is_first
+        });
+        let (minimum, only) = source.needed();
+        let others = OTHERS.map(|(major, minor)| ComputeCapability { major, minor }).into_iter();
+        let others = others.filter(|other| is_first && !only && *other >= minimum);
+        for target in [HOPPER].into_iter().chain(others) {
+            let image = compile(source, target, macros).unwrap_or_else(|error| panic!("{error}"));
+            assert!(image.starts_with(b"\x7fELF"));
+        }
     }
 
     #[test]
@@ -332,12 +355,11 @@ pub(super) mod tests {
     fn user_source_is_compiled_for_the_named_kernel() {
         let source =
             "template <class T> __global__ void add(const T *a, T *b, unsigned long long n) { b[0] = a[0] + T(n); }";
-        let hopper = ComputeCapability { major: 9, minor: 0 };
-        let compiled = compile_foreign("add.cu", source, "add<float>", hopper);
+        let compiled = compile_foreign("add.cu", source, "add<float>", HOPPER);
         let (image, name) = compiled.unwrap();
         assert!(image.starts_with(b"\x7fELF") && name.contains("add"), "{name}");
-        let error = compile_foreign("add.cu", source, "sub", hopper).unwrap_err().to_string();
-        assert!(error.contains("add.cu") && error.contains("sub"), "{error}");
+        let error = compile_foreign("add.cu", source, "sub", HOPPER).unwrap_err();
+        assert!(matches!(&error, NativeError::CompileUserSource { path, .. } if path == "add.cu"), "{error}");
     }
 
     #[test]
@@ -366,9 +388,9 @@ pub(super) mod tests {
     #[ignore = "needs NVRTC"]
     fn compile_error_carries_the_log() {
         let macros = ["KERNEL=f", "WIDTH=1", "THREADS=32", "VECTORS_PER_THREAD=1", "ACTIVATE=relu"].map(String::from);
-        let error = compile(CudaSource::Activation, ComputeCapability { major: 9, minor: 0 }, &macros).unwrap_err();
-        let text = error.to_string();
-        assert!(text.contains("activation.cu") && text.contains("NVRTC_ERROR_COMPILATION"), "{text}");
-        assert!(text.contains("element.cuh"), "the log names the header: {text}");
+        let error = compile(CudaSource::Activation, HOPPER, &macros).unwrap_err();
+        let NativeError::Compile { source_name: "activation.cu", status, log, .. } = &error else { panic!("{error}") };
+        assert!(status.contains("NVRTC_ERROR_COMPILATION"), "{status}");
+        assert!(log.contains("element.cuh"), "the log names the header: {log}");
     }
 }

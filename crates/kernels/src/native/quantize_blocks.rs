@@ -1,7 +1,7 @@
 //! e4m3 quantization with block scales in the layout of cuBLASLt.
 
 use super::{
-    CudaDevice, CudaKernel, NativeError, ScaleSource, gpu::ComputeCapability, kernel::LaunchGeometry,
+    CudaDevice, CudaKernel, NativeError, ScaleSource, kernel::LaunchGeometry,
     nvrtc::CudaSource, quantize, sizes::check_matrix,
 };
 
@@ -54,7 +54,6 @@ fn quantize_blocks(
     rows: usize,
     columns: usize,
 ) -> Result<CudaKernel, NativeError> {
-    device.require("e4m3 quantization", ComputeCapability::E4M3)?;
     check_matrix(rows, columns)?;
     if !columns.is_multiple_of(BLOCK_SIZE) || shape == BlockShape::Square && !rows.is_multiple_of(BLOCK_SIZE) {
         return Err(NativeError::PartialBlocks { rows, columns, side: BLOCK_SIZE });

@@ -18,7 +18,6 @@ impl CudaKernel {
         rows: usize,
         columns: usize,
     ) -> Result<Self, NativeError> {
-        device.require("e4m3 quantization", ComputeCapability::E4M3)?;
         check_matrix(rows, columns)?;
         let tile = ColumnQuantizeTile::new(device.compute_capability(), scales, rows, columns);
         let name = format!("{}_columns", scales.name());

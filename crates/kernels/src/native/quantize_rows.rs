@@ -1,7 +1,7 @@
 //! Row-wise e4m3 quantization.
 
 use super::{
-    CudaDevice, CudaKernel, NativeError, ScaleSource, gpu::ComputeCapability, nvrtc::CudaSource, quantize,
+    CudaDevice, CudaKernel, NativeError, ScaleSource, nvrtc::CudaSource, quantize,
     row_tile::RowTile, sizes::check_matrix,
 };
 
@@ -17,7 +17,6 @@ impl CudaKernel {
         rows: usize,
         columns: usize,
     ) -> Result<Self, NativeError> {
-        device.require("e4m3 quantization", ComputeCapability::E4M3)?;
         check_matrix(rows, columns)?;
         let tile = RowTile::new(columns, VECTOR_WIDTH, ELEMENTS_PER_THREAD);
         let name = format!("{}_rows", scales.name());

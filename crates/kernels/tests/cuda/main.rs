@@ -135,7 +135,7 @@ fn missing_libraries_are_errors_with_advice() {
             println!("the driver lists no GPUs: {error}");
             assert_eq!(CudaDevice::open(0).unwrap_err(), error);
             if !has_driver {
-                assert!(error.to_string().contains("install the NVIDIA driver"), "{error}");
+                assert!(matches!(error, NativeError::LibraryMissing { .. }), "{error}");
             }
         }
     }
@@ -343,7 +343,7 @@ fn linear_plans_the_largest_shapes() {
         println!("{kind} {shape}: {}", LinearPlan::new(&device, kind, shape).unwrap().algorithm());
     }
     let error = LinearPlan::new(&device, Dtype::F32, LinearShape { m: 0, k: 1, n: 1 }).unwrap_err();
-    assert!(error.to_string().contains("m must be between 1"), "{error}");
+    assert!(matches!(error, NativeError::InvalidSize { what: "m", value: 0, .. }), "{error}");
 }
 
 #[test]

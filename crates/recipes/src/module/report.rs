@@ -14,7 +14,7 @@ pub struct ModuleReport {
 }
 
 /// Outcome for a linear layer.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LayerReport {
     /// Path in the module, such as `blocks.0.up`.

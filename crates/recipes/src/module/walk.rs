@@ -80,12 +80,8 @@ fn replace_weights<B: Backend, M: Module<B>>(
     };
     if walk.report.layers.iter().any(is_converted) {
         Ok((module, walk.report))
-    } else if walk.report.layers.is_empty() {
-        Err(RecipeError::Unsupported("the module has no linear layer; declare layers to convert as QuantLinear".into()))
     } else {
-        let describe = |layer: &LayerReport| format!("{} {}", layer.path, layer.outcome);
-        let layers: Vec<_> = walk.report.layers.iter().map(describe).collect();
-        Err(RecipeError::Unsupported(format!("no layer was converted: {}", layers.join(", "))))
+        Err(RecipeError::NothingConverted { layers: walk.report.layers })
     }
 }
 
@@ -158,8 +154,7 @@ impl<B: Backend, F: FnMut(&str, [usize; 2]) -> bool, E> ModuleWalk<B, F, E> {
     fn visit_quantized(&mut self, weight: &QuantWeight<B>) {
         let size = [weight.n, weight.k];
         if self.accepts(size) {
-            let already = format!("the layer is already quantized with {}; exclude it with the filter", weight.recipe);
-            self.fail(RecipeError::Unsupported(already));
+            self.fail(RecipeError::AlreadyQuantized { recipe: weight.recipe });
         } else {
             let bytes = weight.layer.weight_bytes();
             self.record(size, bytes, bytes, LayerOutcome::AlreadyQuantized(weight.recipe));
@@ -168,12 +163,9 @@ impl<B: Backend, F: FnMut(&str, [usize; 2]) -> bool, E> ModuleWalk<B, F, E> {
 }
 
 fn float_dtype(dtype: DType) -> Result<Dtype, RecipeError> {
-    Dtype::ALL.into_iter().find(|known| known.burn() == dtype).ok_or_else(|| {
-        RecipeError::Unsupported(format!(
-            "the weight is in {dtype:?}; cast it to one of {:?}",
-            Dtype::ALL.map(Dtype::burn)
-        ))
-    })
+    let supported = || Dtype::ALL.map(Dtype::burn).to_vec();
+    let known = Dtype::ALL.into_iter().find(|known| known.burn() == dtype);
+    known.ok_or_else(|| RecipeError::WeightDtype { found: dtype, supported: supported() })
 }
 
 impl<B: Backend, F: FnMut(&str, [usize; 2]) -> bool, E: WeightReplacer<B>> ModuleMapper<B> for ModuleWalk<B, F, E> {

@@ -145,20 +145,20 @@ mod tests {
     #[test]
     fn device_selections_parse_and_single_devices_reject_all() {
         for (word, parsed) in [
-            ("cuda:all", Ok(DeviceSelection::All(DeviceKind::Cuda))),
-            ("mps:all", Ok(DeviceSelection::All(DeviceKind::Metal))),
-            ("cuda:1", Ok(DeviceSelection::Single(Device::Cuda(1)))),
-            ("cpu:all", Err("invalid device \"cpu:all\": there is a single cpu device; use cpu")),
-            ("cuda:1:all", Err("invalid device \"cuda:1:all\": expected cuda:1 or cuda:all")),
+            ("cuda:all", DeviceSelection::All(DeviceKind::Cuda)),
+            ("mps:all", DeviceSelection::All(DeviceKind::Metal)),
+            ("cuda:1", DeviceSelection::Single(Device::Cuda(1))),
         ] {
-            assert_eq!(word.parse::<DeviceSelection>(), parsed.map_err(str::to_owned), "{word}");
+            assert_eq!(word.parse(), Ok(parsed), "{word}");
         }
         assert_eq!(
             DeviceSelection::All(DeviceKind::Vulkan).to_string().parse(),
             Ok(DeviceSelection::All(DeviceKind::Vulkan))
         );
-        assert!("cud:all".parse::<DeviceSelection>().unwrap_err().contains("did you mean \"cuda\""));
-        assert!("auto:all".parse::<DeviceSelection>().is_err());
+        assert!("cud:all".parse::<DeviceSelection>().unwrap_err().contains("\"cuda\""));
+        for wrong in ["auto:all", "cpu:all", "cuda:1:all"] {
+            assert!(wrong.parse::<DeviceSelection>().is_err(), "{wrong}");
+        }
     }
 
     fn machine(names: &[&str]) -> Devices {

@@ -105,10 +105,10 @@ models:
     );
     for (options, message) in [
         ("--dtype int8", "int8"),
-        ("--recipes int8w0", "did you mean \"int8wo\"?"),
+        ("--recipes int8w0", "\"int8wo\""),
         ("--shapes 1x2", "1x2"),
         ("--shapes 0x2x3", "m"),
-        ("--shapes lama", "did you mean \"llama\"?"),
+        ("--shapes lama", "\"llama\""),
     ] {
         let refused = scene.run(&format!("run c.yml {options}"));
         assert!(refused.expect_code(2).stderr.contains(message), "{refused:?}");
@@ -148,6 +148,6 @@ fn operator_aliases_are_accepted() {
     assert_eq!(operators("gemm --ops attention"), ["attention"]);
     let unknown = scene.run("ops --ops layernrom");
     let output = &unknown.expect_code(2).stderr;
-    assert!(output.contains("did you mean \"layer_norm\"?; known: layer_norm"), "{output}");
+    assert!(output.contains("\"layer_norm\""), "{output}");
     assert!(output.trim_end().ends_with(" more") && output.len() < 200, "{output}");
 }

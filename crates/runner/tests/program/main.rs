@@ -1,7 +1,6 @@
 //! Guarantees of the program, tested end to end: `calorimeter` runs as a process in a temporary folder. The mock device
 //! provides faults and exact times, real devices provide correct results.
 
-mod external_packages;
 mod pseudo_terminal;
 mod readers;
 mod scene;
@@ -20,9 +19,7 @@ mod concurrent_devices;
 mod config_schema;
 mod crash_safety;
 mod custom_device;
-mod custom_program;
 mod embedding;
-mod extensibility;
 mod external_programs;
 mod fault_isolation;
 mod golden;

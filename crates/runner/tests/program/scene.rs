@@ -1,14 +1,18 @@
-//! Temporary folder in which the program runs, and its results.
+//! Program in a temporary folder, and its results.
+
+#[path = "../out_of_tree/scene.rs"]
+mod folder;
 
 use calorimeter_sinks::journal::{self, JournalContents};
 use calorimeter_sinks::{Record, Status};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
+
+pub use folder::{ProgramOutput, Scene, find_record};
 
 /// Fixed number of windows, sufficient for an interval.
 pub const TIMING: &str =
@@ -21,29 +25,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 pub const TABLES: &[&str] =
     if cfg!(feature = "tables") { &["results.csv", "results.parquet"] } else { &["results.csv"] };
 
-/// Temporary folder with configuration files.
-pub struct Scene(TempDir);
-
 impl Scene {
-    pub fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    /// Creates a folder with `c.yml`.
-    pub fn with(config: &str) -> Self {
-        let scene = Self::new();
-        scene.write("c.yml", config);
-        scene
-    }
-
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
-        fs::write(self.path(name), content).unwrap();
-    }
-
     /// Command with space-separated arguments.
     pub fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_calorimeter"));
@@ -63,15 +45,6 @@ impl Scene {
         command.args(arguments.split_whitespace());
         self.prepare(&mut command);
         command
-    }
-
-    /// Removes outer settings. Graphics drivers require a runtime directory.
-    pub fn prepare(&self, command: &mut Command) {
-        command.current_dir(self.0.path()).stdin(Stdio::null());
-        for name in ["RUST_BACKTRACE", "CALORIMETER_DEVICE", "CALORIMETER_MOCK_DEVICES", "CLICOLOR_FORCE"] {
-            command.env_remove(name);
-        }
-        command.env("XDG_CACHE_HOME", self.path("cache")).env("XDG_RUNTIME_DIR", self.0.path());
     }
 
     /// Shares measured peaks between tests.
@@ -151,35 +124,7 @@ pub fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
     }
 }
 
-/// Exit code and output of a program.
-#[derive(Debug)]
-pub struct ProgramOutput {
-    pub code: Option<i32>,
-    pub stdout: String,
-    pub stderr: String,
-}
-
-impl From<Output> for ProgramOutput {
-    fn from(output: Output) -> Self {
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
-    }
-}
-
 impl ProgramOutput {
-    pub fn from_command(command: &mut Command) -> Self {
-        command.output().unwrap().into()
-    }
-
-    /// Returns the only error message of a program that failed with code 2.
-    pub fn error(&self) -> &str {
-        assert_eq!(self.code, Some(2), "{self:?}");
-        let errors: Vec<&str> = self.stderr.lines().filter_map(|line| line.strip_prefix("error: ")).collect();
-        assert_eq!((errors.len(), self.stderr.lines().count()), (1, 1), "{self:?}");
-        assert!(!self.stderr.contains("panicked"), "{self:?}");
-        errors[0]
-    }
-
     /// Runs a command with captured output and a time limit.
     pub fn with_timeout(command: &mut Command) -> Self {
         Self::wait_with_timeout(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
@@ -198,28 +143,6 @@ impl ProgramOutput {
         assert!(!watcher.join().unwrap(), "program hangs: {output:?}");
         output.into()
     }
-
-    pub fn expect_code(&self, code: i32) -> &Self {
-        assert_eq!(self.code, Some(code), "{self:?}");
-        self
-    }
-
-    /// Standard output as JSON objects, one per line.
-    pub fn objects(&self) -> Vec<serde_json::Value> {
-        self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-
-    /// Standard output as records.
-    pub fn records(&self) -> Vec<Record> {
-        self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-}
-
-/// The only record whose id contains a text.
-pub fn find_record<'a>(records: &'a [Record], part: &str) -> &'a Record {
-    let found: Vec<&Record> = records.iter().filter(|record| record.case.id.contains(part)).collect();
-    assert_eq!(found.len(), 1, "{part}");
-    found[0]
 }
 
 /// Records that are not ok.

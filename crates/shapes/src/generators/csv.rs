@@ -45,7 +45,7 @@ fn read_csv(path: &Path) -> Result<Vec<NamedShape>, ShapeError> {
         made.push(named);
     }
     if made.is_empty() {
-        return Err(line_error(1, ShapeError::Fields("a header and no rows: add a shape".into())));
+        return Err(line_error(1, ShapeError::NoRows));
     }
     Ok(made)
 }
@@ -80,17 +80,13 @@ impl CsvColumns {
                 (position, None) => Ok(position),
             }
         };
-        let size = |column: &str| {
-            position(column)?.ok_or_else(|| {
-                ShapeError::Fields(format!("no column {column:?}: the header is m,k,n and optionally name"))
-            })
-        };
+        let size = |column: &'static str| position(column)?.ok_or(ShapeError::MissingColumn { column });
         Ok(Self { len: header.len(), sizes: [size("m")?, size("k")?, size("n")?], name: position("name")? })
     }
 
     fn read(&self, row: &StringRecord, index: usize) -> Result<NamedShape, ShapeError> {
         if row.len() != self.len {
-            return Err(ShapeError::Fields(format!("found {} fields where the header has {}", row.len(), self.len)));
+            return Err(ShapeError::FieldCount { found: row.len(), header: self.len });
         }
         let [m, k, n] = self.sizes.map(|position| &row[position]);
         let shape = Shape::new(parse_size("m", m)?, parse_size("k", k)?, parse_size("n", n)?)?;
@@ -109,15 +105,13 @@ mod tests {
     use crate::ShapeSource;
     use std::fs;
 
-    /// Shapes of a file with this text, or the error without the folder.
-    fn shapes_of(text: &str) -> Result<Vec<String>, String> {
+    /// Shapes of a file with this text.
+    fn shapes_of(text: &str) -> Result<Vec<String>, ShapeError> {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("shapes.csv"), text).unwrap();
         let source: ShapeSource = serde_yaml::from_str("{name: csv, path: shapes.csv}").unwrap();
         assert_eq!(source.count(), None);
-        let made = source
-            .shapes_in(folder.path())
-            .map_err(|error| error.to_string().replace(&format!("{}/", folder.path().display()), ""))?;
+        let made = source.shapes_in(folder.path())?;
         Ok(made.iter().map(|s| format!("{} {}", s.name, s.shape)).collect())
     }
 
@@ -134,28 +128,33 @@ mod tests {
 
     #[test]
     fn errors_report_the_line() {
-        for (text, expected) in [
-            ("m,k,n\n1,2,3\n1,0,3\n", "shapes.csv:3: k is 0: it must be a whole number from 1 to 2147483648"),
-            ("m,k,n\n\n1,x,3\n", "shapes.csv:3: k is \"x\": it must be a whole number from 1 to 2147483648"),
+        let number = |axis: &str, cell: &str| crate::shape::size_bounds(axis).reject(cell);
+        for (text, expected_line, expected) in [
+            ("m,k,n\n1,2,3\n1,0,3\n", 3, number("k", "0")),
+            ("m,k,n\n\n1,x,3\n", 3, number("k", "\"x\"")),
+            ("\u{feff}m,k,n\r\n1,2,3\r\n\r\n1,x,3\r\n", 4, number("k", "\"x\"")),
+            ("m,k,n\n1,2\n", 2, ShapeError::FieldCount { found: 2, header: 3 }),
+            ("m,k,n\n1,2,3.5\n", 2, number("n", "\"3.5\"")),
+            ("m,k\n1,2\n", 1, ShapeError::MissingColumn { column: "n" }),
             (
-                "\u{feff}m,k,n\r\n1,2,3\r\n\r\n1,x,3\r\n",
-                "shapes.csv:4: k is \"x\": it must be a whole number from 1 to 2147483648",
+                "m,k,n,nam\n",
+                1,
+                ShapeError::Unknown { what: "column", found: "nam".into(), known: vec!["m", "k", "n", "name"] },
             ),
-            ("m,k,n\n1,2\n", "shapes.csv:2: found 2 fields where the header has 3"),
-            ("m,k,n\n1,2,3.5\n", "shapes.csv:2: n is \"3.5\": it must be a whole number from 1 to 2147483648"),
-            ("m,k\n1,2\n", "shapes.csv:1: no column \"n\": the header is m,k,n and optionally name"),
-            ("m,k,n,nam\n", "shapes.csv:1: unknown column \"nam\"; did you mean \"name\"? known: m, k, n, name"),
-            ("m,k,n,m\n", "shapes.csv:1: m is given twice: keep one"),
-            ("m,k,n\n", "shapes.csv:1: a header and no rows: add a shape"),
+            ("m,k,n,m\n", 1, ShapeError::DuplicateName { name: "m".into() }),
+            ("m,k,n\n", 1, ShapeError::NoRows),
         ] {
-            assert_eq!(shapes_of(text).unwrap_err(), expected, "{text:?}");
+            let error = shapes_of(text).unwrap_err();
+            let ShapeError::Line { path, line, cause } = error else { panic!("{text:?}: {error:?}") };
+            assert!(path.ends_with("shapes.csv"), "{path:?}");
+            assert_eq!((line, *cause), (expected_line, expected), "{text:?}");
         }
     }
 
     #[test]
     fn errors_abbreviate_long_text() {
         for text in [format!("m,k,n,{}\n", "no".repeat(5_000)), format!("m,k,n\n1,2,{}\n", "7".repeat(10_000))] {
-            let error = shapes_of(&text).unwrap_err();
+            let error = shapes_of(&text).unwrap_err().to_string().replace(std::env::temp_dir().to_str().unwrap(), "");
             assert!(error.len() < 300 && error.contains("[…]"), "{error}");
         }
     }
@@ -163,24 +162,27 @@ mod tests {
     #[test]
     fn missing_file_is_reported() {
         let source: ShapeSource = serde_yaml::from_str("{name: csv, path: nowhere.csv}").unwrap();
-        let error = source.shapes_in(Path::new("/no/folder")).unwrap_err().to_string();
-        assert!(error.starts_with("cannot read /no/folder/nowhere.csv: "), "{error}");
+        let error = source.shapes_in(Path::new("/no/folder")).unwrap_err();
+        assert!(
+            matches!(&error, ShapeError::Unreadable { path, .. } if path == Path::new("/no/folder/nowhere.csv")),
+            "{error:?}"
+        );
     }
 
     #[test]
     fn endless_file_is_rejected() {
         let source: ShapeSource = serde_yaml::from_str("{name: csv, path: zero}").unwrap();
-        let error = source.shapes_in(Path::new("/dev")).unwrap_err().to_string();
-        let reason = "exceeds 64 MiB, the size limit of such a file; shorten it";
-        assert_eq!(error, format!("cannot read /dev/zero: {reason}"));
+        let cause = calorimeter_case::too_large_error(MAX_FILE_BYTES, "such a file").to_string();
+        assert_eq!(
+            source.shapes_in(Path::new("/dev")),
+            Err(ShapeError::Unreadable { path: "/dev/zero".into(), cause })
+        );
     }
 
     #[test]
     fn too_many_rows_are_rejected() {
         let text = format!("m,k,n\n{}", "1,1,1\n".repeat(1_000_007));
-        assert_eq!(
-            shapes_of(&text).unwrap_err(),
-            "shapes.csv would make 1000007 entries, more than 1000000: split the file"
-        );
+        let error = shapes_of(&text).unwrap_err();
+        assert!(matches!(error, ShapeError::TooMany { count: 1_000_007, .. }), "{error:?}");
     }
 }

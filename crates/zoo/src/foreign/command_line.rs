@@ -53,15 +53,8 @@ mod tests {
 
     #[test]
     fn shell_syntax_is_rejected() {
-        for (line, why) in [
-            ("a | b", "| is shell syntax"),
-            ("a > b", "sh -c"),
-            ("echo 'a", "unclosed '"),
-            ("a \\", "ends with a backslash"),
-            ("  ", "empty command"),
-        ] {
-            let error = split_command(line).unwrap_err();
-            assert!(error.contains(why), "{line}: {error}");
+        for line in ["a | b", "a > b", "echo 'a", "a \\", "  "] {
+            assert!(split_command(line).is_err(), "{line}");
         }
     }
 }

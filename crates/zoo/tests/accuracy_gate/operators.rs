@@ -399,7 +399,7 @@ fn collective_references_match_their_definitions() {
     }
     assert_eq!("send_recv".parse::<Operator>().unwrap().bytes(&spec("num_elements", 1024, 4)), 2048);
     let alone = "psum".parse::<Operator>().unwrap().check(&spec("matrix_dim", 1, 1)).unwrap_err();
-    assert!(alone.to_string().contains("devices is 1"), "{alone}");
+    assert!(matches!(&alone, ZooError::Shape(why) if why.contains("devices")), "{alone}");
 }
 
 #[test]
@@ -523,8 +523,8 @@ fn fusion_models_match_hand_counts() {
 fn single_class_is_rejected() {
     let axes = Axes::new([("batch", 1), ("sequence", 2), ("dimension", 1)]).unwrap();
     let (operator, spec) = small("cross_entropy");
-    let error = operator.check(&Spec { axes, ..spec }).unwrap_err().to_string();
-    assert_eq!(error, "cross_entropy: dimension is 1; expected 2 to 16777216 classes");
+    let error = operator.check(&Spec { axes, ..spec }).unwrap_err();
+    assert!(matches!(&error, ZooError::Shape(why) if why.contains("dimension")), "{error}");
 }
 
 #[test]
@@ -533,8 +533,5 @@ fn unknown_axes_are_reported() {
     let axes = Axes::new([("batch", 1), ("seq", 2), ("dimension", 3)]).unwrap();
     let error =
         operator.check(&Spec { axes, element: Element::Float(Dtype::F32), output: None, training: None }).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "layer_norm: invalid axes batch, seq, dimension: expected batch, sequence, dimension"
-    );
+    assert!(matches!(&error, ZooError::Shape(why) if why.contains("batch, seq, dimension")), "{error}");
 }

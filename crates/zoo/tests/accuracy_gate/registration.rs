@@ -1,6 +1,7 @@
 //! Registration from another crate: custom implementations run alongside the built-in ones, and names are unique. The
 //! runner's tests run such an implementation in a separate program.
 
+use calorimeter_case::NameTaken;
 use calorimeter_recipes::{Dtype, Element, RecipeVariant};
 use calorimeter_shapes::Axes;
 use calorimeter_zoo::models::linear::LinearModel;
@@ -35,11 +36,10 @@ fn unsupported_implementation_lists_alternatives() {
 
 #[test]
 fn duplicate_names_are_rejected() {
-    let again = register_operator(MseLoss).err().unwrap().to_string();
-    assert_eq!(again, "the operator \"mse_loss\" is registered already; choose another name");
-    let again = register_model(LinearModel).err().unwrap().to_string();
-    assert_eq!(again, "the model \"linear\" is registered already; choose another name");
-    assert!("mse_los".parse::<Operator>().unwrap_err().to_string().contains("did you mean \"mse_loss\"?"));
+    assert_eq!(register_operator(MseLoss).err(), Some(NameTaken::new("operator", "mse_loss".into())));
+    assert_eq!(register_model(LinearModel).err(), Some(NameTaken::new("model", "linear".into())));
+    let error = "mse_los".parse::<Operator>().unwrap_err();
+    assert!(matches!(&error, ZooError::Unknown(name) if name.nearest.as_deref() == Some("mse_loss")), "{error}");
 }
 
 /// Opener that fails.
@@ -58,9 +58,8 @@ fn custom_implementation_can_be_registered() {
         unsupported_reason("cross_entropy", hand, Device::Vulkan(0)),
         "`by_hand` of cross_entropy supports cpu and not vulkan:0 in this version; `eager` and `fused` run it there"
     );
-    let again = register_implementation(subject, hand, DeviceKind::Cpu, stub_opener).unwrap_err().to_string();
     assert_eq!(
-        again,
-        "the implementation \"by_hand of cross_entropy on cpu\" is registered already; choose another name"
+        register_implementation(subject, hand, DeviceKind::Cpu, stub_opener),
+        Err(NameTaken::new("implementation", "by_hand of cross_entropy on cpu".into()))
     );
 }

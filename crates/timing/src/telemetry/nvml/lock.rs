@@ -69,10 +69,10 @@ mod tests {
     fn lock_errors_name_the_requirement() {
         let clock = "1".parse().unwrap();
         for (error, expected) in [
-            (NvmlError::NoPermission, "requires root"),
+            (NvmlError::NoPermission, "CAP_SYS_ADMIN"),
             (NvmlError::NotSupported, "Volta"),
-            (NvmlError::InvalidArg, "at 1 MHz; `nvidia-smi"),
-            (NvmlError::GpuLost, "NVML cannot lock its clock"),
+            (NvmlError::InvalidArg, "1 MHz"),
+            (NvmlError::GpuLost, &NvmlError::GpuLost.to_string()),
         ] {
             let message = lock_error(error, clock);
             assert!(message.contains(expected), "{message}");

@@ -185,6 +185,6 @@ mod tests {
     fn missing_files_are_an_error() {
         let tree = Tree::new();
         let error = ProcessorUsage::new(tree.root()).other_users(&[1]).unwrap_err();
-        assert!(error.ends_with("/proc/self/stat cannot be read"), "{error}");
+        assert!(error.contains("/proc/self/stat"), "{error}");
     }
 }

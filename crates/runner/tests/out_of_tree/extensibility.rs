@@ -164,7 +164,7 @@ impl Addition {
 /// Writes a file with the modification time of its source, so that unchanged content is not compiled again.
 fn write_with_time_of(tree: &Path, file: &str, made_from: &str, text: &str) {
     fs::write(tree.join(file), text).unwrap();
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/program/extensibility.rs");
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/out_of_tree/extensibility.rs");
     external_packages::set_newest_time(&tree.join(file), &[&external_packages::root().join(made_from), &here]);
 }
 

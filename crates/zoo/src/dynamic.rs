@@ -1,7 +1,7 @@
 //! Maps dynamically quantized recipes to native kernels.
 
 use calorimeter_kernels::{DynamicFormat, DynamicLinearSpec, Float8Accumulation, Prologue, ScaleGranularity};
-use calorimeter_recipes::format::{Grouping, QuantMethod, TensorFormat};
+use calorimeter_recipes::format::{Format, Grouping, QuantMethod};
 use calorimeter_recipes::{Dtype, Element, PrecisionHint, QuantConfig};
 
 /// Returns the kernel form of a dynamically quantized linear layer for an input of `rows` rows.
@@ -41,30 +41,30 @@ pub fn dynamic_form(treatment: &QuantConfig, rows: usize) -> Option<DynamicLinea
 }
 
 /// Returns the formats of weight and input that the kernels implement.
-fn kernel_formats(codes: DynamicFormat, shared: ScaleGranularity, kind: Dtype) -> (TensorFormat, TensorFormat) {
+fn kernel_formats(codes: DynamicFormat, shared: ScaleGranularity, kind: Dtype) -> (Format, Format) {
     let grouping = match shared {
         ScaleGranularity::Row => Grouping::Row,
         ScaleGranularity::Tensor => Grouping::Tensor,
     };
     let bytes = |scale| {
         let method = QuantMethod::Symmetric { min: -127, max: 127, epsilon: 1e-5 };
-        TensorFormat::symmetric(8, grouping, kind, scale).with_method(method)
+        Format::symmetric(8, grouping, kind, scale).with_method(method)
     };
     match codes {
         DynamicFormat::Int8 => {
             // For f16 the kernels hold scales, and products with inverse scales, in f32.
             let scale = if kind == Dtype::F16 { Dtype::F32 } else { kind };
-            (TensorFormat::symmetric(8, grouping, kind, kind), bytes(scale))
+            (Format::symmetric(8, grouping, kind, kind), bytes(scale))
         }
         DynamicFormat::Int4 => {
-            let symmetric = |bits| TensorFormat::symmetric(bits, grouping, kind, Dtype::F32);
+            let symmetric = |bits| Format::symmetric(bits, grouping, kind, Dtype::F32);
             (symmetric(4), symmetric(8))
         }
         DynamicFormat::Int4Grouped => {
-            (TensorFormat::qqq(Grouping::Block(DynamicFormat::GROUP_SIZE as u32), kind), bytes(Dtype::F32))
+            (Format::qqq(Grouping::Block(DynamicFormat::GROUP_SIZE as u32), kind), bytes(Dtype::F32))
         }
         _ => {
-            let format = TensorFormat::float8(Element::E4m3, grouping, kind);
+            let format = Format::float8(Element::E4m3, grouping, kind);
             (format, format)
         }
     }

@@ -1,7 +1,7 @@
 //! Maps recipes with quantized weights to native kernels.
 
-use calorimeter_kernels::{InputFormat, PackedLinearSpec, PackedWeightFormat, ZeroPoint};
-use calorimeter_recipes::format::{Grouping, MxScaling, QuantMethod, TensorFormat, ZeroPointFormat};
+use calorimeter_kernels::{InputFormat, PackedLinearSpec, PackedWeightFormat, ZeroPoint as PackedZeroPoint};
+use calorimeter_recipes::format::{Format, Grouping, MxScaling, QuantMethod, ZeroPoint};
 use calorimeter_recipes::{Element, MatmulMode, QuantConfig};
 
 /// Returns the kernel form of a quantized weight for an input of `rows` rows.
@@ -24,7 +24,7 @@ pub fn packed_form(treatment: &QuantConfig, rows: usize) -> Option<PackedLinearS
 
 /// Describes the quantized values of a format, if a value depends on its code and on scale and zero point of its group
 /// only.
-fn weight_codes(format: TensorFormat) -> Option<PackedWeightFormat> {
+fn weight_codes(format: Format) -> Option<PackedWeightFormat> {
     if matches!(format.method, QuantMethod::Unquantized | QuantMethod::Qqq) || format.sparse_2to4 {
         return None;
     }
@@ -34,14 +34,14 @@ fn weight_codes(format: TensorFormat) -> Option<PackedWeightFormat> {
         _ => return None,
     };
     let zero = match format.zero {
-        ZeroPointFormat::None => ZeroPoint::None,
-        ZeroPointFormat::BeforeScale(zero) => ZeroPoint::Integer(zero),
-        ZeroPointFormat::AfterScale(zero) => ZeroPoint::Float(zero),
+        ZeroPoint::None => PackedZeroPoint::None,
+        ZeroPoint::BeforeScale(zero) => PackedZeroPoint::Integer(zero),
+        ZeroPoint::AfterScale(zero) => PackedZeroPoint::Float(zero),
         _ => return None,
     };
     let known = match format.element {
-        Element::Unsigned(1..=8) => zero != ZeroPoint::None && group.is_some(),
-        Element::Signed(2..=8) | Element::E4m3 | Element::E3m2 | Element::E2m1 => zero == ZeroPoint::None,
+        Element::Unsigned(1..=8) => zero != PackedZeroPoint::None && group.is_some(),
+        Element::Signed(2..=8) | Element::E4m3 | Element::E3m2 | Element::E2m1 => zero == PackedZeroPoint::None,
         _ => false,
     };
     known.then_some(PackedWeightFormat { element: format.element, group, scale: format.scale, zero })
@@ -88,9 +88,9 @@ mod tests {
         }
         let (half, three) = (Element::Float(Dtype::F16), Element::Unsigned(3));
         let few = |number, zero| of(PackedWeightFormat { element: number, group: Some(64), scale: half, zero });
-        assert_eq!(form("uintx-3-64"), few(three, ZeroPoint::Integer(three)));
-        assert_eq!(form("uintx-3-64-hqq"), few(three, ZeroPoint::Float(half)));
-        assert_eq!(form("gemlitewo-4"), few(Element::Unsigned(4), ZeroPoint::Integer(half)));
+        assert_eq!(form("uintx-3-64"), few(three, PackedZeroPoint::Integer(three)));
+        assert_eq!(form("uintx-3-64-hqq"), few(three, PackedZeroPoint::Float(half)));
+        assert_eq!(form("gemlitewo-4"), few(Element::Unsigned(4), PackedZeroPoint::Integer(half)));
         let nvfp4 =
             PackedLinearSpec { kind: Dtype::F16, weight: PackedWeightFormat::nvfp4(), input: InputFormat::Nvfp4 };
         assert_eq!(form("nvfp4"), Some(nvfp4));

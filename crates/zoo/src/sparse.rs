@@ -2,7 +2,7 @@
 
 use crate::dynamic::dynamic_form;
 use calorimeter_kernels::{Prologue, SparseLinearSpec, SparseWeightFormat};
-use calorimeter_recipes::format::{Grouping, QuantMethod, TensorFormat};
+use calorimeter_recipes::format::{Format, Grouping, QuantMethod};
 use calorimeter_recipes::{QuantConfig, Sparsity};
 
 /// Returns the kernel form of a 2:4 sparse linear layer for an input of `rows` rows.
@@ -18,7 +18,7 @@ pub fn sparse_form(treatment: &QuantConfig, rows: usize) -> Option<SparseLinearS
         (None, None) => SparseWeightFormat::Float,
         (Some(weight), None) => {
             let method = QuantMethod::Symmetric { min: -8, max: 7, epsilon: 1e-6 };
-            let marlin = TensorFormat::symmetric(4, Grouping::Block(128), kind, kind).with_method(method);
+            let marlin = Format::symmetric(4, Grouping::Block(128), kind, kind).with_method(method);
             (weight == marlin).then_some(SparseWeightFormat::Int4)?
         }
         _ => {

@@ -2,7 +2,7 @@
 
 use crate::ZooError;
 use calorimeter_kernels::host::{FloatGemm, FloatVec, HostGemmWeight, Int4Weight, Int8Gemm, Int8Weight};
-use calorimeter_recipes::format::{Grouping, QuantMethod, TensorFormat, ZeroPointFormat};
+use calorimeter_recipes::format::{Format, Grouping, QuantMethod, ZeroPoint};
 use calorimeter_recipes::quantize::quantize;
 use calorimeter_recipes::{Dtype, Element, MatmulMode, QuantConfig, QuantizedTensor, Weight};
 
@@ -12,7 +12,7 @@ pub enum HostLayer {
     /// Float input; float or quantized weight.
     Floats(FloatGemm),
     /// Quantized weight; the input is quantized in this format.
-    Quantized(Int8Gemm, TensorFormat),
+    Quantized(Int8Gemm, Format),
 }
 
 /// Supported storage of a weight.
@@ -20,7 +20,7 @@ enum WeightKind {
     Plain,
     Int8,
     /// Quantized weight; the input is quantized in this format.
-    Int8Dynamic(TensorFormat),
+    Int8Dynamic(Format),
     /// Groups of this size.
     Int4(usize),
 }
@@ -47,7 +47,7 @@ fn kind(treatment: &QuantConfig, m: usize, k: usize) -> Result<WeightKind, Strin
                     Element::Unsigned(4),
                     QuantMethod::Tinygemm { .. } | QuantMethod::Hqq(_),
                     Grouping::Block(group @ (32 | 64 | 128 | 256)),
-                    ZeroPointFormat::AfterScale(zero),
+                    ZeroPoint::AfterScale(zero),
                 ) if kept(weight.scale) && kept(zero) => Some(WeightKind::Int4(group as usize)),
                 _ => None,
             }
@@ -69,9 +69,9 @@ fn kind(treatment: &QuantConfig, m: usize, k: usize) -> Result<WeightKind, Strin
 }
 
 /// True for symmetric int8 with one scale per row.
-fn is_int8_rows(format: TensorFormat) -> bool {
-    let TensorFormat { element, grouping, method, zero, sparse_2to4: two_of_four, .. } = format;
-    let symmetric = matches!(method, QuantMethod::Symmetric { .. }) && zero == ZeroPointFormat::None;
+fn is_int8_rows(format: Format) -> bool {
+    let Format { element, grouping, method, zero, sparse_2to4: two_of_four, .. } = format;
+    let symmetric = matches!(method, QuantMethod::Symmetric { .. }) && zero == ZeroPoint::None;
     element == Element::Signed(8) && grouping == Grouping::Row && symmetric && !two_of_four
 }
 

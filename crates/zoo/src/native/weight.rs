@@ -10,8 +10,8 @@ use calorimeter_kernels::native::{
     SparseLinearPlan, SparseWeight,
 };
 use calorimeter_kernels::{DynamicLinearSpec, SparseLinearSpec};
+use calorimeter_recipes::PackedTensor;
 use calorimeter_recipes::format::QuantMethod;
-use calorimeter_recipes::packed_tensor::PackedTensor;
 use calorimeter_recipes::{Element, PreparedWeight, QuantConfig, Sparsity};
 use std::sync::Arc;
 
@@ -70,11 +70,7 @@ impl HostWeight {
     pub fn bytes(&self) -> u64 {
         let bytes = match self {
             Self::Plain(bytes) => bytes.len(),
-            // Unquantized sparse weights have unused scales, which are not uploaded.
-            Self::Packed(stored) => {
-                let all: usize = stored.as_refs().into_parts().into_iter().map(Vec::len).sum();
-                all - if stored.format.method == QuantMethod::Unquantized { stored.scales.len() } else { 0 }
-            }
+            Self::Packed(stored) => stored.as_refs().into_parts().into_iter().map(Vec::len).sum(),
             Self::BlockSparse { values, places } => values.len() + places.len(),
         };
         bytes as u64
@@ -100,15 +96,15 @@ impl HostWeight {
                 values: machine.upload(values)?,
                 column_indices: machine.upload(places)?,
             }),
-            Self::Packed(PackedTensor { format, codes, scales, positions: Some(kept), .. }) => {
-                let scales = (format.method != QuantMethod::Unquantized).then(|| machine.upload(scales)).transpose()?;
+            Self::Packed(PackedTensor { codes, scales, positions: Some(kept), .. }) => {
+                let scales = scales.as_ref().map(|scales| machine.upload(scales)).transpose()?;
                 DeviceWeight::Sparse2to4(SparseWeight {
                     codes: machine.upload(codes)?,
                     scales,
                     metadata: machine.upload(kept)?,
                 })
             }
-            Self::Packed(PackedTensor { codes, scales, zeros, outer_scales: outer, .. }) => {
+            Self::Packed(PackedTensor { codes, scales: Some(scales), zeros, outer_scales: outer, .. }) => {
                 DeviceWeight::Packed(PackedWeight {
                     codes: machine.upload(codes)?,
                     scales: machine.upload(scales)?,
@@ -116,6 +112,7 @@ impl HostWeight {
                     tensor_scale: outer.as_ref().map(|outer| machine.upload(outer)).transpose()?,
                 })
             }
+            Self::Packed(PackedTensor { scales: None, .. }) => return Err(NativeError::PlanMismatch),
         })
     }
 }

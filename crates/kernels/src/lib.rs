@@ -25,6 +25,7 @@ mod adamw;
 pub mod cube;
 mod dynamic;
 pub mod host;
+pub mod layer;
 #[cfg(feature = "cuda")]
 pub mod native;
 mod packed;
@@ -38,7 +39,10 @@ pub use ::cubecl;
 #[cfg(feature = "cuda")]
 pub use ::cudarc;
 pub use adamw::Adamw;
-pub use calorimeter_case::{Activation, Dtype, Element};
+pub use calorimeter_case::{
+    Activation, Dtype, Element, Format, LayerSpec, MatmulMode, PackedTensor, PrecisionHint, Sparsity, format,
+};
 pub use dynamic::{DynamicFormat, DynamicLinearSpec, Float8Accumulation, Prologue, ScaleGranularity};
+pub use layer::{LayerKernel, LinearShape};
 pub use packed::{InputFormat, PackedLinearSpec, PackedWeightFormat, ZeroPoint};
 pub use sparse::{SparseLinearSpec, SparseWeightFormat};

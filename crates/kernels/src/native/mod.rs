@@ -112,6 +112,7 @@ mod transpose_matrices;
 mod transposed_b_gemm;
 
 pub use crate::Float8Accumulation;
+pub use crate::layer::LinearShape;
 pub use activation::ActivationPlan;
 pub use affine_layer_norm::{AffineLayerNormPlan, AffineNormVariant};
 pub use attention::{AttentionPlan, AttentionSpec};
@@ -136,7 +137,7 @@ pub use layer_norm_gradient::LayerNormGradientPlan;
 pub use libraries::{LibraryStatus, libraries};
 pub use line_rotation::LineRotation;
 pub use linear::LinearPlan;
-pub use linear_spec::{Epilogue, InputLayout, LinearShape, LinearSpec, WeightLayout};
+pub use linear_spec::{Epilogue, InputLayout, LinearSpec, WeightLayout};
 pub use mat_vec::MatVecPlan;
 pub use mx_fake_quantize::{MxBlockAxis, MxFakeQuantizePlan};
 pub use nccl_group::{NcclCollective, NcclGroup};

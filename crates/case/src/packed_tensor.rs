@@ -3,7 +3,7 @@
 use crate::Format;
 
 /// Parts of a quantized tensor; `W` is the storage of a part: a vector, a slice or a device buffer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct PackedTensor<W> {
     /// Storage format.
     pub format: Format,

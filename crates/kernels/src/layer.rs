@@ -51,8 +51,8 @@ pub enum Cost {
     LastResort,
 }
 
-/// Reason for which a kernel does not compute a layer, least specific first.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+/// Reason for which a kernel does not compute a layer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Rejection {
     /// The backend has no kernel.
@@ -61,6 +61,9 @@ pub enum Rejection {
     /// Another operation, format, sparsity or dtype is expected.
     #[error("expected {0}")]
     Spec(&'static str),
+    /// The result would not be accurate.
+    #[error("{0}")]
+    Accuracy(&'static str),
     /// The device lacks an instruction.
     #[error("the device lacks {0}")]
     Device(&'static str),
@@ -74,6 +77,19 @@ pub enum Rejection {
         /// Value of the layer.
         value: usize,
     },
+}
+
+impl Rejection {
+    /// Rank of the reason: the higher, the closer the kernel is to computing the layer.
+    fn specificity(&self) -> u8 {
+        match self {
+            Self::NoKernel => 0,
+            Self::Spec(_) => 1,
+            Self::Device(_) => 2,
+            Self::Size { .. } => 3,
+            Self::Accuracy(_) => 4,
+        }
+    }
 }
 
 /// Backend of kernels.
@@ -119,7 +135,8 @@ pub fn candidates<'a, B: LayerBackend>(
     for &kernel in table {
         match kernel.accepts(spec, shape, capability) {
             Ok(cost) => accepted.push((cost, kernel)),
-            Err(other) => reason = reason.max(other),
+            Err(other) if other.specificity() > reason.specificity() => reason = other,
+            Err(_) => {}
         }
     }
     accepted.sort_by_key(|(cost, _)| *cost);

@@ -11,6 +11,8 @@ pub struct BlockSparse {
     block_size: usize,
     /// Rows of blocks.
     rows: usize,
+    /// Columns of the weight.
+    cols: usize,
     /// Column indices of the nonzero blocks, for each row of blocks.
     block_columns: Vec<u32>,
     /// Rows of the weight with the zero blocks removed.
@@ -29,7 +31,14 @@ impl BlockSparse {
             }
             block_columns.extend(columns.into_iter().map(|column| column as u32));
         }
-        Self { block_size, rows: weight.n() / block_size, block_columns, values, dtype: weight.dtype() }
+        Self {
+            block_size,
+            rows: weight.n() / block_size,
+            cols: weight.k(),
+            block_columns,
+            values,
+            dtype: weight.dtype(),
+        }
     }
 
     /// Bytes of the nonzero blocks and their column indices.
@@ -38,9 +47,14 @@ impl BlockSparse {
         blocks * ((block_size * block_size) as u64 * dtype.bytes() + 4)
     }
 
-    /// Rows and columns of a block.
-    pub fn block_size(&self) -> usize {
-        self.block_size
+    /// Rows of the weight.
+    pub fn rows(&self) -> usize {
+        self.rows * self.block_size
+    }
+
+    /// Columns of the weight.
+    pub fn cols(&self) -> usize {
+        self.cols
     }
 
     /// Dtype of the values.

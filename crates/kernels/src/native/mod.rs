@@ -1,7 +1,7 @@
 //! CUDA backend: cuBLASLt, cuDNN, NCCL, and CUDA C++ kernels compiled by NVRTC.
 //!
 //! A [`CudaDevice`] owns one GPU and one stream; everything created from it runs on that stream in order. Plans
-//! ([`LinearPlan`], [`PackedLinearPlan`], [`LayerNormPlan`], [`QuantizePlan`] and others) select and compile kernels at construction,
+//! ([`LinearPlan`], [`LayerPlan`], [`LayerNormPlan`], [`QuantizePlan`] and others) select and compile kernels at construction,
 //! so that `enqueue` only launches. A plan and its buffers must come from the same [`CudaDevice`]; each launch checks
 //! this.
 
@@ -37,7 +37,6 @@ mod cudnn_functions;
 mod dequantize_weight;
 #[allow(unsafe_code, reason = "the bindings of the CUDA driver")]
 mod driver;
-mod dynamic_linear;
 mod elementwise;
 mod epilogue_kernel;
 mod error;
@@ -60,6 +59,8 @@ mod int8_fp8_gemm;
 mod kernel;
 mod layer_norm;
 mod layer_norm_gradient;
+mod layer_specs;
+mod layers;
 #[allow(unsafe_code, reason = "loading a library runs its initializers")]
 mod libraries;
 mod line_rotation;
@@ -74,7 +75,6 @@ mod nvrtc;
 mod optimizer;
 mod output_digest;
 mod packed_gemm;
-mod packed_linear;
 mod packed_weight;
 mod pair_reduction;
 mod persistent_rows;
@@ -99,7 +99,6 @@ mod sizes;
 mod smem_resident_rows;
 mod softmax;
 mod sparse_gemm;
-mod sparse_linear;
 mod streamed_gemm;
 mod tiled_gemm;
 #[allow(unsafe_code, reason = "the bindings of the CUDA driver")]
@@ -116,14 +115,12 @@ pub use crate::layer::LinearShape;
 pub use activation::ActivationPlan;
 pub use affine_layer_norm::{AffineLayerNormPlan, AffineNormVariant};
 pub use attention::{AttentionPlan, AttentionSpec};
-pub use block_linear::{BlockLinearPlan, BlockLinearSpec, BlockSparseWeight};
 pub use buffer::DeviceBuffer;
 pub use convolution::ConvolutionPlan;
 pub use convolution_spec::ConvolutionSpec;
 pub use cross_entropy::CrossEntropyPlan;
 pub use cuda_device::CudaDevice;
 pub use driver::list_gpus;
-pub use dynamic_linear::DynamicLinearPlan;
 pub use elementwise::{ElementwiseFunction, ElementwisePlan};
 pub use error::NativeError;
 pub use float8_linear::Float8LinearPlan;
@@ -134,6 +131,7 @@ pub use gpu::{ComputeCapability, DriverVersion, GpuInfo};
 pub use halved_swiglu::HalvedSwigluPlan;
 pub use layer_norm::LayerNormPlan;
 pub use layer_norm_gradient::LayerNormGradientPlan;
+pub use layers::{Cuda, LAYER_KERNELS, LayerPlan, PrepackedWeight};
 pub use libraries::{LibraryStatus, libraries};
 pub use line_rotation::LineRotation;
 pub use linear::LinearPlan;
@@ -143,8 +141,6 @@ pub use mx_fake_quantize::{MxBlockAxis, MxFakeQuantizePlan};
 pub use nccl_group::{NcclCollective, NcclGroup};
 pub use optimizer::{OptimizerRule, OptimizerStepPlan};
 pub use output_digest::{DeviceMatrix, SignedDigest};
-pub use packed_linear::{PackedLinearPlan, PrepackedWeight};
-pub use packed_weight::PackedWeight;
 pub use pair_reduction::{PairReduction, PairReductionPlan};
 pub(crate) use probe_kernel::ProbeKernel;
 pub use quantize::{QuantizePlan, ScaleSource};
@@ -156,7 +152,6 @@ pub use short_attention::ShortAttentionPlan;
 pub use short_attention_gradient::ShortAttentionGradientPlan;
 pub use silu_mul_gradient::SiluMulGradientPlan;
 pub use softmax::SoftmaxPlan;
-pub use sparse_linear::{PackedSparseWeight, SparseLinearPlan, SparseWeight};
 pub use training_gemms::{TrainingGemm, TrainingGemmSpec, TrainingGemmsPlan};
 pub use transfers::{HostMemory, HostMemoryKind, Transfers};
 pub use transpose_bytes::TransposeBytesPlan;

@@ -6,10 +6,11 @@ use super::{
     ComputeCapability, CudaDevice, DeviceBuffer, NativeError,
     driver::DeviceMemory,
     kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
+    layer_specs::DynamicSpec,
     nvrtc::CudaSource,
     sizes::check_size,
 };
-use crate::{Dtype, DynamicLinearSpec};
+use crate::Dtype;
 
 /// Plan of unmasked attention among the 16 tokens of each sequence: y = softmax(q kᵀ / √head) v for each head, computed
 /// in f32. A row of x holds q, k and v of one token, each divided into heads; a row of y holds the heads of one token.
@@ -89,12 +90,12 @@ pub(super) fn tensor_core_kernel(
     kind: Dtype,
     sequences: usize,
     (heads, head): (usize, usize),
-    scaled: Option<DynamicLinearSpec>,
+    scaled: Option<DynamicSpec>,
 ) -> Result<Option<(CudaKernel, String)>, NativeError> {
     if !supports_tensor_cores(kind, head, device.compute_capability()) {
         return Ok(None);
     }
-    let of = scaled.map(|spec| format!("_{}_scale", spec.format.name())).unwrap_or_default();
+    let of = scaled.map(|spec| format!("_{}_scale", spec.format_name())).unwrap_or_default();
     let name = format!("short_attention_mma{of}_{kind}");
     let bytes = sequences * ShortAttentionPlan::TOKENS * heads * head * kind.width();
     let mut writes = vec![("y", bytes)];
@@ -116,11 +117,11 @@ fn tensor_core_macros(
     name: &str,
     kind: Dtype,
     (heads, head): (usize, usize),
-    scaled: Option<DynamicLinearSpec>,
+    scaled: Option<DynamicSpec>,
 ) -> Vec<String> {
     let mut macros = head_macros(name, kind, heads, head);
     macros.push(format!("WARPS={WARPS_PER_BLOCK}"));
-    macros.extend(scaled.into_iter().flat_map(DynamicLinearSpec::macros));
+    macros.extend(scaled.into_iter().flat_map(DynamicSpec::macros));
     macros
 }
 
@@ -142,9 +143,8 @@ pub(super) fn head_macros(name: &str, kind: Dtype, heads: usize, head: usize) ->
 
 #[cfg(test)]
 mod tests {
-    use super::super::{nvrtc::tests::assert_compiles, quantize_input::tests::all_specs};
+    use super::super::{layer_specs::tests::dynamic_specs, nvrtc::tests::assert_compiles};
     use super::*;
-    use crate::ScaleGranularity;
 
     #[test]
     #[ignore = "needs NVRTC"]
@@ -153,8 +153,7 @@ mod tests {
             for head in [1, 17, 128, 512] {
                 assert_compiles(CudaSource::ShortAttention, &macros("short_attention", kind, 8, head));
                 if supports_tensor_cores(kind, head, ComputeCapability::WGMMA) {
-                    let scaled =
-                        all_specs().filter(|spec| spec.kind == kind && spec.granularity == ScaleGranularity::Tensor);
+                    let scaled = dynamic_specs().filter(|spec| spec.kind == kind && spec.is_per_tensor());
                     for scaled in [None].into_iter().chain(scaled.map(Some)) {
                         let macros = tensor_core_macros("short_attention", kind, (8, head), scaled);
                         assert_compiles(CudaSource::ShortAttentionMma, &macros);

@@ -6,7 +6,7 @@
 
 mod device;
 
-use calorimeter_recipes::format::TensorFormat;
+use calorimeter_recipes::format::Format;
 use calorimeter_recipes::quantize::quantize;
 use calorimeter_recipes::{Dtype, Recipe};
 use calorimeter_shapes::Shape;
@@ -29,7 +29,7 @@ const HQQ: &str = "int4wo-128-hqq";
 struct QuantizeCase<'a> {
     name: String,
     values: &'a [f32],
-    format: TensorFormat,
+    format: Format,
     max_copies: Option<f64>,
 }
 

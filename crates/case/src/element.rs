@@ -53,6 +53,11 @@ impl Element {
             Self::Float(dtype) => dtype.bytes() as u32 * 8,
         }
     }
+
+    /// 32-bit words that hold `count` packed values.
+    pub fn words_for(self, count: usize) -> usize {
+        (count * self.bits() as usize).div_ceil(32)
+    }
 }
 
 impl fmt::Display for Element {

@@ -1,6 +1,7 @@
 //! Suggestions for misspelled names, and the error that shows them.
 
 use crate::excerpt;
+use crate::name_pattern::{expand_pattern, parse_positive};
 use std::fmt;
 
 /// Returns the candidate closest to `name` by edit distance, or `None` if none is close.
@@ -45,9 +46,15 @@ impl UnknownName {
         Self { what, name: name.to_owned(), nearest, known }
     }
 
-    /// Replaces the suggestion, for known names that are patterns.
-    pub fn with_suggestion(self, nearest: Option<String>) -> Self {
-        Self { nearest, ..self }
+    /// Creates the error for known names that are patterns, see [`expand_pattern`]. The numbers in the name are
+    /// substituted into the patterns before the closest is searched.
+    pub fn among_patterns(what: &'static str, name: &str, known: impl IntoIterator<Item = String>) -> Self {
+        let known: Vec<String> = known.into_iter().collect();
+        let written = name.split(|c: char| !c.is_ascii_digit()).map(|digits| digits.trim_start_matches('0'));
+        let numbers = written.filter_map(parse_positive).take(MAX_NUMBERS).map(|n| n.to_string());
+        let groups: Vec<String> = numbers.chain(["64".to_owned()]).collect();
+        let nearest = nearest(name, known.iter().flat_map(|pattern| expand_pattern(pattern, &groups)));
+        Self { what, name: name.to_owned(), nearest, known }
     }
 }
 
@@ -64,6 +71,8 @@ impl fmt::Display for UnknownName {
     }
 }
 
+/// Maximum numbers of a name that are substituted into patterns; no pattern has more placeholders.
+const MAX_NUMBERS: usize = 4;
 /// Longer lists of known names are abbreviated.
 const MAX_LISTED: usize = 12;
 /// Names shown of an abbreviated list.

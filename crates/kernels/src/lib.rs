@@ -20,17 +20,19 @@
 //! ```
 #![deny(unsafe_code)]
 
+// Lets files move between this crate and other crates without changing their paths.
+extern crate self as calorimeter_kernels;
+
 mod adamw;
 #[cfg(feature = "cube")]
 pub mod cube;
-mod dynamic;
+mod float8_accumulation;
 pub mod host;
+pub mod layer;
 #[cfg(feature = "cuda")]
 pub mod native;
-mod packed;
 pub mod probes;
 pub mod rowwise;
-mod sparse;
 
 // Re-exported because their types appear in public signatures.
 #[cfg(feature = "cube")]
@@ -38,7 +40,8 @@ pub use ::cubecl;
 #[cfg(feature = "cuda")]
 pub use ::cudarc;
 pub use adamw::Adamw;
-pub use calorimeter_case::{Activation, Dtype, Element};
-pub use dynamic::{DynamicFormat, DynamicLinearSpec, Float8Accumulation, Prologue, ScaleGranularity};
-pub use packed::{InputFormat, PackedLinearSpec, PackedWeightFormat, ZeroPoint};
-pub use sparse::{SparseLinearSpec, SparseWeightFormat};
+pub use calorimeter_case::{
+    Activation, Dtype, Element, Format, LayerSpec, MatmulMode, PackedTensor, PrecisionHint, Prologue, Sparsity, format,
+};
+pub use float8_accumulation::Float8Accumulation;
+pub use layer::{LayerKernel, LinearShape};

@@ -1,6 +1,6 @@
 //! Linear layer with a block-sparse weight: only the nonzero blocks are stored and multiplied.
 
-use crate::prune::retained_count;
+use crate::prune::retained_blocks;
 use crate::{Dtype, FloatType, Linear, Sparsity, Weight};
 use burn::tensor::{DType, Int, Tensor, TensorData, backend::Backend};
 
@@ -11,6 +11,8 @@ pub struct BlockSparse {
     block_size: usize,
     /// Rows of blocks.
     rows: usize,
+    /// Columns of the weight.
+    cols: usize,
     /// Column indices of the nonzero blocks, for each row of blocks.
     block_columns: Vec<u32>,
     /// Rows of the weight with the zero blocks removed.
@@ -19,29 +21,40 @@ pub struct BlockSparse {
 }
 
 impl BlockSparse {
-    /// Extracts the nonzero blocks of a weight whose size [`Sparsity::check`] accepts.
+    /// Extracts the nonzero blocks of a weight whose size [`QuantConfig::check`](crate::QuantConfig::check) accepts.
     pub fn new(weight: &Weight, sparsity: Sparsity, block_size: usize) -> Self {
         let (mut block_columns, mut values) = (Vec::new(), Vec::new());
         for rows in weight.values().chunks(block_size * weight.k()) {
-            let columns = sparsity.retained_blocks(rows, weight.k());
+            let columns = retained_blocks(sparsity, rows, weight.k());
             for row in rows.chunks(weight.k()) {
                 columns.iter().for_each(|column| values.extend_from_slice(&row[column * block_size..][..block_size]));
             }
             block_columns.extend(columns.into_iter().map(|column| column as u32));
         }
-        Self { block_size, rows: weight.n() / block_size, block_columns, values, dtype: weight.dtype() }
+        Self {
+            block_size,
+            rows: weight.n() / block_size,
+            cols: weight.k(),
+            block_columns,
+            values,
+            dtype: weight.dtype(),
+        }
     }
 
     /// Bytes of the nonzero blocks and their column indices.
-    pub fn bytes(n: usize, k: usize, percent: u8, side: u16, dtype: Dtype) -> u64 {
-        let side = usize::from(side);
-        let kept = (n / side) * retained_count(k / side, percent);
-        kept as u64 * ((side * side) as u64 * dtype.bytes() + 4)
+    pub fn bytes(n: usize, block_size: usize, blocks_per_row: usize, dtype: Dtype) -> u64 {
+        let blocks = (n / block_size * blocks_per_row) as u64;
+        blocks * ((block_size * block_size) as u64 * dtype.bytes() + 4)
     }
 
-    /// Rows and columns of a block.
-    pub fn block_size(&self) -> usize {
-        self.block_size
+    /// Rows of the weight.
+    pub fn rows(&self) -> usize {
+        self.rows * self.block_size
+    }
+
+    /// Columns of the weight.
+    pub fn cols(&self) -> usize {
+        self.cols
     }
 
     /// Dtype of the values.

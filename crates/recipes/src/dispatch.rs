@@ -8,7 +8,7 @@ macro_rules! with_rule {
         use $crate::scalar::minifloat::{E2m1, E3m2, E4m3, E5m2};
         use $crate::scalar::{rounding::RoundF32, rules};
         use $crate::{Dtype, Element};
-        let format: $crate::format::TensorFormat = $format;
+        let format: $crate::format::Format = $format;
         match format.method {
             QuantMethod::Symmetric { .. } if format.scale == Element::Float(Dtype::F32) => {
                 with_steps!(format.compute_dtype, S => { type $rule = rules::SymmetricRule<S, RoundF32>; $body })

@@ -1,9 +1,8 @@
 //! Errors of recipes.
 
 use crate::module::LayerReport;
-use crate::name_pattern::{expand_pattern, parse_positive};
 use burn::tensor::DType;
-use calorimeter_case::{Name, UnknownName, nearest};
+use calorimeter_case::{Name, UnknownName};
 
 /// Error of this crate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -82,23 +81,4 @@ fn describe_unconverted(layers: &[LayerReport]) -> String {
     }
     let layers: Vec<_> = layers.iter().map(|layer| format!("{} {}", layer.path, layer.outcome)).collect();
     format!("no layer was converted: {}", layers.join(", "))
-}
-
-/// Cap on the numbers that are substituted into every placeholder of every pattern; no pattern has more placeholders.
-const MAX_NUMBERS: usize = 4;
-
-impl RecipeError {
-    /// Creates the error for an unknown name, with a suggestion; numbers in the name are substituted into the patterns.
-    pub fn unknown_name(what: &'static str, name: &str, known: impl IntoIterator<Item = String>) -> Self {
-        let known: Vec<String> = known.into_iter().collect();
-        let written = name.split(|c: char| !c.is_ascii_digit()).map(|digits| digits.trim_start_matches('0'));
-        let groups: Vec<String> = written
-            .filter_map(parse_positive)
-            .take(MAX_NUMBERS)
-            .map(|n| n.to_string())
-            .chain(["64".to_owned()])
-            .collect();
-        let meant = nearest(name, known.iter().flat_map(|pattern| expand_pattern(pattern, &groups)));
-        Self::UnknownName(UnknownName::new(what, name, known).with_suggestion(meant))
-    }
 }

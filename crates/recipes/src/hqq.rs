@@ -4,10 +4,11 @@
 //! iterations while it is in cache, and the stopping iteration is selected afterwards. All steps are in f32.
 
 use crate::Dtype;
-use crate::format::{HqqIterate, TensorFormat, ZeroPointFormat};
+use crate::format::{Format, HqqIterate, ZeroPoint};
 use crate::min_max::min_max;
 use crate::quantized_tensor::QuantizedTensor;
 use crate::scalar::hqq::{ITERATIONS, code, error, initial_zero_point, inverse_scale, outlier, target_zero_point};
+use crate::scalar::rules::QuantParams;
 use crate::{Element, FloatType, packing};
 use pulp::NullaryFnOnce;
 use rayon::prelude::*;
@@ -36,10 +37,10 @@ struct HqqTrace {
     zeros: [f32; ITERATIONS + 1],
 }
 
-pub(crate) fn quantize(values: &[f32], cols: usize, format: TensorFormat, iterate: HqqIterate) -> QuantizedTensor {
+pub(crate) fn quantize(values: &[f32], cols: usize, format: Format, iterate: HqqIterate) -> QuantizedTensor {
     let (rows, group) = (values.len() / cols, format.group_size(cols));
     let per_row = cols.div_ceil(group);
-    let max_value = format.quant_params().max;
+    let max_value = QuantParams::of_format(&format).max;
     let (betas, arch) = (inverse_betas(), pulp::Arch::new());
     let mut traces = vec![None; rows * per_row];
     let errors: Vec<[f64; ITERATIONS]> = traces
@@ -190,13 +191,11 @@ pub(crate) fn round_to_element(element: Element, value: f32) -> f32 {
 }
 
 /// Converts a zero point to the units and dtype of the format.
-pub(crate) fn round_zero_point(format: &TensorFormat, zero: f32, inverse_scale: f32) -> f32 {
+pub(crate) fn round_zero_point(format: &Format, zero: f32, inverse_scale: f32) -> f32 {
     match format.zero {
-        ZeroPointFormat::AfterScale(element) => {
-            round_to_element(element, (format.midpoint() - zero) * (1.0 / inverse_scale))
-        }
-        ZeroPointFormat::BeforeScale(element) => round_to_element(element, zero),
-        ZeroPointFormat::None => 0.0,
+        ZeroPoint::AfterScale(element) => round_to_element(element, (format.midpoint() - zero) * (1.0 / inverse_scale)),
+        ZeroPoint::BeforeScale(element) => round_to_element(element, zero),
+        ZeroPoint::None => 0.0,
     }
 }
 
@@ -230,14 +229,9 @@ mod tests {
         let uniform = |i: usize| ((i as u32).wrapping_mul(0x9E37_79B9) >> 8) as f32 / (1 << 23) as f32 - 1.0;
         for (bits, group, cols, size) in [(4, 64, 192, 0.02), (4, 32, 77, 4.0), (2, 64, 128, 1.0), (8, 32, 64, 900.0)] {
             let element = Element::Float(Dtype::F32);
-            let format = TensorFormat::hqq(
-                bits,
-                Grouping::Block(group),
-                Dtype::F32,
-                Dtype::F32,
-                ZeroPointFormat::AfterScale(element),
-            );
-            let (max_value, group) = (format.quant_params().max, group as usize);
+            let format =
+                Format::hqq(bits, Grouping::Block(group), Dtype::F32, Dtype::F32, ZeroPoint::AfterScale(element));
+            let (max_value, group) = (QuantParams::of_format(&format).max, group as usize);
             let values: Vec<f32> = (0..cols * 8).map(|i| (uniform(i) + uniform(i * 7 + 3).powi(9)) * size).collect();
             let mut group_traces = Vec::new();
             let mut errors = Vec::new();

@@ -2,13 +2,13 @@
 
 use crate::device::{DeviceTensor, QuantBackend};
 use crate::packed_tensor::TensorPart;
-use crate::quant_config::{MatmulMode, PreparedWeight, QuantConfig};
-use crate::{Dtype, FloatType, Linear, RecipeError, Weight};
+use crate::quant_config::{PreparedWeight, QuantConfig};
+use crate::{Dtype, FloatType, Linear, MatmulMode, RecipeError, Weight};
 use burn::tensor::{Tensor, TensorData, backend::Backend};
 use std::ops::Range;
 
 impl QuantConfig {
-    /// Uploads the layer; a fused kernel computes it if [`TensorFormat::has_dequant_gemm`](crate::format::TensorFormat::has_dequant_gemm) accepts the input and the backend
+    /// Uploads the layer; a fused kernel computes it if [`Format::has_dequant_gemm`](crate::format::Format::has_dequant_gemm) accepts the input and the backend
     /// has a kernel.
     pub fn linear<B: QuantBackend>(
         &self,

@@ -7,7 +7,6 @@ extern crate self as calorimeter_recipes;
 pub mod scalar;
 
 pub mod device;
-pub mod format;
 pub mod module;
 pub mod packed_tensor;
 pub mod packing;
@@ -26,9 +25,7 @@ mod hqq;
 mod layer;
 mod linear;
 mod min_max;
-mod name_pattern;
 mod pairing;
-mod precision_hint;
 mod prune;
 mod qqq;
 mod quant_config;
@@ -37,25 +34,25 @@ mod quantizer;
 mod recipe;
 mod registry;
 mod scheme;
-mod sparsity;
 mod weight;
 
 // Tensors and backends appear in public signatures.
 pub use ::burn;
 pub use accuracy::{ErrorMetrics, sqnr};
-pub use calorimeter_case::{Dtype, Element, Name, UnknownName};
+pub use calorimeter_case::{
+    Dtype, Element, Format, LayerSpec, MatmulMode, Name, PackedTensor, PrecisionHint, Sparsity, UnknownName, format,
+};
 pub use dtype::FloatType;
 pub use element::ElementCodec;
 pub use error::RecipeError;
 pub use linear::Linear;
 pub use module::{QuantLinear, convert_to_float8_training, quantize};
 pub use pairing::{RecipeVariant, pair};
-pub use precision_hint::PrecisionHint;
-pub use quant_config::{MatmulMode, PreparedWeight, QuantConfig};
+pub use prune::prune;
+pub use quant_config::{PreparedWeight, QuantConfig};
 pub use quantized_tensor::QuantizedTensor;
 pub use quantizer::Quantizer;
 pub use recipe::{Recipe, RecipeInfo};
 pub use scheme::{RecipeFamily, Scheme};
-pub use sparsity::Sparsity;
 pub use training::{Float8Training, TrainingRecipe};
 pub use weight::Weight;

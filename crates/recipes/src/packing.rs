@@ -2,13 +2,10 @@
 //!
 //! Thirty-two values of `b` bits fill `b` words exactly, so every multiple of 32 values starts at a word.
 
-/// Values of a packing block; every row is padded to a multiple of it.
-pub const BLOCK: usize = 32;
+use crate::Format;
 
-/// Words of a row of `count` values.
-pub fn words_for_row(count: usize, bits: u32) -> usize {
-    count.div_ceil(BLOCK) * bits as usize
-}
+/// Values of a packing block; every row is padded to a multiple of it.
+pub const BLOCK: usize = Format::PACKING_BLOCK;
 
 /// Packs one value per byte into words; the length of `codes` is a multiple of [`BLOCK`], and each value has at most
 /// `bits` bits.
@@ -80,7 +77,7 @@ mod tests {
         fn packing_round_trips(bits in 1u32..=8, blocks in 1usize..5, seed in any::<u64>()) {
             let mix = |i: usize| (seed.wrapping_add(i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as u8;
             let codes: Vec<u8> = (0..blocks * BLOCK).map(|i| mix(i) & (0xFF >> (8 - bits))).collect();
-            let mut packed = vec![0; words_for_row(codes.len(), bits)];
+            let mut packed = vec![0; codes.len() / 32 * bits as usize];
             pack(&codes, bits, &mut packed);
             let unpacked: Vec<u8> = (0..codes.len()).map(|i| unpack(&packed, i, bits) as u8).collect();
             prop_assert_eq!(unpacked, codes);

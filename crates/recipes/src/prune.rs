@@ -3,72 +3,58 @@
 use crate::{RecipeError, Sparsity, Weight};
 use rayon::prelude::*;
 
-impl Sparsity {
-    /// Checks that a weight of this size can be pruned; the error names a supported size.
-    pub fn check(self, n: usize, k: usize) -> Result<(), RecipeError> {
-        let unsupported = |text: String| Err(RecipeError::Unsupported(text));
-        match self {
-            Self::SemiStructured if !k.is_multiple_of(4) => {
-                unsupported(format!("{self} needs k to be a multiple of 4; it is {k}"))
-            }
-            Self::Block { block_size: side, .. }
-                if !(n.is_multiple_of(side.into()) && k.is_multiple_of(side.into())) =>
-            {
-                unsupported(format!("{self} needs n and k to be multiples of {side}; they are {n} and {k}"))
-            }
-            _ => Ok(()),
+/// Checks that a weight of this size can be pruned; the error names a supported size.
+pub(crate) fn check_size(sparsity: Sparsity, n: usize, k: usize) -> Result<(), RecipeError> {
+    let unsupported = |text: String| Err(RecipeError::Unsupported(text));
+    match sparsity {
+        Sparsity::SemiStructured if !k.is_multiple_of(4) => {
+            unsupported(format!("{sparsity} needs k to be a multiple of 4; it is {k}"))
         }
-    }
-
-    /// Sets the smallest values to zero, or the blocks with the smallest sums of magnitudes.
-    pub fn prune(self, weight: &Weight) -> Weight {
-        let k = weight.k();
-        let mut values = weight.values().to_vec();
-        match self {
-            Self::SemiStructured => values.par_chunks_mut(k).for_each(|row| row.chunks_mut(4).for_each(prune_2to4)),
-            Self::Block { block_size: side, .. } => {
-                let side = usize::from(side);
-                values.par_chunks_mut(side * k).for_each(|rows| {
-                    let kept = self.retained_blocks(rows, k);
-                    for row in rows.chunks_mut(k) {
-                        let blocks = row.chunks_mut(side).enumerate();
-                        blocks.filter(|(block, _)| !kept.contains(block)).for_each(|(_, values)| values.fill(0.0));
-                    }
-                });
-            }
+        Sparsity::Block { block_size: side, .. }
+            if !(n.is_multiple_of(side.into()) && k.is_multiple_of(side.into())) =>
+        {
+            unsupported(format!("{sparsity} needs n and k to be multiples of {side}; they are {n} and {k}"))
         }
-        Weight::new(weight.n(), k, values, weight.dtype())
-    }
-
-    /// Nonzero blocks per row of blocks in rows of `k` values; `None` without block sparsity.
-    pub fn retained_blocks_per_row(self, k: usize) -> Option<usize> {
-        match self {
-            Self::Block { percent, block_size: side } => Some(retained_count(k / usize::from(side), percent)),
-            Self::SemiStructured => None,
-        }
-    }
-
-    /// Returns the ascending indices of the nonzero blocks of a row of blocks. Every row of blocks has an equal number,
-    /// so that rows of blocks form one batch.
-    pub(crate) fn retained_blocks(self, rows: &[f32], k: usize) -> Vec<usize> {
-        let Self::Block { percent, block_size: side } = self else { return Vec::new() };
-        let side = usize::from(side);
-        let sum = |block: usize| -> f64 {
-            let values = rows.chunks(k).flat_map(|row| &row[block * side..][..side]);
-            values.map(|x| f64::from(x.abs())).sum()
-        };
-        let mut blocks: Vec<(f64, usize)> = (0..k / side).map(|block| (sum(block), block)).collect();
-        blocks.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        let count = retained_count(blocks.len(), percent);
-        let mut kept: Vec<usize> = blocks.into_iter().take(count).map(|(_, block)| block).collect();
-        kept.sort_unstable();
-        kept
+        Sparsity::SemiStructured | Sparsity::Block { .. } => Ok(()),
     }
 }
 
-/// Nonzero blocks among `blocks` at a sparsity of `percent`.
-pub(crate) fn retained_count(blocks: usize, percent: u8) -> usize {
-    (blocks * (100 - usize::from(percent))).div_ceil(100)
+/// Sets the smallest values of a weight to zero, or the blocks with the smallest sums of magnitudes.
+pub fn prune(sparsity: Sparsity, weight: &Weight) -> Weight {
+    let k = weight.k();
+    let mut values = weight.values().to_vec();
+    match sparsity {
+        Sparsity::Block { block_size: side, .. } => {
+            let side = usize::from(side);
+            values.par_chunks_mut(side * k).for_each(|rows| {
+                let kept = retained_blocks(sparsity, rows, k);
+                for row in rows.chunks_mut(k) {
+                    let blocks = row.chunks_mut(side).enumerate();
+                    blocks.filter(|(block, _)| !kept.contains(block)).for_each(|(_, values)| values.fill(0.0));
+                }
+            });
+        }
+        Sparsity::SemiStructured => values.par_chunks_mut(k).for_each(|row| row.chunks_mut(4).for_each(prune_2to4)),
+    }
+    Weight::new(weight.n(), k, values, weight.dtype())
+}
+
+/// Returns the ascending indices of the nonzero blocks of a row of blocks. Every row of blocks has an equal number, so
+/// that rows of blocks form one batch.
+pub(crate) fn retained_blocks(sparsity: Sparsity, rows: &[f32], k: usize) -> Vec<usize> {
+    let (Sparsity::Block { block_size, .. }, Some(count)) = (sparsity, sparsity.retained_blocks_per_row(k)) else {
+        return Vec::new();
+    };
+    let side = usize::from(block_size);
+    let sum = |block: usize| -> f64 {
+        let values = rows.chunks(k).flat_map(|row| &row[block * side..][..side]);
+        values.map(|x| f64::from(x.abs())).sum()
+    };
+    let mut blocks: Vec<(f64, usize)> = (0..k / side).map(|block| (sum(block), block)).collect();
+    blocks.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    let mut kept: Vec<usize> = blocks.into_iter().take(count).map(|(_, block)| block).collect();
+    kept.sort_unstable();
+    kept
 }
 
 /// Sets the two smallest of four values to zero; among equal values the first.
@@ -91,7 +77,7 @@ mod tests {
 
     #[test]
     fn semi_structured_keeps_two_largest_of_four() {
-        let (dense, pruned) = (weight(6, 24), Sparsity::SemiStructured.prune(&weight(6, 24)));
+        let (dense, pruned) = (weight(6, 24), prune(Sparsity::SemiStructured, &weight(6, 24)));
         for (before, after) in dense.values().chunks(4).zip(pruned.values().chunks(4)) {
             let kept: Vec<f32> = after.iter().copied().filter(|&x| x != 0.0).collect();
             assert_eq!(kept.len(), 2);
@@ -106,7 +92,7 @@ mod tests {
     #[test]
     fn block_sparsity_reaches_requested_level() {
         let sparsity = Sparsity::Block { percent: 75, block_size: 4 };
-        let pruned = sparsity.prune(&weight(8, 32));
+        let pruned = prune(sparsity, &weight(8, 32));
         for rows in pruned.values().chunks(4 * 32) {
             let zero = |block: usize| rows.chunks(32).all(|row| row[block * 4..][..4].iter().all(|&x| x == 0.0));
             assert_eq!((0..8).filter(|&block| zero(block)).count(), 6);
@@ -118,8 +104,8 @@ mod tests {
     #[test]
     fn unsupported_sizes_are_rejected() {
         for (sparsity, n, k) in [(Sparsity::SemiStructured, 8, 30), (Sparsity::DEFAULT_BLOCK, 64, 100)] {
-            assert!(matches!(sparsity.check(n, k), Err(RecipeError::Unsupported(_))), "{sparsity}");
+            assert!(matches!(check_size(sparsity, n, k), Err(RecipeError::Unsupported(_))), "{sparsity}");
         }
-        assert!(Sparsity::DEFAULT_BLOCK.check(128, 64).is_ok());
+        assert!(check_size(Sparsity::DEFAULT_BLOCK, 128, 64).is_ok());
     }
 }

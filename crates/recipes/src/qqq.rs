@@ -1,7 +1,7 @@
 //! QQQ quantization of a tensor: 4-bit values whose group scales map them to int8 values with a row scale.
 
 use crate::dispatch::with_steps;
-use crate::format::TensorFormat;
+use crate::format::Format;
 use crate::min_max::min_max;
 use crate::packing;
 use crate::quantized_tensor::QuantizedTensor;
@@ -9,11 +9,11 @@ use crate::scalar::qqq::{code, group_scale, relative_scale};
 use crate::scalar::rounding::StepRounding;
 use rayon::prelude::*;
 
-pub(crate) fn quantize(values: &[f32], cols: usize, format: TensorFormat) -> QuantizedTensor {
+pub(crate) fn quantize(values: &[f32], cols: usize, format: Format) -> QuantizedTensor {
     with_steps!(format.compute_dtype, S => { quantize_with::<S>(values, cols, format) })
 }
 
-fn quantize_with<S: StepRounding>(values: &[f32], cols: usize, format: TensorFormat) -> QuantizedTensor {
+fn quantize_with<S: StepRounding>(values: &[f32], cols: usize, format: Format) -> QuantizedTensor {
     let (rows, group) = (values.len() / cols, format.group_size(cols));
     let per_row = cols.div_ceil(group);
     let words = format.words_per_row(cols);

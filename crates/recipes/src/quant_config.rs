@@ -1,21 +1,12 @@
 //! Configuration of a linear layer: formats of weight and input, and the order in which scales are applied.
 
 use crate::block_sparse::BlockSparse;
-use crate::format::{Grouping, QuantMethod, TensorFormat};
-use crate::packed_tensor::PackedTensor;
+use crate::format::{Format, Grouping, QuantMethod};
+use crate::packed_tensor::{compress_2to4, pack_unquantized};
+use crate::prune::{check_size, prune};
 use crate::quantize::quantize;
 use crate::quantized_tensor::QuantizedTensor;
-use crate::{Dtype, PrecisionHint, RecipeError, Sparsity, TrainingRecipe, Weight};
-
-/// Operands of the matmul.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum MatmulMode {
-    /// Dequantized values.
-    Values,
-    /// Quantized values. The result is rounded to this dtype, and again after each scale, input scale first.
-    QuantizedValues(Dtype),
-}
+use crate::{Dtype, LayerSpec, MatmulMode, PackedTensor, PrecisionHint, RecipeError, Sparsity, TrainingRecipe, Weight};
 
 /// Quantization of a linear layer.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,9 +14,9 @@ pub struct QuantConfig {
     /// Dtype of the model.
     pub dtype: Dtype,
     /// Format of a quantized weight.
-    pub weight: Option<TensorFormat>,
+    pub weight: Option<Format>,
     /// Format of a quantized input.
-    pub input: Option<TensorFormat>,
+    pub input: Option<Format>,
     /// Operands of the matmul.
     pub matmul: MatmulMode,
     /// An input of a single row is not quantized.
@@ -66,12 +57,12 @@ impl QuantConfig {
     }
 
     /// Quantized weight, dequantized for the matmul with an unquantized input.
-    pub fn weight_only(dtype: Dtype, weight: TensorFormat) -> Self {
+    pub fn weight_only(dtype: Dtype, weight: Format) -> Self {
         Self { weight: Some(weight), ..Self::unquantized(dtype) }
     }
 
     /// Quantized weight and dynamically quantized input.
-    pub fn dynamic(dtype: Dtype, weight: TensorFormat, input: TensorFormat, matmul: MatmulMode) -> Self {
+    pub fn dynamic(dtype: Dtype, weight: Format, input: Format, matmul: MatmulMode) -> Self {
         Self { weight: Some(weight), input: Some(input), matmul, ..Self::unquantized(dtype) }
     }
 
@@ -81,14 +72,21 @@ impl QuantConfig {
     }
 
     /// Returns the format of an input of `rows` rows, if it is quantized.
-    pub fn input_format(&self, rows: usize) -> Option<TensorFormat> {
+    pub fn input_format(&self, rows: usize) -> Option<Format> {
         self.input.filter(|_| !(self.skip_input_for_single_row && rows == 1))
+    }
+
+    /// Returns the specification of the layer for an input of `rows` rows, without prologue and epilogue.
+    pub fn layer_spec(&self, rows: usize) -> LayerSpec {
+        let Self { dtype, weight, matmul, sparsity, precision_hint, .. } = *self;
+        let input = self.input_format(rows);
+        LayerSpec { weight, input, matmul, sparsity, precision_hint, ..LayerSpec::unquantized(dtype) }
     }
 
     /// Checks that a weight of this size can be stored; the error names a supported size.
     pub fn check(&self, n: usize, k: usize) -> Result<(), RecipeError> {
         if let Some(sparsity) = self.sparsity {
-            sparsity.check(n, k)?;
+            check_size(sparsity, n, k)?;
         }
         for format in self.weight.iter().chain(&self.input) {
             let Grouping::Block(group) = format.grouping else { continue };
@@ -108,18 +106,19 @@ impl QuantConfig {
     }
 
     /// Format of a packed weight; `None` for unquantized and block-sparse weights.
-    fn packed_format(&self) -> Option<TensorFormat> {
+    fn packed_format(&self) -> Option<Format> {
         let two_of_four = self.sparsity == Some(Sparsity::SemiStructured);
-        let plain = two_of_four.then(|| TensorFormat::unquantized(self.dtype));
-        self.weight.or(plain).map(|format| TensorFormat { sparse_2to4: two_of_four, ..format })
+        let plain = two_of_four.then(|| Format::unquantized(self.dtype));
+        self.weight.or(plain).map(|format| Format { sparse_2to4: two_of_four, ..format })
     }
 
     /// Bytes of the stored weight.
     pub fn weight_bytes(&self, n: usize, k: usize) -> u64 {
         match (self.packed_format(), self.sparsity) {
             (Some(format), _) => format.bytes(n, k),
-            (None, Some(Sparsity::Block { percent, block_size: side })) => {
-                BlockSparse::bytes(n, k, percent, side, self.dtype)
+            (None, Some(blocks @ Sparsity::Block { block_size, .. })) => {
+                let per_row = blocks.retained_blocks_per_row(k).unwrap_or_default();
+                BlockSparse::bytes(n, block_size.into(), per_row, self.dtype)
             }
             (None, _) => (n * k) as u64 * self.dtype.bytes(),
         }
@@ -144,7 +143,7 @@ impl QuantConfig {
 
     /// Prunes a weight, if a sparsity is configured.
     fn prune(&self, weight: &Weight) -> Weight {
-        self.sparsity.map_or_else(|| weight.clone(), |sparsity| sparsity.prune(weight))
+        self.sparsity.map_or_else(|| weight.clone(), |sparsity| prune(sparsity, weight))
     }
 
     /// Quantizes a weight; `None` if weights are not quantized.
@@ -167,11 +166,11 @@ impl QuantConfig {
                 Some(blocks @ Sparsity::Block { block_size: side, .. }) => {
                     return Ok(PreparedWeight::BlockSparse(BlockSparse::new(weight, blocks, side.into())));
                 }
-                Some(Sparsity::SemiStructured) => PackedTensor::unquantized(&self.prune(weight)),
+                Some(Sparsity::SemiStructured) => pack_unquantized(&self.prune(weight)),
             },
         };
         let two_of_four = self.sparsity == Some(Sparsity::SemiStructured);
-        Ok(PreparedWeight::Packed(if two_of_four { stored.compress_2to4(&self.prune(weight)) } else { stored }))
+        Ok(PreparedWeight::Packed(if two_of_four { compress_2to4(stored, &self.prune(weight)) } else { stored }))
     }
 
     /// Returns the dequantized weight: the operand of a correct kernel.

@@ -1,9 +1,10 @@
 //! Quantization of tensors on the host.
 
 use crate::dispatch::with_rule;
-use crate::format::{Grouping, QuantMethod, TensorFormat, ZeroPointFormat};
+use crate::format::{Format, Grouping, QuantMethod, ZeroPoint};
 use crate::min_max::min_max;
 use crate::quantized_tensor::QuantizedTensor;
+use crate::scalar::rules::QuantParams;
 use crate::scalar::rules::{QuantRule, nvfp4_tensor_scale};
 use crate::{hqq, packing, qqq};
 use pulp::NullaryFnOnce;
@@ -14,7 +15,7 @@ use std::marker::PhantomData;
 ///
 /// # Panics
 /// If the values do not fill whole rows of `cols`.
-pub fn quantize(values: &[f32], cols: usize, format: TensorFormat) -> QuantizedTensor {
+pub fn quantize(values: &[f32], cols: usize, format: Format) -> QuantizedTensor {
     assert!(cols > 0 && values.len().is_multiple_of(cols), "{} values in rows of {cols}", values.len());
     match format.method {
         QuantMethod::Hqq(iterate) => hqq::quantize(values, cols, format, iterate),
@@ -56,7 +57,7 @@ impl NullaryFnOnce for MinMaxTask<'_> {
 /// Task that quantizes a row: its values, scratch memory and outputs.
 struct QuantizeRowTask<'a, R> {
     values: &'a [f32],
-    format: &'a TensorFormat,
+    format: &'a Format,
     amax: f32,
     scratch: &'a mut RowScratch,
     codes: &'a mut [u32],
@@ -73,12 +74,12 @@ struct RowScratch {
     codes: Vec<u8>,
 }
 
-fn quantize_with<R: QuantRule>(values: &[f32], cols: usize, format: TensorFormat, amax: f32) -> QuantizedTensor {
+fn quantize_with<R: QuantRule>(values: &[f32], cols: usize, format: Format, amax: f32) -> QuantizedTensor {
     let (rows, words) = (values.len() / cols, format.words_per_row(cols));
     let per_row = cols.div_ceil(format.group_size(cols));
     let mut codes = vec![0; rows * words];
     let mut scales = vec![0.0; rows * per_row];
-    let mut zeros = vec![0.0; if format.zero == ZeroPointFormat::None { 0 } else { rows * per_row }];
+    let mut zeros = vec![0.0; if format.zero == ZeroPoint::None { 0 } else { rows * per_row }];
     let mut row_zeros: Vec<&mut [f32]> = zeros.chunks_mut(per_row).collect();
     row_zeros.resize_with(rows, Default::default);
     let padded = cols.next_multiple_of(format.group_size(cols));
@@ -119,7 +120,7 @@ impl<R: QuantRule> QuantizeRowTask<'_, R> {
     #[inline(always)]
     fn quantize(self, group: usize) {
         let Self { mut values, format, amax, scratch, codes, scales, zeros, .. } = self;
-        let params = format.quant_params();
+        let params = QuantParams::of_format(&format);
         // The padding zeros are part of the last group.
         if values.len() < scratch.values.len() {
             scratch.values[..values.len()].copy_from_slice(values);
@@ -164,8 +165,8 @@ mod tests {
     use crate::{Dtype, Element};
 
     /// Scalar reference: quantized values, scales and zero points.
-    fn reference<R: QuantRule>(values: &[f32], cols: usize, format: TensorFormat) -> (Vec<u8>, Vec<f32>, Vec<f32>) {
-        let (group, params) = (format.group_size(cols), format.quant_params());
+    fn reference<R: QuantRule>(values: &[f32], cols: usize, format: Format) -> (Vec<u8>, Vec<f32>, Vec<f32>) {
+        let (group, params) = (format.group_size(cols), QuantParams::of_format(&format));
         let finite = |values: &[f32]| values.iter().all(|x| x.is_finite());
         let extremes = |values: &[f32]| {
             let by_size = |a: &&f32, b: &&f32| a.total_cmp(b);
@@ -193,7 +194,7 @@ mod tests {
             }
         }
         scales.truncate(format.scale_count(values.len() / cols, cols));
-        zeros.truncate(if format.zero == ZeroPointFormat::None { 0 } else { scales.len() });
+        zeros.truncate(if format.zero == ZeroPoint::None { 0 } else { scales.len() });
         (codes, scales, zeros)
     }
 
@@ -202,20 +203,20 @@ mod tests {
         use Dtype::{Bf16, F16, F32};
         use Grouping::{Block, Row, Tensor};
         let formats = [
-            TensorFormat::symmetric(8, Row, F32, F32),
-            TensorFormat::symmetric(8, Row, Bf16, Bf16),
-            TensorFormat::symmetric(8, Tensor, F16, F32),
-            TensorFormat::symmetric(4, Block(32), Bf16, F32),
-            TensorFormat::asymmetric(Element::Unsigned(3), Block(64), F32),
-            TensorFormat::asymmetric(Element::Signed(8), Row, F16),
-            TensorFormat::tinygemm(Block(128), F32),
-            TensorFormat::tinygemm(Block(32), Bf16),
-            TensorFormat::float8(Element::E4m3, Row, Bf16),
-            TensorFormat::float8(Element::E5m2, Tensor, F32),
-            TensorFormat::float8(Element::E3m2, Row, F16),
-            TensorFormat::mx(Element::E4m3, MxScaling::Ceil),
-            TensorFormat::mx(Element::E2m1, MxScaling::Floor),
-            TensorFormat::nvfp4(),
+            Format::symmetric(8, Row, F32, F32),
+            Format::symmetric(8, Row, Bf16, Bf16),
+            Format::symmetric(8, Tensor, F16, F32),
+            Format::symmetric(4, Block(32), Bf16, F32),
+            Format::asymmetric(Element::Unsigned(3), Block(64), F32),
+            Format::asymmetric(Element::Signed(8), Row, F16),
+            Format::tinygemm(Block(128), F32),
+            Format::tinygemm(Block(32), Bf16),
+            Format::float8(Element::E4m3, Row, Bf16),
+            Format::float8(Element::E5m2, Tensor, F32),
+            Format::float8(Element::E3m2, Row, F16),
+            Format::mx(Element::E4m3, MxScaling::Ceil),
+            Format::mx(Element::E2m1, MxScaling::Floor),
+            Format::nvfp4(),
         ];
         let uniform = |i: usize| ((i as u32).wrapping_mul(0x9E37_79B9) >> 8) as f32 / (1 << 23) as f32 - 1.0;
         let kinds: [fn(usize, f32) -> f32; 6] = [

@@ -1,6 +1,6 @@
 //! Quantized tensor on the host.
 
-use crate::format::TensorFormat;
+use crate::format::Format;
 use crate::packing;
 
 /// Quantized tensor on the host.
@@ -8,7 +8,7 @@ use crate::packing;
 #[non_exhaustive]
 pub struct QuantizedTensor {
     /// Storage format.
-    pub format: TensorFormat,
+    pub format: Format,
     /// Number of rows.
     pub rows: usize,
     /// Values per row.
@@ -20,7 +20,7 @@ pub struct QuantizedTensor {
     pub scales: Vec<f32>,
     /// Zero points of all groups, if the format has any.
     pub zeros: Vec<f32>,
-    /// Second-level scales, see [`TensorFormat::outer_scale_count`].
+    /// Second-level scales, see [`Format::outer_scale_count`].
     pub outer_scales: Vec<f32>,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::schemes::baseline::Baseline;
 use crate::{Dtype, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity, TrainingRecipe, registry};
-use calorimeter_case::Name;
+use calorimeter_case::{Name, UnknownName};
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::{fmt, str::FromStr};
@@ -33,7 +33,7 @@ impl Recipe {
     ///
     /// ```
     /// use calorimeter_recipes::{Dtype, QuantConfig, Recipe, RecipeError, RecipeFamily, Scheme, Sparsity};
-    /// use calorimeter_recipes::{Element, format::{Grouping, TensorFormat}};
+    /// use calorimeter_recipes::{Element, format::{Grouping, Format}};
     /// use std::fmt;
     ///
     /// /// 2-bit weights in groups of 32, unquantized activations.
@@ -55,7 +55,7 @@ impl Recipe {
     ///
     /// impl Scheme for TwoBits {
     ///     fn quant_config(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
-    ///         let weight = TensorFormat::asymmetric(Element::Unsigned(2), Grouping::Block(32), dtype);
+    ///         let weight = Format::asymmetric(Element::Unsigned(2), Grouping::Block(32), dtype);
     ///         Ok(QuantConfig::weight_only(dtype, weight))
     ///     }
     /// }
@@ -131,7 +131,13 @@ impl FromStr for Recipe {
     type Err = RecipeError;
 
     fn from_str(name: &str) -> Result<Self, RecipeError> {
-        let unknown = || RecipeError::unknown_name("recipe", name, Self::all().into_iter().map(|info| info.name));
+        let unknown = || {
+            RecipeError::from(UnknownName::among_patterns(
+                "recipe",
+                name,
+                Self::all().into_iter().map(|info| info.name),
+            ))
+        };
         registry::find(name).map(|(name, scheme)| Self { name, scheme }).ok_or_else(unknown)
     }
 }
@@ -264,7 +270,7 @@ mod tests {
     #[test]
     fn listed_patterns_parse() {
         for info in Recipe::all() {
-            for name in crate::name_pattern::expand_pattern(&info.name, &["64".into()]) {
+            for name in calorimeter_case::expand_pattern(&info.name, &["64".into()]) {
                 assert!(name.parse::<Recipe>().is_ok(), "{name}");
             }
         }

@@ -41,7 +41,6 @@ mod burn_workload;
 mod check;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod cube_pass;
-mod dynamic;
 mod element_bytes;
 mod error;
 #[allow(unsafe_code, reason = "products are of a crate that takes pointers")]
@@ -49,12 +48,12 @@ mod exact_matmul;
 mod gate_data;
 mod host;
 mod implementations;
+mod layer_table;
 mod matrix;
 mod model;
 mod name_identity;
 #[cfg(feature = "cuda")]
 pub mod native;
-mod native_form;
 mod normalize;
 mod operand;
 mod operation;
@@ -62,7 +61,6 @@ mod operator;
 mod operator_problem;
 mod outlier_rows;
 mod output_digest;
-mod packed;
 mod problem;
 mod random_matrix;
 mod reference;
@@ -74,7 +72,6 @@ mod scale_factors;
 mod set_rotation;
 mod setup;
 mod signed_sums;
-mod sparse;
 mod spec;
 mod stream;
 mod task;
@@ -100,6 +97,7 @@ pub use error::ZooError;
 #[cfg(feature = "cuda")]
 pub use implementations::NativePlanner;
 pub use implementations::{BurnModel, BurnPass, CubePass, HostModel, NativeModel, NativeOpen};
+pub use layer_table::{LayerChoice, LayerTableRow, TABLE_ROWS, TABLE_SIDE, layer_table};
 pub use matrix::{Matrix, Values};
 pub use model::{Definition, Forward, Layout, Model, ModelInfo};
 pub use operand::{Fill, Operand, OutputSlot};

@@ -7,7 +7,7 @@ use crate::stream::{Distribution, RandomStream};
 use crate::{ExactLinear, Layout, Matrix, Model, Operand, Output, Reference, RotationAxis, Tensors, ZooError};
 #[cfg(feature = "cuda")]
 use calorimeter_kernels::native::LineRotation;
-use calorimeter_recipes::format::TensorFormat;
+use calorimeter_recipes::format::Format;
 use calorimeter_recipes::{Dtype, Element, PrecisionHint, QuantConfig, Weight};
 use calorimeter_shapes::Shape;
 
@@ -216,7 +216,7 @@ impl Problem {
 
     /// Format of quantized layer inputs, if they were computed and rounded before: values may then fall on the other
     /// side of a quantization boundary.
-    fn requantized_format(&self, treatment: &QuantConfig) -> Option<TensorFormat> {
+    fn requantized_format(&self, treatment: &QuantConfig) -> Option<Format> {
         treatment.input.filter(|_| self.model.roundings() > 0)
     }
 }

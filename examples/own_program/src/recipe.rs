@@ -1,6 +1,6 @@
 //! `int8wo-tensor`: 8-bit weights with one scale for the whole weight.
 
-use calorimeter_recipes::format::{DEFAULT_EPSILON, Grouping, QuantMethod, TensorFormat};
+use calorimeter_recipes::format::{DEFAULT_EPSILON, Grouping, QuantMethod, Format};
 use calorimeter_recipes::{Dtype, MatmulMode, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity};
 use std::fmt;
 
@@ -25,7 +25,7 @@ impl fmt::Display for Int8Tensor {
 impl Scheme for Int8Tensor {
     fn quant_config(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
         let method = QuantMethod::Symmetric { min: -127, max: 127, epsilon: DEFAULT_EPSILON };
-        let weight = TensorFormat::symmetric(8, Grouping::Tensor, dtype, dtype).with_method(method);
+        let weight = Format::symmetric(8, Grouping::Tensor, dtype, dtype).with_method(method);
         Ok(QuantConfig { matmul: MatmulMode::QuantizedValues(dtype), ..QuantConfig::weight_only(dtype, weight) })
     }
 }

@@ -13,39 +13,32 @@ use crate::Dtype;
 
 /// Block-sparse weight w[n, k] of square blocks with equally many nonzero blocks per block row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct BlockLinearSpec {
+pub(super) struct BlockLinearSpec {
     /// Dtype of x, w and y.
-    pub kind: Dtype,
+    pub(super) kind: Dtype,
     /// Block size; n and k are multiples of it.
-    pub side: usize,
+    pub(super) side: usize,
     /// Nonzero blocks per block row.
-    pub blocks_per_row: usize,
+    pub(super) blocks_per_row: usize,
     /// True if a matrix of the shape of y is added.
-    pub has_addend: bool,
-}
-
-/// Block-sparse weight on the device.
-#[derive(Debug)]
-pub struct BlockSparseWeight {
-    /// Rows of the weight without the zero blocks.
-    pub values: DeviceBuffer,
-    /// Block-column index of each nonzero block, ascending within a block row: u32.
-    pub column_indices: DeviceBuffer,
+    pub(super) has_addend: bool,
 }
 
 /// Plan of y[m, n] = x[m, k] · w[n, k]ᵀ + addend[m, n] for a block-sparse weight, with f32 accumulators. Zero blocks
 /// are neither read nor multiplied. Tensor cores are used for 16-bit dtypes if the block size is a multiple of 16.
 #[derive(Debug)]
-pub struct BlockLinearPlan {
+pub(super) struct BlockLinearPlan {
     kernel: CudaKernel,
-    shape: LinearShape,
-    spec: BlockLinearSpec,
     algorithm: String,
 }
 
 impl BlockLinearPlan {
     /// Selects the tile and compiles.
-    pub fn new(device: &Arc<CudaDevice>, spec: BlockLinearSpec, shape: LinearShape) -> Result<Self, NativeError> {
+    pub(super) fn new(
+        device: &Arc<CudaDevice>,
+        spec: BlockLinearSpec,
+        shape: LinearShape,
+    ) -> Result<Self, NativeError> {
         let shape = check_shape(shape)?;
         let (LinearShape { m, k, n }, BlockLinearSpec { kind, side, blocks_per_row: kept, has_addend: added }) =
             (shape, spec);
@@ -74,34 +67,25 @@ impl BlockLinearPlan {
             BlockSparseTile::TensorCores { .. } => kernel.with_dynamic_smem(tile.shared_bytes())?,
             BlockSparseTile::CudaCores => kernel,
         };
-        Ok(Self { kernel, shape, spec, algorithm: tile.describe(&name, spec, limit) })
+        Ok(Self { kernel, algorithm: tile.describe(&name, spec, limit) })
     }
 
-    /// Bytes of the input.
-    pub fn x_bytes(&self) -> usize {
-        self.shape.x_bytes(self.spec.kind)
-    }
-
-    /// Bytes of the output.
-    pub fn y_bytes(&self) -> usize {
-        self.shape.y_bytes(self.spec.kind)
-    }
-
-    /// Enqueues a launch; `added` is required if and only if the specification has an addend.
-    pub fn enqueue(
+    /// Enqueues a launch. A weight has rows without the zero blocks, and the u32 block-column index of each nonzero block,
+    /// ascending within a block row. `added` is required if and only if the specification has an addend.
+    pub(super) fn enqueue(
         &self,
         x: &DeviceBuffer,
-        w: &BlockSparseWeight,
+        [values, column_indices]: [&DeviceBuffer; 2],
         added: Option<&DeviceBuffer>,
         y: &mut DeviceBuffer,
     ) -> Result<(), NativeError> {
         let inputs: Vec<&DeviceMemory> =
-            [x, &w.values, &w.column_indices].into_iter().chain(added).map(|buffer| &buffer.memory).collect();
+            [x, values, column_indices].into_iter().chain(added).map(|buffer| &buffer.memory).collect();
         self.kernel.enqueue_all(&inputs, &mut [&mut y.memory])
     }
 
     /// Kernel name and tile configuration.
-    pub fn algorithm(&self) -> String {
+    pub(super) fn algorithm(&self) -> String {
         self.algorithm.clone()
     }
 }

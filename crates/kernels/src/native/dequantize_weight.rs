@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::{
     CudaDevice, LinearShape, NativeError,
     kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
+    layer_specs::{PackedFormat, PackedSpec},
     nvrtc::CudaSource,
     sizes::check_size,
 };
-use crate::PackedLinearSpec;
 
 /// Kernel that dequantizes a packed weight to the operand dtype.
 #[derive(Debug)]
@@ -23,11 +23,7 @@ const VECTORS_PER_THREAD: usize = 4;
 
 impl DequantizeKernel {
     /// Compiles for a checked specification and checked sizes.
-    pub(super) fn new(
-        device: &Arc<CudaDevice>,
-        spec: PackedLinearSpec,
-        shape: LinearShape,
-    ) -> Result<Self, NativeError> {
+    pub(super) fn new(device: &Arc<CudaDevice>, spec: PackedSpec, shape: LinearShape) -> Result<Self, NativeError> {
         let LinearShape { k, n, .. } = shape;
         let name = format!("unpack_{}_{}", spec.weight.name(), spec.operand_dtype());
         let width = row_vector_width(spec, k);
@@ -46,12 +42,12 @@ impl DequantizeKernel {
 }
 
 /// Elements per access: 16 bytes if the row length allows it.
-fn row_vector_width(spec: PackedLinearSpec, k: usize) -> usize {
+fn row_vector_width(spec: PackedSpec, k: usize) -> usize {
     let most = vector_width(spec.operand_dtype());
     if k.is_multiple_of(most) { most } else { 1 }
 }
 
-fn macros(name: &str, spec: PackedLinearSpec, k: usize) -> Vec<String> {
+fn macros(name: &str, spec: PackedSpec, k: usize) -> Vec<String> {
     let mut macros = common_macros(name, spec.operand_dtype(), row_vector_width(spec, k));
     macros.extend(spec.macros(k));
     macros.extend([format!("THREADS={THREADS}"), format!("VECTORS_PER_THREAD={VECTORS_PER_THREAD}")]);

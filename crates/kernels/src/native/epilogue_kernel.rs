@@ -4,9 +4,9 @@ use super::{
     CudaDevice, CudaKernel, LinearShape, NativeError,
     driver::DeviceMemory,
     kernel::{KernelArgs, LaunchGeometry, common_macros},
+    layer_specs::DynamicSpec,
     nvrtc::CudaSource,
 };
-use crate::DynamicLinearSpec;
 
 /// Kernel that applies row and column scales, activation and addend to GEMM accumulators, with the accumulator buffer.
 #[derive(Debug)]
@@ -24,12 +24,12 @@ impl EpilogueKernel {
     /// Compiles for y[m, n]. The accumulators have `filled.0` rows of `filled.1` elements, a multiple of four.
     pub(super) fn new(
         device: &CudaDevice,
-        spec: DynamicLinearSpec,
+        spec: DynamicSpec,
         shape: LinearShape,
         filled: (usize, usize),
     ) -> Result<Self, NativeError> {
         let LinearShape { m, n, .. } = shape;
-        let name = format!("finish_{}{}", spec.format.name(), spec.epilogue_name());
+        let name = format!("finish_{}{}", spec.format_name(), spec.epilogue_name());
         let width = vector_width(n);
         let sums = 4 * filled.0 * filled.1;
         let mut reads = vec![("accumulators", sums)];
@@ -64,7 +64,7 @@ fn vector_width(n: usize) -> usize {
     if n.is_multiple_of(4) { 4 } else { 1 }
 }
 
-fn macros(name: &str, spec: DynamicLinearSpec, width: usize, stride: usize) -> Vec<String> {
+fn macros(name: &str, spec: DynamicSpec, width: usize, stride: usize) -> Vec<String> {
     let mut macros = common_macros(name, spec.kind, width);
     macros.extend([
         format!("THREADS={THREADS}"),
@@ -78,7 +78,7 @@ fn macros(name: &str, spec: DynamicLinearSpec, width: usize, stride: usize) -> V
 
 #[cfg(test)]
 mod tests {
-    use super::super::{nvrtc::tests::assert_compiles, quantize_input::tests::all_specs};
+    use super::super::{layer_specs::tests::dynamic_specs, nvrtc::tests::assert_compiles};
     use super::*;
     use crate::Activation;
 
@@ -86,9 +86,9 @@ mod tests {
     #[ignore = "needs NVRTC"]
     fn source_compiles_for_every_spec_and_activation() {
         let activations = Activation::ALL.map(Some).into_iter().chain([None]).cycle();
-        for (spec, activation) in all_specs().zip(activations) {
+        for (spec, activation) in dynamic_specs().zip(activations) {
             for (n, added) in [(17, true), (4096, false)] {
-                let spec = DynamicLinearSpec { activation, has_addend: added, ..spec };
+                let spec = DynamicSpec { activation, has_addend: added, ..spec };
                 assert_compiles(
                     CudaSource::QuantizedGemmEpilogue,
                     &macros("finish", spec, vector_width(n), n.next_multiple_of(16)),

@@ -2,6 +2,7 @@
 
 use super::{ComputeCapability, DriverVersion, LinearShape};
 use crate::Dtype;
+use crate::layer::Rejection;
 
 /// Error from the preparation or execution of a native kernel.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -156,22 +157,6 @@ pub enum NativeError {
         /// Actual value.
         value: usize,
     },
-    /// A group of a packed weight does not fill whole words.
-    #[error(
-        "invalid group size {group} of a packed {bits}-bit weight: groups must fill whole words; use a multiple of 32"
-    )]
-    InvalidGroup {
-        /// Values per group.
-        group: usize,
-        /// Bits per value.
-        bits: usize,
-    },
-    /// No kernel supports the format of a packed weight.
-    #[error("unsupported packed weight format: {codes}")]
-    UnsupportedWeightFormat {
-        /// Description of the format.
-        codes: String,
-    },
     /// A matrix does not consist of whole blocks.
     #[error("invalid matrix size {rows} x {columns}: expected whole blocks of {side}")]
     PartialBlocks {
@@ -248,6 +233,9 @@ pub enum NativeError {
         /// Name of the argument.
         what: &'static str,
     },
+    /// No kernel computes a layer.
+    #[error(transparent)]
+    Rejected(Rejection),
     /// A weight was prepacked by a plan with another layout.
     #[error("the weight was prepacked for another plan; prepack it with the plan that multiplies it")]
     PlanMismatch,

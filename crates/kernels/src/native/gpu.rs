@@ -37,6 +37,8 @@ pub struct ComputeCapability {
 impl ComputeCapability {
     /// Every GPU.
     pub(super) const ANY: Self = Self { major: 0, minor: 0 };
+    /// H100 and H200.
+    pub const HOPPER: Self = Self { major: 9, minor: 0 };
     /// First with e4m3 conversion and multiplication.
     pub(super) const E4M3: Self = Self { major: 8, minor: 9 };
     /// First with warp-wide reductions in one instruction (`redux.sync`).

@@ -9,7 +9,8 @@ use super::{
     row_tile::RowTile,
     sizes::check_size,
 };
-use crate::{Dtype, Element, InputFormat};
+use crate::format::QuantMethod;
+use crate::{Dtype, Element, Format};
 
 /// Kernels that fake-quantize x, and the result in bf16.
 #[derive(Debug)]
@@ -32,19 +33,17 @@ impl InputFakeQuantizer {
     pub(super) fn new(
         device: &CudaDevice,
         kind: Dtype,
-        numbers: InputFormat,
+        format: Option<Format>,
         (rows, columns): (usize, usize),
     ) -> Result<Option<Self>, NativeError> {
-        if numbers == InputFormat::Unquantized {
-            return Ok(None);
-        }
+        let Some(format) = format else { return Ok(None) };
         let (rows, columns) = (check_size("m", rows)?, check_size("k", columns)?);
-        let (block, name) = (block_size(numbers), name(kind, numbers));
+        let (block, name) = (format.group_size(columns), name(kind, format));
         let width = row_vector_width(kind, columns);
         let threads = rows * columns.div_ceil(block) * (block / width);
         let geometry = LaunchGeometry::new(threads.div_ceil(THREADS), (THREADS, 1))?;
         let x = ("x", rows * columns * kind.width());
-        let whole = (numbers == InputFormat::Nvfp4).then(|| {
+        let whole = (format.method == QuantMethod::Nvfp4).then(|| {
             let tile = RowTile::for_row(kind, columns);
             let name = format!("amax_{kind}");
             let args = KernelArgs::new([x], [("scale", 4)], (rows, columns));
@@ -58,7 +57,7 @@ impl InputFakeQuantizer {
         reads.extend(whole.is_some().then_some(("scale", 4)));
         let bytes = 2 * rows * columns;
         let args = KernelArgs::new(reads, [("values", bytes)], (rows, columns));
-        let macros = macros(&name, kind, numbers, width);
+        let macros = macros(&name, kind, format, width);
         let round = CudaKernel::prepare(device, CudaSource::FakeQuantizeInput, &name, macros, args, geometry)?;
         let mut outer = DeviceMemory::allocate(device.stream(), 4)?;
         outer.upload(&1.0f32.to_le_bytes())?;
@@ -86,33 +85,27 @@ impl InputFakeQuantizer {
     }
 }
 
-/// Elements that share a scale.
-fn block_size(numbers: InputFormat) -> usize {
-    if numbers == InputFormat::Nvfp4 { 16 } else { 32 }
-}
-
 /// Elements per thread: 16 bytes if the row length allows it.
 fn row_vector_width(kind: Dtype, columns: usize) -> usize {
     if columns.is_multiple_of(vector_width(kind)) { vector_width(kind) } else { 1 }
 }
 
-fn name(kind: Dtype, numbers: InputFormat) -> String {
-    match numbers {
-        InputFormat::Mx(Element::E2m1) => format!("round_{kind}_to_mxfp4"),
-        InputFormat::Mx(_) => format!("round_{kind}_to_mxfp8"),
-        InputFormat::Nvfp4 => format!("round_{kind}_to_nvfp4"),
-        InputFormat::Unquantized => format!("copy_{kind}"),
+fn name(kind: Dtype, format: Format) -> String {
+    match (format.method, format.element) {
+        (QuantMethod::Nvfp4, _) => format!("round_{kind}_to_nvfp4"),
+        (_, Element::E2m1) => format!("round_{kind}_to_mxfp4"),
+        _ => format!("round_{kind}_to_mxfp8"),
     }
 }
 
-fn macros(name: &str, kind: Dtype, numbers: InputFormat, width: usize) -> Vec<String> {
+fn macros(name: &str, kind: Dtype, format: Format, width: usize) -> Vec<String> {
     let mut macros = common_macros(name, kind, width);
-    macros.extend([format!("THREADS={THREADS}"), format!("BLOCK_SIZE={}", block_size(numbers))]);
+    macros.extend([format!("THREADS={THREADS}"), format!("BLOCK_SIZE={}", format.group_size(1))]);
     let of_e4m3 = ["MANTISSA_BITS=3", "MIN_NORMAL=0x1p-6f", "MAX_VALUE=448.0f"];
     let of_e2m1 = ["MANTISSA_BITS=1", "MIN_NORMAL=1.0f", "MAX_VALUE=6.0f"];
-    let number = if numbers == InputFormat::Mx(Element::E4m3) { of_e4m3 } else { of_e2m1 };
+    let number = if format.element == Element::E4m3 { of_e4m3 } else { of_e2m1 };
     macros.extend(number.map(String::from));
-    macros.extend((numbers == InputFormat::Nvfp4).then(|| "NVFP4".into()));
+    macros.extend((format.method == QuantMethod::Nvfp4).then(|| "NVFP4".into()));
     macros
 }
 
@@ -129,16 +122,18 @@ fn amax_macros(name: &str, kind: Dtype, tile: RowTile) -> Vec<String> {
 mod tests {
     use super::super::nvrtc::tests::assert_compiles;
     use super::*;
+    use crate::format::MxScaling;
 
     #[test]
     #[ignore = "needs NVRTC"]
     fn sources_compile_for_every_dtype_and_width() {
         for kind in Dtype::ALL {
-            for numbers in [InputFormat::Mx(Element::E4m3), InputFormat::Mx(Element::E2m1), InputFormat::Nvfp4] {
+            let mx = |element| Format::mx(element, MxScaling::Ceil);
+            for format in [mx(Element::E4m3), mx(Element::E2m1), Format::nvfp4()] {
                 for columns in [129, 4096] {
                     assert_compiles(
                         CudaSource::FakeQuantizeInput,
-                        &macros("rounded", kind, numbers, row_vector_width(kind, columns)),
+                        &macros("rounded", kind, format, row_vector_width(kind, columns)),
                     );
                 }
             }

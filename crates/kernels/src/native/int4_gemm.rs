@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use super::{
-    CudaDevice, LinearShape, NativeError, PackedWeight,
+    CudaDevice, DeviceBuffer, LinearShape, NativeError,
     cublaslt::{CublasLtMatmul, MatmulOperands},
     driver::DeviceMemory,
     epilogue_kernel::EpilogueKernel,
     gemm_spec::GemmSpec,
     kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros},
+    layer_specs::DynamicSpec,
     nvrtc::CudaSource,
     packed_gemm::SplitKWorkspace,
+    packed_weight::weight_parts,
     sizes::{MULTIPROCESSORS, check_size},
 };
-use crate::{DynamicFormat, DynamicLinearSpec};
+use crate::PackedTensor;
 
 /// GEMM with epilogue: multiplies int4 weights directly for few rows, and widens them to int8 for many.
 #[derive(Debug)]
@@ -47,7 +49,7 @@ impl Int4Gemm {
     /// Compiles for checked sizes and their padded counterparts.
     pub(super) fn new(
         device: &Arc<CudaDevice>,
-        spec: DynamicLinearSpec,
+        spec: DynamicSpec,
         shape: LinearShape,
         filled: LinearShape,
     ) -> Result<Self, NativeError> {
@@ -63,11 +65,11 @@ impl Int4Gemm {
         &mut self,
         device: &CudaDevice,
         [x, row_scales]: [&DeviceMemory; 2],
-        w: &PackedWeight,
+        w: PackedTensor<&DeviceBuffer>,
         added: Option<&DeviceMemory>,
         y: &mut DeviceMemory,
     ) -> Result<(), NativeError> {
-        let parts: Vec<&DeviceMemory> = w.parts().chain(w.tensor_scale.iter().map(|outer| &outer.memory)).collect();
+        let parts: Vec<&DeviceMemory> = weight_parts(w).chain(w.outer_scales.map(|outer| &outer.memory)).collect();
         // The last part of the weight holds its row scales.
         let Some((&column_scales, codes)) = parts.split_last() else { return Err(NativeError::PlanMismatch) };
         match self {
@@ -106,7 +108,7 @@ impl Int4Gemm {
 impl FusedInt4Gemm {
     fn new(
         device: &Arc<CudaDevice>,
-        spec: DynamicLinearSpec,
+        spec: DynamicSpec,
         shape: LinearShape,
         stride: usize,
     ) -> Result<Self, NativeError> {
@@ -137,11 +139,11 @@ impl FusedInt4Gemm {
 impl WidenedInt8Gemm {
     fn new(
         device: &Arc<CudaDevice>,
-        spec: DynamicLinearSpec,
+        spec: DynamicSpec,
         shape: LinearShape,
         filled: LinearShape,
     ) -> Result<Self, NativeError> {
-        let name = format!("widen_{}_{}", spec.format.name(), spec.kind);
+        let name = format!("widen_{}_{}", spec.format_name(), spec.kind);
         let widened_bytes = filled.n * filled.k;
         let blocks = check_size("the number of blocks", (widened_bytes / 32).div_ceil(WIDEN_THREADS))?;
         let extent = KernelArgs {
@@ -162,12 +164,12 @@ impl WidenedInt8Gemm {
 }
 
 /// Parts of the weight that a kernel reads, except the row scales.
-fn weight_reads(spec: DynamicLinearSpec, LinearShape { k, n, .. }: LinearShape) -> Vec<(&'static str, usize)> {
-    match spec.format {
-        DynamicFormat::Int4Grouped => {
-            let groups = k.div_ceil(DynamicFormat::GROUP_SIZE);
+fn weight_reads(spec: DynamicSpec, LinearShape { k, n, .. }: LinearShape) -> Vec<(&'static str, usize)> {
+    match spec.is_grouped() {
+        true => {
+            let groups = k.div_ceil(DynamicSpec::GROUP_SIZE);
             vec![
-                ("quantized values", n * groups * DynamicFormat::GROUP_SIZE / 2),
+                ("quantized values", n * groups * DynamicSpec::GROUP_SIZE / 2),
                 ("group scales", n * groups * spec.kind.width()),
             ]
         }
@@ -177,12 +179,12 @@ fn weight_reads(spec: DynamicLinearSpec, LinearShape { k, n, .. }: LinearShape) 
 
 const WIDEN_THREADS: usize = 256;
 
-fn weight_macros(spec: DynamicLinearSpec, k: usize, stride: usize) -> impl Iterator<Item = String> {
-    let grouped = (spec.format == DynamicFormat::Int4Grouped).then(|| "GROUP_SCALES".to_string());
+fn weight_macros(spec: DynamicSpec, k: usize, stride: usize) -> impl Iterator<Item = String> {
+    let grouped = (spec.is_grouped()).then(|| "GROUP_SCALES".to_string());
     [format!("K={k}u"), format!("STRIDE={stride}u")].into_iter().chain(grouped)
 }
 
-fn widen_macros(name: &str, spec: DynamicLinearSpec, k: usize, stride: usize) -> Vec<String> {
+fn widen_macros(name: &str, spec: DynamicSpec, k: usize, stride: usize) -> Vec<String> {
     let mut macros = common_macros(name, spec.kind, 1);
     macros.extend(weight_macros(spec, k, stride));
     macros.push(format!("THREADS={WIDEN_THREADS}"));
@@ -234,14 +236,14 @@ impl Int4GemmTile {
     }
 
     /// Kernel name with the parameters of the tile, which is all that a profiler shows.
-    fn name(&self, spec: DynamicLinearSpec) -> String {
+    fn name(&self, spec: DynamicSpec) -> String {
         let Self { columns, warps, splits, .. } = self;
         let after = spec.activation.map(|activation| format!("_{activation}")).unwrap_or_default();
         let rows = self.rows();
-        format!("{}_by_int8_{}{after}_product_{columns}x{rows}_k{warps}x{splits}", spec.format.name(), spec.kind)
+        format!("{}_by_int8_{}{after}_product_{columns}x{rows}_k{warps}x{splits}", spec.format_name(), spec.kind)
     }
 
-    fn macros(&self, name: &str, spec: DynamicLinearSpec, k: usize, stride: usize) -> Vec<String> {
+    fn macros(&self, name: &str, spec: DynamicSpec, k: usize, stride: usize) -> Vec<String> {
         let Self { columns, warps, tiles, splits, chunks_in_flight: flight } = self;
         let mut macros = common_macros(name, spec.kind, 1);
         macros.extend(weight_macros(spec, k, stride));
@@ -265,24 +267,13 @@ impl Int4GemmTile {
 
 #[cfg(test)]
 mod tests {
+    use super::super::layer_specs::tests::dynamic_specs;
     use super::super::nvrtc::tests::assert_compiles;
     use super::*;
-    use crate::{Activation, Dtype, Float8Accumulation, Prologue, ScaleGranularity};
+    use crate::{Activation, Prologue};
 
-    fn int4_specs() -> impl Iterator<Item = DynamicLinearSpec> {
-        let codes = [DynamicFormat::Int4, DynamicFormat::Int4Grouped];
-        Dtype::ALL.into_iter().flat_map(move |kind| {
-            let (shared, prologue) = (ScaleGranularity::Row, Prologue::None);
-            codes.map(|codes| DynamicLinearSpec {
-                kind,
-                format: codes,
-                granularity: shared,
-                accumulation: Float8Accumulation::Promoted,
-                prologue,
-                activation: None,
-                has_addend: false,
-            })
-        })
+    fn int4_specs() -> impl Iterator<Item = DynamicSpec> {
+        dynamic_specs().filter(|spec| spec.is_int4() && !spec.is_per_tensor() && spec.prologue == Prologue::None)
     }
 
     #[test]
@@ -312,8 +303,7 @@ mod tests {
         let activations = Activation::ALL.map(Some).into_iter().chain([None]).cycle();
         for (spec, activation) in int4_specs().zip(activations) {
             for (m, k, n, added) in [(1, 4096_usize, 512, true), (20, 129, 17, false), (64, 8192, 64, true)] {
-                let (spec, stride) =
-                    (DynamicLinearSpec { activation, has_addend: added, ..spec }, k.next_multiple_of(32));
+                let (spec, stride) = (DynamicSpec { activation, has_addend: added, ..spec }, k.next_multiple_of(32));
                 let macros = Int4GemmTile::new(LinearShape { m, k, n }).macros("product", spec, k, stride);
                 assert_compiles(CudaSource::Int4Gemm, &macros);
                 assert_compiles(CudaSource::Int4ToInt8, &widen_macros("widen", spec, k, stride));

@@ -6,11 +6,12 @@ use super::{
     ComputeCapability, CudaDevice, LinearShape, NativeError,
     driver::DeviceMemory,
     kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
+    layer_specs::DynamicSpec,
     nvrtc::CudaSource,
     sizes::{MULTIPROCESSORS, check_size},
     tma_tiles::TmaTiles,
 };
-use crate::{Activation, Dtype, DynamicFormat, DynamicLinearSpec, Float8Accumulation};
+use crate::{Activation, Dtype, Float8Accumulation};
 
 /// Compiled GEMM kernel.
 #[derive(Debug)]
@@ -38,13 +39,10 @@ const MIN_TILE_PAIRS: usize = MULTIPROCESSORS / CLUSTER * 2 / 3;
 impl Int8Fp8Gemm {
     /// True if the kernel supports the specification and is the fastest. y is written in 16-byte vectors. For e4m3,
     /// cuBLASLt also fuses the scales, and a ReLU without an addend; it is then equally fast, and faster for few tiles.
-    pub(super) fn is_faster(spec: DynamicLinearSpec, shape: LinearShape, capability: ComputeCapability) -> bool {
+    pub(super) fn is_faster(spec: DynamicSpec, shape: LinearShape, capability: ComputeCapability) -> bool {
         let applied = matches!((spec.activation, spec.has_addend), (None, _) | (Some(Activation::Relu), false));
-        let gains = match spec.format {
-            DynamicFormat::Int8 => true,
-            DynamicFormat::E4m3 => spec.accumulation == Float8Accumulation::Fast && !applied,
-            DynamicFormat::Int4 | DynamicFormat::Int4Grouped => false,
-        };
+        let gains =
+            if spec.is_e4m3() { spec.accumulation == Float8Accumulation::Fast && !applied } else { !spec.is_int4() };
         gains
             && capability == ComputeCapability::WGMMA
             && spec.kind != Dtype::F32
@@ -56,13 +54,13 @@ impl Int8Fp8Gemm {
     /// Compiles for a supported specification and checked sizes. Rows of quantized values are `filled_k` long.
     pub(super) fn new(
         device: &Arc<CudaDevice>,
-        spec: DynamicLinearSpec,
+        spec: DynamicSpec,
         shape: LinearShape,
         filled_k: usize,
     ) -> Result<Self, NativeError> {
         let LinearShape { m, n, .. } = shape;
         let pairs = check_size("the number of tiles", tile_pairs(shape))?;
-        let name = format!("{}_product{}", spec.format.name(), spec.epilogue_name());
+        let name = format!("{}_product{}", spec.format_name(), spec.epilogue_name());
         let mut reads = vec![("x", m * filled_k), ("w", n * filled_k)];
         reads.extend(spec.scale_reads(shape));
         reads.extend(spec.has_addend.then(|| ("addend", shape.y_bytes(spec.kind))));
@@ -109,7 +107,7 @@ fn tile_pairs(shape: LinearShape) -> usize {
     shape.m.div_ceil(CLUSTER * TILE.0) * shape.n.div_ceil(TILE.1)
 }
 
-fn macros(name: &str, spec: DynamicLinearSpec, filled_k: usize) -> Vec<String> {
+fn macros(name: &str, spec: DynamicSpec, filled_k: usize) -> Vec<String> {
     let mut macros = common_macros(name, spec.kind, vector_width(spec.kind));
     macros.extend([format!("K={filled_k}"), format!("STAGES={STAGES}"), format!("RASTER_BAND={SWIZZLE_COLUMNS}")]);
     macros.extend(spec.macros());
@@ -119,21 +117,20 @@ fn macros(name: &str, spec: DynamicLinearSpec, filled_k: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{nvrtc::tests::assert_compiles, quantize_input::tests::all_specs};
+    use super::super::{layer_specs::tests::dynamic_specs, nvrtc::tests::assert_compiles};
     use super::*;
 
     const HOPPER: ComputeCapability = ComputeCapability { major: 9, minor: 0 };
 
     #[test]
     fn chosen_where_cublaslt_cannot_fuse_the_epilogue() {
-        for spec in all_specs() {
+        for spec in dynamic_specs() {
             let is_for = |sums, activation, added, m, n| {
-                let spec = DynamicLinearSpec { accumulation: sums, activation, has_addend: added, ..spec };
+                let spec = DynamicSpec { accumulation: sums, activation, has_addend: added, ..spec };
                 Int8Fp8Gemm::is_faster(spec, LinearShape { m, k: 100, n }, HOPPER)
             };
             let halves = spec.kind != Dtype::F32;
-            let (int8, e4m3) =
-                (halves && spec.format == DynamicFormat::Int8, halves && spec.format == DynamicFormat::E4m3);
+            let (int8, e4m3) = (halves && !spec.is_e4m3() && !spec.is_int4(), halves && spec.is_e4m3());
             let (fast, promoted, silu) =
                 (Float8Accumulation::Fast, Float8Accumulation::Promoted, Some(Activation::Silu));
             for (activation, added, applied) in [
@@ -155,8 +152,8 @@ mod tests {
     #[ignore = "needs NVRTC"]
     fn source_compiles_for_every_spec() {
         let activations = [None, Some(Activation::Gelu), Some(Activation::Relu), Some(Activation::Silu)];
-        for (spec, activation) in all_specs().zip(activations.into_iter().cycle()) {
-            let spec = DynamicLinearSpec {
+        for (spec, activation) in dynamic_specs().zip(activations.into_iter().cycle()) {
+            let spec = DynamicSpec {
                 activation,
                 has_addend: activation.is_none(),
                 accumulation: Float8Accumulation::Fast,

@@ -1,38 +1,6 @@
 //! Sizes, dtypes and layouts of a matmul.
 
 use crate::Dtype;
-use std::fmt;
-
-/// Sizes of y[m, n] = x[m, k] · w[n, k]ᵀ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct LinearShape {
-    /// Rows of the input and of the output.
-    pub m: usize,
-    /// Row length of the input and of the weight; the reduction dimension.
-    pub k: usize,
-    /// Rows of the weight; row length of the output.
-    pub n: usize,
-}
-
-impl LinearShape {
-    pub(super) fn x_bytes(self, kind: Dtype) -> usize {
-        self.m * self.k * kind.width()
-    }
-
-    pub(super) fn w_bytes(self, kind: Dtype) -> usize {
-        self.n * self.k * kind.width()
-    }
-
-    pub(super) fn y_bytes(self, kind: Dtype) -> usize {
-        self.m * self.n * kind.width()
-    }
-}
-
-impl fmt::Display for LinearShape {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "m={} k={} n={}", self.m, self.k, self.n)
-    }
-}
 
 /// Memory layout of the weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

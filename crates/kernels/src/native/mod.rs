@@ -1,7 +1,7 @@
 //! CUDA backend: cuBLASLt, cuDNN, NCCL, and CUDA C++ kernels compiled by NVRTC.
 //!
 //! A [`CudaDevice`] owns one GPU and one stream; everything created from it runs on that stream in order. Kernels
-//! ([`CudaKernel`]) and plans of several kernels ([`LinearPlan`], [`PackedLinearPlan`] and others) are selected and
+//! ([`CudaKernel`]) and plans of several kernels ([`LinearPlan`], [`LayerPlan`] and others) are selected and
 //! compiled at construction, so that `enqueue` only launches. A plan and its buffers must come from the same
 //! [`CudaDevice`]; each launch checks this.
 
@@ -37,7 +37,6 @@ mod cudnn_functions;
 mod dequantize_weight;
 #[allow(unsafe_code, reason = "the bindings of the CUDA driver")]
 mod driver;
-mod dynamic_linear;
 mod elementwise;
 mod epilogue_kernel;
 mod error;
@@ -60,6 +59,8 @@ mod int8_fp8_gemm;
 mod kernel;
 mod layer_norm;
 mod layer_norm_gradient;
+mod layer_specs;
+mod layers;
 #[allow(unsafe_code, reason = "loading a library runs its initializers")]
 mod libraries;
 mod line_rotation;
@@ -74,7 +75,6 @@ mod nvrtc;
 mod optimizer;
 mod output_digest;
 mod packed_gemm;
-mod packed_linear;
 mod packed_weight;
 mod pair_reduction;
 mod persistent_rows;
@@ -99,7 +99,6 @@ mod sizes;
 mod smem_resident_rows;
 mod softmax;
 mod sparse_gemm;
-mod sparse_linear;
 mod streamed_gemm;
 mod tiled_gemm;
 #[allow(unsafe_code, reason = "the bindings of the CUDA driver")]
@@ -112,15 +111,14 @@ mod transpose_matrices;
 mod transposed_b_gemm;
 
 pub use crate::Float8Accumulation;
+pub use crate::layer::LinearShape;
 pub use affine_layer_norm::AffineNormVariant;
 pub use attention::AttentionSpec;
-pub use block_linear::{BlockLinearPlan, BlockLinearSpec, BlockSparseWeight};
 pub use buffer::DeviceBuffer;
 pub use convolution::ConvolutionPlan;
 pub use convolution_spec::ConvolutionSpec;
 pub use cuda_device::CudaDevice;
 pub use driver::list_gpus;
-pub use dynamic_linear::DynamicLinearPlan;
 pub use elementwise::ElementwiseFunction;
 pub use error::NativeError;
 pub use float8_linear::Float8LinearPlan;
@@ -130,17 +128,16 @@ pub use foreign_kernel::{ForeignArgument, ForeignKernel, UserLaunchConfig};
 pub use gpu::{ComputeCapability, DriverVersion, GpuInfo};
 pub use kernel::CudaKernel;
 pub use layer_norm::LAYER_NORM_EPSILON;
+pub use layers::{Cuda, LAYER_KERNELS, LayerPlan, PrepackedWeight};
 pub use libraries::{LibraryStatus, libraries};
 pub use line_rotation::LineRotation;
 pub use linear::LinearPlan;
-pub use linear_spec::{Epilogue, InputLayout, LinearShape, LinearSpec, WeightLayout};
+pub use linear_spec::{Epilogue, InputLayout, LinearSpec, WeightLayout};
 pub use mat_vec::MatVecPlan;
 pub use mx_fake_quantize::MxBlockAxis;
 pub use nccl_group::{NcclCollective, NcclGroup};
 pub use optimizer::OptimizerRule;
 pub use output_digest::{DeviceMatrix, SignedDigest};
-pub use packed_linear::{PackedLinearPlan, PrepackedWeight};
-pub use packed_weight::PackedWeight;
 pub use pair_reduction::PairReduction;
 pub use quantize::ScaleSource;
 pub use quantize_rows_cols::{Float8Dtype, Float8Format};
@@ -148,7 +145,6 @@ pub use random_matrix::{DeviceRandomMatrix, MagnitudeGains, RandomTables, ValueD
 pub use rms_norm::RmsNormSpec;
 pub use rms_norm_gradient::{ResidualGradient, RmsNormGradientPlan};
 pub use short_attention::SHORT_ATTENTION_TOKENS;
-pub use sparse_linear::{PackedSparseWeight, SparseLinearPlan, SparseWeight};
 pub use training_gemms::{TrainingGemm, TrainingGemmSpec, TrainingGemmsPlan};
 pub use transfers::{HostMemory, HostMemoryKind, Transfers};
 pub use transpose_matrices::BatchedTransposeSpec;

@@ -6,10 +6,11 @@ use super::{
     ComputeCapability, CudaDevice, LinearShape, NativeError,
     driver::DeviceMemory,
     kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
+    layer_specs::{PackedFormat, PackedSpec},
     nvrtc::CudaSource,
     sizes::{MULTIPROCESSORS, check_size},
 };
-use crate::{Dtype, PackedLinearSpec};
+use crate::Dtype;
 
 /// Compiled kernel and its split-K workspace.
 #[derive(Debug)]
@@ -65,7 +66,7 @@ impl PackedGemm {
     /// Compiles for a checked specification and checked sizes.
     pub(super) fn new(
         device: &Arc<CudaDevice>,
-        spec: PackedLinearSpec,
+        spec: PackedSpec,
         shape: LinearShape,
         added: bool,
     ) -> Result<Self, NativeError> {
@@ -136,7 +137,7 @@ impl PackedGemmTile {
     /// First compute capability with bf16 tensor cores.
     const TENSOR_CORES: ComputeCapability = ComputeCapability { major: 8, minor: 0 };
 
-    fn new(spec: PackedLinearSpec, shape: LinearShape, capability: ComputeCapability) -> Self {
+    fn new(spec: PackedSpec, shape: LinearShape, capability: ComputeCapability) -> Self {
         let LinearShape { m, k, .. } = shape;
         let tensor = spec.operand_dtype() != Dtype::F32 && capability >= Self::TENSOR_CORES;
         // 64 rows need 32 accumulators per thread. Without tensor cores, 8 rows need 16 accumulators, and loading a row
@@ -183,11 +184,11 @@ impl PackedGemmTile {
 
     /// Tile for a few rows of x and a weight with several waves of blocks: more resident blocks, or more weight rows
     /// per warp for each fragment of x.
-    fn for_tall_weight(self, spec: PackedLinearSpec, shape: LinearShape) -> Option<Self> {
+    fn for_tall_weight(self, spec: PackedSpec, shape: LinearShape) -> Option<Self> {
         let follow = self.tensor_cores
             && self.columns == Self::FRAGMENT_ROWS
             && self.output_tiles(shape) >= 4 * Self::TARGET_BLOCKS;
-        let of_chunks = spec.weight.group.is_some_and(|group| group.is_multiple_of(128));
+        let of_chunks = spec.weight.group().is_some_and(|group| group.is_multiple_of(128));
         let chunks = shape.k.div_ceil(Self::VECTORS_PER_CHUNK * spec.weight.values_per_vector());
         match spec.weight.element.bits() {
             8 if follow => Some(Self { chunks_in_flight: 1, blocks_per_sm: 4, ..self }),
@@ -209,13 +210,13 @@ impl PackedGemmTile {
     }
 
     /// Kernel name with the parameters of the tile, which is all that a profiler shows.
-    fn name(&self, spec: PackedLinearSpec) -> String {
+    fn name(&self, spec: PackedSpec) -> String {
         let Self { tensor_cores: tensor, columns, warps, splits, .. } = self;
         let by = if *tensor { "tensor" } else { "float" };
         format!("{}_{}_product_{by}_{columns}x{}_k{warps}x{splits}", spec.weight.name(), spec.kind, self.rows())
     }
 
-    fn macros(&self, name: &str, spec: PackedLinearSpec, k: usize) -> Vec<String> {
+    fn macros(&self, name: &str, spec: PackedSpec, k: usize) -> Vec<String> {
         let Self {
             tensor_cores: tensor,
             columns,
@@ -257,17 +258,17 @@ impl PackedGemmTile {
 
 #[cfg(test)]
 mod tests {
+    use super::super::layer_specs::tests::{formats, weight_only};
     use super::super::{
         nvrtc::tests::assert_compiles,
         packed_weight::tests::{all_specs, microscaling},
     };
     use super::*;
-    use crate::PackedWeightFormat;
 
     const HOPPER: ComputeCapability = ComputeCapability { major: 9, minor: 0 };
     const VOLTA: ComputeCapability = ComputeCapability { major: 7, minor: 0 };
 
-    fn cuts(spec: PackedLinearSpec) -> impl Iterator<Item = (LinearShape, PackedGemmTile)> {
+    fn cuts(spec: PackedSpec) -> impl Iterator<Item = (LinearShape, PackedGemmTile)> {
         let sizes = [1, 3, 8, 9, 17, 32, 64, 65, 127, 1000];
         let shapes = sizes.into_iter().flat_map(|m| [1, 17, 129, 1000, 4096, 28672].map(|k| (m, k)));
         let shapes = shapes.flat_map(|(m, k)| [1, 127, 4096, 28672].map(|n| LinearShape { m, k, n }));
@@ -298,10 +299,10 @@ mod tests {
 
     #[test]
     fn split_k_only_for_few_weight_rows() {
-        let spec = PackedLinearSpec::weight_only(Dtype::Bf16, PackedWeightFormat::int8(Dtype::Bf16));
+        let spec = weight_only(Dtype::Bf16, formats::int8(Dtype::Bf16));
         let cut = |n, k, m| PackedGemmTile::new(spec, LinearShape { m, k, n }, HOPPER);
         assert_eq!([cut(4096, 4096, 1).splits, cut(512, 8192, 1).splits, cut(28672, 8192, 1).splits], [1, 8, 1]);
-        let int4 = PackedLinearSpec::weight_only(Dtype::Bf16, PackedWeightFormat::int4(128, Dtype::Bf16));
+        let int4 = weight_only(Dtype::Bf16, formats::int4(128, Dtype::Bf16));
         let many = |spec, m, k, n| {
             let tile = PackedGemmTile::new(spec, LinearShape { m, k, n }, HOPPER);
             (tile.rows(), tile.warps, tile.chunks_in_flight, tile.blocks_per_sm)
@@ -317,7 +318,7 @@ mod tests {
     #[test]
     fn tensor_cores_need_16_bit_operands() {
         let tensor = |spec| PackedGemmTile::new(spec, LinearShape { m: 8, k: 64, n: 64 }, HOPPER).tensor_cores;
-        let int8 = |kind| PackedLinearSpec::weight_only(kind, PackedWeightFormat::int8(kind));
+        let int8 = |kind| weight_only(kind, formats::int8(kind));
         assert!(tensor(int8(Dtype::F16)) && !tensor(int8(Dtype::F32)));
         assert!(microscaling(Dtype::F32).into_iter().all(tensor));
     }

@@ -3,9 +3,10 @@
 use super::{
     ComputeCapability, CudaDevice, NativeError,
     kernel::{LaunchGeometry, vector_width},
+    layer_specs::DynamicSpec,
     row_tile::RowTile,
 };
-use crate::{Dtype, DynamicLinearSpec, Prologue};
+use crate::{Dtype, Prologue};
 
 /// Persistent blocks with double buffering: the next rows are copied to shared memory while the current ones are
 /// quantized. Pays off if computing a row takes as long as reading it.
@@ -35,7 +36,7 @@ impl PersistentRows {
     /// Hopper.
     pub(super) fn new(
         device: &CudaDevice,
-        spec: DynamicLinearSpec,
+        spec: DynamicSpec,
         size: (usize, usize),
     ) -> Result<Option<Self>, NativeError> {
         if device.compute_capability() != ComputeCapability::WGMMA {
@@ -46,7 +47,7 @@ impl PersistentRows {
 
     pub(super) fn for_multiprocessors(
         multiprocessors: usize,
-        spec: DynamicLinearSpec,
+        spec: DynamicSpec,
         (rows, columns): (usize, usize),
     ) -> Option<Self> {
         let tile = RowTile::new(columns, vector_width(spec.kind), Self::ELEMENTS_PER_THREAD);
@@ -86,8 +87,9 @@ impl PersistentRows {
 #[cfg(test)]
 mod tests {
     use super::super::{
+        layer_specs::tests::dynamic_specs,
         nvrtc::{CudaSource, tests::assert_compiles},
-        quantize_input::{self, tests::all_specs},
+        quantize_input,
     };
     use super::*;
 
@@ -95,7 +97,7 @@ mod tests {
     #[ignore = "needs NVRTC"]
     fn long_activated_rows_use_persistent_blocks() {
         let mut found = 0;
-        for spec in all_specs() {
+        for spec in dynamic_specs() {
             let on = |rows, columns| PersistentRows::for_multiprocessors(132, spec, (rows, columns));
             let gains = matches!(spec.prologue, Prologue::Activation(_)) && spec.kind != Dtype::F32;
             assert_eq!(on(16384, 16384).is_some(), gains, "{spec:?}");

@@ -4,6 +4,7 @@ use super::{
     CudaDevice, CudaKernel, LAYER_NORM_EPSILON, LinearShape, NativeError, SHORT_ATTENTION_TOKENS, attention_quantize,
     driver::DeviceMemory,
     kernel::{KernelArgs, LaunchGeometry, vector_width},
+    layer_specs::DynamicSpec,
     nvrtc::CudaSource,
     persistent_rows::PersistentRows,
     row_tile::RowTile,
@@ -11,7 +12,8 @@ use super::{
     sizes::{MULTIPROCESSORS, check_matrix},
     smem_resident_rows::SmemResidentRows,
 };
-use crate::{Activation, DynamicFormat, DynamicLinearSpec, Prologue, ScaleGranularity};
+use crate::format::QuantMethod;
+use crate::{Activation, Prologue};
 
 /// Kernels that quantize x, and the resulting values and scales.
 #[derive(Debug)]
@@ -41,7 +43,7 @@ impl InputQuantizer {
     /// Compiles for x[rows, columns]; the quantized matrix has at least `filled.0` rows of `filled.1` values.
     pub(super) fn new(
         device: &CudaDevice,
-        spec: DynamicLinearSpec,
+        spec: DynamicSpec,
         (rows, columns): (usize, usize),
         filled: (usize, usize),
     ) -> Result<Self, NativeError> {
@@ -56,10 +58,7 @@ impl InputQuantizer {
             }
             _ => plan_quantization(device, spec, size, filled)?,
         };
-        let scales = match spec.granularity {
-            ScaleGranularity::Row => 4 * rows,
-            ScaleGranularity::Tensor => 4,
-        };
+        let scales = if spec.is_per_tensor() { 4 } else { 4 * rows };
         // Padding is written once.
         let mut codes = DeviceMemory::allocate(device.stream(), filled.0 * filled.1)?;
         codes.fill(0)?;
@@ -119,7 +118,7 @@ const ELEMENTS_PER_THREAD: usize = 32;
 /// Plans attention followed by quantization.
 fn plan_attention(
     device: &CudaDevice,
-    spec: DynamicLinearSpec,
+    spec: DynamicSpec,
     size: (usize, usize),
     heads: usize,
     filled: (usize, usize),
@@ -130,12 +129,11 @@ fn plan_attention(
     let (rows, columns) = size;
     let (sequences, head) = (rows / SHORT_ATTENTION_TOKENS, columns / heads);
     let mixed = DeviceMemory::allocate(device.stream(), rows * columns * spec.kind.width())?;
-    let of_mixed = DynamicLinearSpec { prologue: Prologue::None, ..spec };
-    let scaled = match spec.granularity {
-        ScaleGranularity::Row => None,
-        ScaleGranularity::Tensor => {
-            short_attention::tensor_core_kernel(device, spec.kind, sequences, (heads, head), Some(spec))?
-        }
+    let of_mixed = DynamicSpec { prologue: Prologue::None, ..spec };
+    let scaled = if spec.is_per_tensor() {
+        short_attention::tensor_core_kernel(device, spec.kind, sequences, (heads, head), Some(spec))?
+    } else {
+        None
     };
     if let Some(attention) = scaled {
         let quantize = quantize_kernel(device, of_mixed, size, filled, true)?;
@@ -149,11 +147,11 @@ fn plan_attention(
 /// Plans the quantization of x[rows, columns] without attention.
 fn plan_quantization(
     device: &CudaDevice,
-    spec: DynamicLinearSpec,
+    spec: DynamicSpec,
     size: (usize, usize),
     filled: (usize, usize),
 ) -> Result<QuantizeStrategy, NativeError> {
-    if spec.granularity == ScaleGranularity::Row {
+    if !spec.is_per_tensor() {
         return Ok(QuantizeStrategy::SinglePass(quantize_kernel(device, spec, size, filled, true)?));
     }
     let name = name(spec);
@@ -188,16 +186,17 @@ fn plan_quantization(
 /// rows in reverse order, starting with those that are most likely cached.
 fn quantize_kernel(
     device: &CudaDevice,
-    spec: DynamicLinearSpec,
+    spec: DynamicSpec,
     size: (usize, usize),
     filled: (usize, usize),
     last_first: bool,
 ) -> Result<CudaKernel, NativeError> {
     let x = ("x", size.0 * size.1 * spec.kind.width());
     let codes = ("quantized values", filled.0 * filled.1);
-    let (reads, writes, own) = match spec.granularity {
-        ScaleGranularity::Row => (vec![x], vec![codes, ("scales", 4 * size.0)], 1),
-        ScaleGranularity::Tensor => (vec![x, ("scale", 4)], vec![codes], 0),
+    let (reads, writes, own) = if spec.is_per_tensor() {
+        (vec![x, ("scale", 4)], vec![codes], 0)
+    } else {
+        (vec![x], vec![codes, ("scales", 4 * size.0)], 1)
     };
     let args = KernelArgs::new(reads, writes, size);
     let name = name(spec);
@@ -216,7 +215,7 @@ fn quantize_kernel(
     Ok(prepare(tile, geometry, &[])?.with_description(described))
 }
 
-fn row_tile(spec: DynamicLinearSpec, (rows, columns): (usize, usize)) -> (RowTile, LaunchGeometry) {
+fn row_tile(spec: DynamicSpec, (rows, columns): (usize, usize)) -> (RowTile, LaunchGeometry) {
     let tile = RowTile::new(columns, vector_width(spec.kind), ELEMENTS_PER_THREAD);
     (tile, tile.geometry(rows))
 }
@@ -239,7 +238,7 @@ pub(super) fn resident_blocks(tile: RowTile) -> u32 {
     (MULTIPROCESSORS * 2048 / (tile.threads * tile.rows)) as u32
 }
 
-fn name(spec: DynamicLinearSpec) -> String {
+fn name(spec: DynamicSpec) -> String {
     let before = match spec.prologue {
         Prologue::None => String::new(),
         Prologue::LayerNorm => "layer_norm_".into(),
@@ -247,17 +246,14 @@ fn name(spec: DynamicLinearSpec) -> String {
         Prologue::Activation(function) => format!("{function}_"),
         Prologue::ShortAttention { .. } => "attention_".into(),
     };
-    let of = match spec.granularity {
-        ScaleGranularity::Row => "rows",
-        ScaleGranularity::Tensor => "tensor",
-    };
-    format!("{before}{}_{of}_{}", spec.format.name(), spec.kind)
+    let of = if spec.is_per_tensor() { "tensor" } else { "rows" };
+    format!("{before}{}_{of}_{}", spec.format_name(), spec.kind)
 }
 
 /// Macros of a kernel that processes whole row tiles.
 fn tiled_macros(
     name: &str,
-    spec: DynamicLinearSpec,
+    spec: DynamicSpec,
     tile: RowTile,
     stride: usize,
     size: (usize, usize),
@@ -265,7 +261,7 @@ fn tiled_macros(
     [macros(name, spec, tile, stride), vec![tile.full_tile_macro(size)]].concat()
 }
 
-pub(super) fn macros(name: &str, spec: DynamicLinearSpec, tile: RowTile, stride: usize) -> Vec<String> {
+pub(super) fn macros(name: &str, spec: DynamicSpec, tile: RowTile, stride: usize) -> Vec<String> {
     let mut macros = tile.kernel_macros(name, spec.kind);
     macros.push(format!("EPSILON={LAYER_NORM_EPSILON:e}f"));
     macros.push(format!("STRIDE={stride}ull"));
@@ -284,17 +280,18 @@ pub(super) fn macros(name: &str, spec: DynamicLinearSpec, tile: RowTile, stride:
     macros
 }
 
-impl DynamicLinearSpec {
+impl DynamicSpec {
     /// Macros for quantized values and scales.
     pub(super) fn macros(self) -> Vec<String> {
-        let codes: &[&str] = match self.format {
-            DynamicFormat::Int8 => &["QUANT_INT8"],
-            DynamicFormat::E4m3 => &["QUANT_E4M3"],
-            DynamicFormat::Int4 => &["QUANT_INT8", "COLUMN_SCALES_F32", "QUANT_IN_F32", "QUANT_FULL_RANGE"],
-            DynamicFormat::Int4Grouped => &["QUANT_INT8", "COLUMN_SCALES_F32", "QUANT_IN_F32"],
-        };
-        let mut macros: Vec<String> = codes.iter().map(|name| name.to_string()).collect();
-        if self.granularity == ScaleGranularity::Tensor {
+        let mut macros = vec![if self.is_e4m3() { "QUANT_E4M3" } else { "QUANT_INT8" }.to_string()];
+        if let QuantMethod::Symmetric { min, epsilon, .. } = self.input.method {
+            macros.push(format!("QUANT_EPSILON={epsilon:e}f"));
+            macros.extend((min == -128).then(|| "QUANT_FULL_RANGE".into()));
+        }
+        if self.is_int4() {
+            macros.extend(["COLUMN_SCALES_F32", "QUANT_IN_F32"].map(String::from));
+        }
+        if self.is_per_tensor() {
             macros.push("PER_TENSOR".into());
         }
         macros
@@ -315,55 +312,29 @@ impl DynamicLinearSpec {
     /// Row and column scales that an epilogue reads, with their bytes.
     pub(super) fn scale_reads(self, shape: LinearShape) -> [(&'static str, usize); 2] {
         // Scales of int4 weights are f32, too.
-        let of_column = if self.format == DynamicFormat::Int8 { self.kind.width() } else { 4 };
-        let (rows, columns) = match self.granularity {
-            ScaleGranularity::Row => (shape.m, shape.n),
-            ScaleGranularity::Tensor => (1, 1),
-        };
+        let of_column = if self.is_e4m3() || self.is_int4() { 4 } else { self.kind.width() };
+        let (rows, columns) = if self.is_per_tensor() { (1, 1) } else { (shape.m, shape.n) };
         [("row scales", 4 * rows), ("column scales", of_column * columns)]
     }
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
+    use super::super::layer_specs::tests::dynamic_specs;
     use super::super::nvrtc::tests::assert_compiles;
     use super::*;
-    use crate::{Dtype, Float8Accumulation};
-
-    /// Every specification without epilogue.
-    pub(in crate::native) fn all_specs() -> impl Iterator<Item = DynamicLinearSpec> {
-        let kinds = Dtype::ALL.into_iter();
-        let every = [DynamicFormat::Int8, DynamicFormat::E4m3, DynamicFormat::Int4, DynamicFormat::Int4Grouped];
-        let codes = kinds.flat_map(move |kind| every.map(|codes| (kind, codes)));
-        let shared =
-            codes.flat_map(|spec| [ScaleGranularity::Row, ScaleGranularity::Tensor].map(|shared| (spec, shared)));
-        shared.flat_map(|((kind, codes), shared)| {
-            let before = [Prologue::None, Prologue::LayerNorm, Prologue::RmsNorm];
-            let before = before.into_iter().chain([Prologue::Activation(Activation::Gelu)]);
-            let sums = Float8Accumulation::Promoted;
-            before.map(move |prologue| DynamicLinearSpec {
-                kind,
-                format: codes,
-                granularity: shared,
-                accumulation: sums,
-                prologue,
-                activation: None,
-                has_addend: false,
-            })
-        })
-    }
 
     #[test]
     #[ignore = "needs NVRTC"]
     fn sources_compile_for_every_spec_and_tile() {
-        for (at, spec) in all_specs().enumerate() {
+        for (at, spec) in dynamic_specs().enumerate() {
             // Each specification gets a third of the row lengths: short, long, too long for registers, aligned and
             // unaligned.
             for columns in [1, 257, 1000, 4096, 65536, 70001].into_iter().skip(at % 3).step_by(3) {
                 let tile = RowTile::for_row(spec.kind, columns);
                 let size = (tile.rows * 3 + at % 2, columns);
                 let mut macros = tiled_macros("quantize", spec, tile, columns.next_multiple_of(32), size);
-                if spec.granularity == ScaleGranularity::Tensor {
+                if spec.is_per_tensor() {
                     assert_compiles(CudaSource::TensorAmax, &macros);
                 }
                 macros.push(format!("REVERSE_ROWS={}", at % 2 == 0));

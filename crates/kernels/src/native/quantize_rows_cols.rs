@@ -7,7 +7,7 @@ use super::{
     nvrtc::CudaSource,
     sizes::{MULTIPROCESSORS, check_matrix},
 };
-use crate::ScaleGranularity;
+use crate::format::Grouping;
 
 /// float8 element type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,7 +24,7 @@ pub struct Float8Format {
     /// Element type.
     pub dtype: Float8Dtype,
     /// Granularity of the scales.
-    pub granularity: ScaleGranularity,
+    pub granularity: Grouping,
     /// True if scales are rounded up to powers of two, so that no value saturates.
     pub power_of_two: bool,
     /// True if a tensor-wide scale is written once per row or column.
@@ -33,7 +33,7 @@ pub struct Float8Format {
 
 impl Float8Format {
     fn has_scale_per_line(self) -> bool {
-        self.scale_per_line || self.granularity == ScaleGranularity::Row
+        self.scale_per_line || self.granularity == Grouping::Row
     }
 }
 
@@ -84,10 +84,7 @@ impl RowColQuantizer {
         check_matrix(rows, columns)?;
         let lines = [(sides.plain, rows), (sides.transposed, columns)];
         let lines: Vec<usize> = lines.into_iter().filter(|(requested, _)| *requested).map(|(_, lines)| lines).collect();
-        let found = match format.granularity {
-            ScaleGranularity::Row => lines.clone(),
-            ScaleGranularity::Tensor => vec![1],
-        };
+        let found = if format.granularity == Grouping::Row { lines.clone() } else { vec![1] };
         let scales = if format.has_scale_per_line() { lines } else { vec![1; lines.len()] };
         let x = ("x", 2 * rows * columns);
         let words = |lines: &usize| ("amax", 4 * lines);
@@ -149,7 +146,7 @@ const QUANTIZE_KERNEL: &str = "quantize_rows_cols";
 
 fn macros(name: &str, format: Float8Format, sides: OperandOrientations) -> Vec<String> {
     let Float8Format { dtype: codes, granularity: shared, power_of_two, scale_per_line } = format;
-    let lines = shared == ScaleGranularity::Row;
+    let lines = shared == Grouping::Row;
     let all = [
         (codes == Float8Dtype::E5m2, "QUANT_E5M2"),
         (power_of_two, "POWER_OF_TWO_SCALES"),
@@ -181,11 +178,9 @@ mod tests {
     #[ignore = "needs NVRTC"]
     fn sources_compile_for_every_format_and_orientation() {
         for codes in [Float8Dtype::E4m3, Float8Dtype::E5m2] {
-            for (shared, power_of_two, scale_per_line) in [
-                (ScaleGranularity::Row, true, false),
-                (ScaleGranularity::Tensor, false, false),
-                (ScaleGranularity::Tensor, true, true),
-            ] {
+            for (shared, power_of_two, scale_per_line) in
+                [(Grouping::Row, true, false), (Grouping::Tensor, false, false), (Grouping::Tensor, true, true)]
+            {
                 for (plain, turned) in [(true, false), (false, true), (true, true)] {
                     let format = Float8Format { dtype: codes, granularity: shared, power_of_two, scale_per_line };
                     let sides = OperandOrientations { plain, transposed: turned };

@@ -3,10 +3,11 @@
 use super::{
     ComputeCapability, CudaDevice, CudaKernel, NativeError,
     kernel::{KernelArgs, LaunchGeometry, common_macros, vector_width},
+    layer_specs::DynamicSpec,
     nvrtc::CudaSource,
     sizes::check_size,
 };
-use crate::{Dtype, DynamicLinearSpec};
+use crate::Dtype;
 
 /// Tokens per sequence of [`CudaKernel::short_attention`].
 pub const SHORT_ATTENTION_TOKENS: usize = 16;
@@ -62,12 +63,12 @@ pub(super) fn tensor_core_kernel(
     kind: Dtype,
     sequences: usize,
     (heads, head): (usize, usize),
-    scaled: Option<DynamicLinearSpec>,
+    scaled: Option<DynamicSpec>,
 ) -> Result<Option<CudaKernel>, NativeError> {
     if !supports_tensor_cores(kind, head, device.compute_capability()) {
         return Ok(None);
     }
-    let of = scaled.map(|spec| format!("_{}_scale", spec.format.name())).unwrap_or_default();
+    let of = scaled.map(|spec| format!("_{}_scale", spec.format_name())).unwrap_or_default();
     let name = format!("short_attention_mma{of}_{kind}");
     let bytes = sequences * SHORT_ATTENTION_TOKENS * heads * head * kind.width();
     let mut writes = vec![("y", bytes)];
@@ -85,11 +86,11 @@ fn tensor_core_macros(
     name: &str,
     kind: Dtype,
     (heads, head): (usize, usize),
-    scaled: Option<DynamicLinearSpec>,
+    scaled: Option<DynamicSpec>,
 ) -> Vec<String> {
     let mut macros = head_macros(name, kind, heads, head);
     macros.push(format!("WARPS={WARPS_PER_BLOCK}"));
-    macros.extend(scaled.into_iter().flat_map(DynamicLinearSpec::macros));
+    macros.extend(scaled.into_iter().flat_map(DynamicSpec::macros));
     macros
 }
 
@@ -109,9 +110,8 @@ pub(super) fn head_macros(name: &str, kind: Dtype, heads: usize, head: usize) ->
 
 #[cfg(test)]
 mod tests {
-    use super::super::{nvrtc::tests::assert_compiles, quantize_input::tests::all_specs};
+    use super::super::{layer_specs::tests::dynamic_specs, nvrtc::tests::assert_compiles};
     use super::*;
-    use crate::ScaleGranularity;
 
     #[test]
     #[ignore = "needs NVRTC"]
@@ -120,8 +120,7 @@ mod tests {
             for head in [1, 17, 128, 512] {
                 assert_compiles(CudaSource::ShortAttention, &macros("short_attention", kind, 8, head));
                 if supports_tensor_cores(kind, head, ComputeCapability::WGMMA) {
-                    let scaled =
-                        all_specs().filter(|spec| spec.kind == kind && spec.granularity == ScaleGranularity::Tensor);
+                    let scaled = dynamic_specs().filter(|spec| spec.kind == kind && spec.is_per_tensor());
                     for scaled in [None].into_iter().chain(scaled.map(Some)) {
                         let macros = tensor_core_macros("short_attention", kind, (8, head), scaled);
                         assert_compiles(CudaSource::ShortAttentionMma, &macros);

@@ -3,9 +3,9 @@
 use super::{
     ComputeCapability, CudaDevice, NativeError,
     kernel::{LaunchGeometry, vector_width},
+    layer_specs::DynamicSpec,
     row_tile::RowTile,
 };
-use crate::DynamicLinearSpec;
 
 /// Single-pass quantization with a tensor-wide scale: one cooperative block per multiprocessor keeps some rows of x in
 /// registers and the others in shared memory.
@@ -29,7 +29,7 @@ impl SmemResidentRows {
     /// Hopper.
     pub(super) fn new(
         device: &CudaDevice,
-        spec: DynamicLinearSpec,
+        spec: DynamicSpec,
         (rows, columns): (usize, usize),
     ) -> Result<Option<Self>, NativeError> {
         if device.compute_capability() != ComputeCapability::WGMMA {
@@ -40,7 +40,7 @@ impl SmemResidentRows {
 
     pub(super) fn for_multiprocessors(
         multiprocessors: usize,
-        spec: DynamicLinearSpec,
+        spec: DynamicSpec,
         (rows, columns): (usize, usize),
     ) -> Option<Self> {
         let rows_per_block = rows.div_ceil(multiprocessors);
@@ -74,17 +74,18 @@ impl SmemResidentRows {
 #[cfg(test)]
 mod tests {
     use super::super::{
+        layer_specs::tests::dynamic_specs,
         nvrtc::{CudaSource, tests::assert_compiles},
-        quantize_input::{self, tests::all_specs},
+        quantize_input,
     };
     use super::*;
-    use crate::{Dtype, ScaleGranularity};
+    use crate::Dtype;
 
     #[test]
     #[ignore = "needs NVRTC"]
     fn source_compiles_for_every_spec() {
         let mut found = 0;
-        for (at, spec) in all_specs().filter(|spec| spec.granularity == ScaleGranularity::Tensor).enumerate() {
+        for (at, spec) in dynamic_specs().filter(|spec| spec.is_per_tensor()).enumerate() {
             let (rows, columns) = ([1, 1000][at % 2], [257, 1000, 4096][at % 3]);
             let Some(held) = SmemResidentRows::for_multiprocessors(132, spec, (rows, columns)) else { continue };
             let mut macros = quantize_input::macros("held", spec, held.tile, columns.next_multiple_of(32));
@@ -98,8 +99,7 @@ mod tests {
 
     #[test]
     fn rows_fit_registers_and_shared_memory() {
-        let form =
-            |kind| all_specs().find(|spec| spec.kind == kind && spec.granularity == ScaleGranularity::Tensor).unwrap();
+        let form = |kind| dynamic_specs().find(|spec| spec.kind == kind && spec.is_per_tensor()).unwrap();
         let on = |kind, rows, columns| {
             SmemResidentRows::for_multiprocessors(132, form(kind), (rows, columns))
                 .map(|held| (held.rows, held.tile.rows))

@@ -6,11 +6,12 @@ use super::{
     ComputeCapability, CudaDevice, DeviceBuffer, LinearShape, NativeError,
     driver::DeviceMemory,
     kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
+    layer_specs::{DynamicSpec, SparseSpec, SparseWeight},
     nvrtc::CudaSource,
     packed_gemm::SplitKWorkspace,
     sizes::{MULTIPROCESSORS, check_size},
 };
-use crate::{Dtype, DynamicFormat, ScaleGranularity, SparseLinearSpec, SparseWeightFormat};
+use crate::Dtype;
 
 /// Kernels that reorder a weight once and multiply it, and the split-K workspace.
 #[derive(Debug)]
@@ -24,21 +25,18 @@ pub(super) struct SparseGemm {
 
 impl SparseGemm {
     /// True if the format is supported: 16-bit floats, int4, int8 and e4m3 on suitable GPUs.
-    pub(super) fn is_supported(spec: SparseLinearSpec, capability: ComputeCapability) -> bool {
-        match spec.weight {
-            SparseWeightFormat::Float | SparseWeightFormat::Int4 => {
-                spec.kind != Dtype::F32 && capability >= ComputeCapability::AMPERE
-            }
-            SparseWeightFormat::Dynamic(DynamicFormat::Int8, _) => capability >= ComputeCapability::AMPERE,
-            SparseWeightFormat::Dynamic(DynamicFormat::E4m3, _) => capability >= ComputeCapability::E4M3,
-            SparseWeightFormat::Dynamic(..) => false,
+    pub(super) fn is_supported(spec: SparseSpec, capability: ComputeCapability) -> bool {
+        match spec.dynamic() {
+            None => spec.kind != Dtype::F32 && capability >= ComputeCapability::AMPERE,
+            Some(dynamic) if dynamic.is_e4m3() => capability >= ComputeCapability::E4M3,
+            Some(_) => capability >= ComputeCapability::AMPERE,
         }
     }
 
     /// Compiles for a supported specification and checked sizes; rows of x have `stride` elements.
     pub(super) fn new(
         device: &Arc<CudaDevice>,
-        spec: SparseLinearSpec,
+        spec: SparseSpec,
         shape: LinearShape,
         stride: usize,
     ) -> Result<Self, NativeError> {
@@ -64,7 +62,7 @@ impl SparseGemm {
         )?;
 
         let blocks = check_size("the number of blocks", tile.output_tiles(shape) * tile.splits)?;
-        let dynamic = matches!(spec.weight, SparseWeightFormat::Dynamic(..));
+        let dynamic = spec.dynamic().is_some();
         let x = if dynamic { m * stride } else { shape.x_bytes(spec.kind) };
         let mut reads = vec![("x", x)];
         reads.extend(dynamic.then(|| ("row scales", scale_bytes(spec, m, 4))));
@@ -102,48 +100,44 @@ impl SparseGemm {
 const UNIT_K: usize = 64;
 
 /// Bytes of a unit: values and metadata of 16 rows.
-fn unit_bytes(spec: SparseLinearSpec) -> usize {
+fn unit_bytes(spec: SparseSpec) -> usize {
     16 * UNIT_K / 2 * spec.bits() / 8 + 128
 }
 
 /// Nonzero values and metadata as stored row by row, with their bytes.
-pub(super) fn stored_reads(
-    spec: SparseLinearSpec,
-    LinearShape { k, n, .. }: LinearShape,
-) -> [(&'static str, usize); 2] {
+pub(super) fn stored_reads(spec: SparseSpec, LinearShape { k, n, .. }: LinearShape) -> [(&'static str, usize); 2] {
     let kept = match spec.weight {
-        SparseWeightFormat::Int4 => k.next_multiple_of(128) / 2,
+        SparseWeight::Int4 => k.next_multiple_of(128) / 2,
         _ => (k / 2).next_multiple_of(32),
     };
     [("nonzero values", n * kept * spec.bits() / 8), ("metadata", n * k.div_ceil(32) * 4)]
 }
 
 /// Bytes of the weight scales, if the format has any.
-pub(super) fn weight_scale_bytes(spec: SparseLinearSpec, LinearShape { k, n, .. }: LinearShape) -> Option<usize> {
+pub(super) fn weight_scale_bytes(spec: SparseSpec, LinearShape { k, n, .. }: LinearShape) -> Option<usize> {
     match spec.weight {
-        SparseWeightFormat::Float => None,
-        SparseWeightFormat::Int4 => Some(n * k.div_ceil(128) * spec.kind.width()),
-        SparseWeightFormat::Dynamic(DynamicFormat::Int8, _) => Some(scale_bytes(spec, n, spec.kind.width())),
-        SparseWeightFormat::Dynamic(..) => Some(scale_bytes(spec, n, 4)),
+        SparseWeight::Float => None,
+        SparseWeight::Int4 => Some(n * k.div_ceil(128) * spec.kind.width()),
+        SparseWeight::Dynamic(dynamic) if dynamic.is_e4m3() => Some(scale_bytes(spec, n, 4)),
+        SparseWeight::Dynamic(_) => Some(scale_bytes(spec, n, spec.kind.width())),
     }
 }
 
-fn scale_bytes(spec: SparseLinearSpec, rows: usize, width: usize) -> usize {
-    let shared = spec.dynamic().map(|spec| spec.granularity);
-    if shared == Some(ScaleGranularity::Tensor) { width } else { rows * width }
+fn scale_bytes(spec: SparseSpec, rows: usize, width: usize) -> usize {
+    if spec.dynamic().is_some_and(DynamicSpec::is_per_tensor) { width } else { rows * width }
 }
 
 /// Format in kernel names.
-pub(super) fn format_name(spec: SparseLinearSpec) -> String {
+pub(super) fn format_name(spec: SparseSpec) -> String {
     match spec.weight {
-        SparseWeightFormat::Float => format!("sparse_2to4_{}", spec.kind),
-        SparseWeightFormat::Int4 => format!("sparse_2to4_int4_128_{}", spec.kind),
-        SparseWeightFormat::Dynamic(codes, _) => format!("sparse_2to4_{}_{}", codes.name(), spec.kind),
+        SparseWeight::Float => format!("sparse_2to4_{}", spec.kind),
+        SparseWeight::Int4 => format!("sparse_2to4_int4_128_{}", spec.kind),
+        SparseWeight::Dynamic(dynamic) => format!("sparse_2to4_{}_{}", dynamic.format_name(), spec.kind),
     }
 }
 
 /// Macros of the sparse-weight header.
-pub(super) fn format_macros(spec: SparseLinearSpec, k: usize) -> Vec<String> {
+pub(super) fn format_macros(spec: SparseSpec, k: usize) -> Vec<String> {
     let kept = match spec.bits() {
         4 => Some("NONZEROS_4BIT"),
         8 => Some("NONZEROS_8BIT"),
@@ -203,20 +197,20 @@ impl SparseGemmTile {
     }
 
     /// Shared memory of the stages of x, reused to transpose the accumulators.
-    fn shared_bytes(&self, spec: SparseLinearSpec) -> usize {
+    fn shared_bytes(&self, spec: SparseSpec) -> usize {
         let element_bytes = if spec.bits() == 8 { 1 } else { 2 };
         let transposed_bytes = 4 * self.split_warps * self.columns.min(16) * (self.rows() + 4);
         (self.stages * self.split_warps * self.columns * UNIT_K * element_bytes).max(transposed_bytes)
     }
 
     /// Kernel name with the parameters of the tile, which is all that a profiler shows.
-    fn name(&self, spec: SparseLinearSpec) -> String {
-        let after = spec.activation.map(|activation| format!("_{activation}")).unwrap_or_default();
+    fn name(&self, spec: SparseSpec) -> String {
+        let after = spec.activation().map(|activation| format!("_{activation}")).unwrap_or_default();
         let Self { columns, split_warps: deep, splits, .. } = self;
         format!("{}{after}_product_{columns}x{}_k{deep}x{splits}", format_name(spec), self.rows())
     }
 
-    fn macros(&self, name: &str, spec: SparseLinearSpec, k: usize, stride: usize) -> Vec<String> {
+    fn macros(&self, name: &str, spec: SparseSpec, k: usize, stride: usize) -> Vec<String> {
         let Self { columns, tiles, split_warps: deep, splits, units_in_flight: flight, stages } = self;
         let dynamic = spec.dynamic();
         let whole = dynamic.is_some() || k.is_multiple_of(vector_width(spec.kind));
@@ -226,7 +220,7 @@ impl SparseGemmTile {
         macros.extend([format!("STRIDE={stride}u"), format!("BLOCK_M={columns}"), format!("FRAGMENTS_N={tiles}")]);
         macros.extend([format!("WARPS_K={deep}"), format!("SPLIT_K={splits}")]);
         macros.extend([format!("PREFETCH_UNITS={flight}"), format!("STAGES={stages}")]);
-        macros.extend(spec.activation.map(|activation| format!("ACTIVATE={activation}")));
+        macros.extend(spec.activation().map(|activation| format!("ACTIVATE={activation}")));
         macros.extend(spec.has_addend.then(|| "ADDEND".into()));
         macros
     }
@@ -244,25 +238,21 @@ impl SparseGemmTile {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::layer_specs::tests::dynamic_specs;
     use super::super::nvrtc::tests::assert_compiles;
     use super::*;
     use crate::{Activation, Prologue};
 
     /// Every format, without prologue and epilogue.
-    pub(in crate::native) fn all_specs() -> Vec<SparseLinearSpec> {
-        let dynamic = [
-            (DynamicFormat::Int8, ScaleGranularity::Row),
-            (DynamicFormat::E4m3, ScaleGranularity::Row),
-            (DynamicFormat::E4m3, ScaleGranularity::Tensor),
-        ];
-        let dynamic = dynamic.map(|(codes, shared)| SparseWeightFormat::Dynamic(codes, shared));
-        let codes: Vec<SparseWeightFormat> =
-            [SparseWeightFormat::Float, SparseWeightFormat::Int4].into_iter().chain(dynamic).collect();
-        let form = |kind, codes| {
-            let (prologue, activation) = (Prologue::None, None);
-            SparseLinearSpec { kind, weight: codes, prologue, activation, has_addend: false }
+    pub(in crate::native) fn all_specs() -> Vec<SparseSpec> {
+        let dynamic = dynamic_specs().filter(|spec| spec.prologue == Prologue::None && !spec.is_int4());
+        let dynamic: Vec<_> = dynamic.filter(|spec| spec.is_e4m3() || !spec.is_per_tensor()).collect();
+        let specs = |kind| {
+            let dynamic = dynamic.iter().filter(move |spec| spec.kind == kind).map(|&spec| SparseWeight::Dynamic(spec));
+            let weights = [SparseWeight::Float, SparseWeight::Int4].into_iter().chain(dynamic);
+            weights.map(move |weight| SparseSpec { kind, weight, has_addend: false })
         };
-        Dtype::ALL.into_iter().flat_map(|kind| codes.iter().map(move |&codes| form(kind, codes))).collect()
+        Dtype::ALL.into_iter().flat_map(specs).collect()
     }
 
     const HOPPER: ComputeCapability = ComputeCapability { major: 9, minor: 0 };
@@ -296,11 +286,14 @@ pub(super) mod tests {
             if !SparseGemm::is_supported(spec, HOPPER) {
                 continue;
             }
-            let activation = activation.filter(|_| spec.dynamic().is_some());
             for (at, (m, k, n)) in
                 [(1, 4096_usize, 512), (20, 132, 17), (64, 1000, 64), (500, 4096, 1000)].into_iter().enumerate()
             {
-                let spec = SparseLinearSpec { activation, has_addend: at % 2 == 0, ..spec };
+                let weight = match spec.weight {
+                    SparseWeight::Dynamic(dynamic) => SparseWeight::Dynamic(DynamicSpec { activation, ..dynamic }),
+                    other => other,
+                };
+                let spec = SparseSpec { weight, has_addend: at % 2 == 0, ..spec };
                 let stride = if spec.dynamic().is_some() { k.next_multiple_of(32) } else { k };
                 let macros = SparseGemmTile::new(LinearShape { m, k, n }).macros("product", spec, k, stride);
                 assert_compiles(CudaSource::SparseGemm, &macros);

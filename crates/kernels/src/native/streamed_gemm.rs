@@ -6,10 +6,12 @@ use super::{
     ComputeCapability, CudaDevice, LinearShape, NativeError,
     driver::DeviceMemory,
     kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
+    layer_specs::{PackedFormat, PackedSpec},
     nvrtc::CudaSource,
     sizes::MULTIPROCESSORS,
 };
-use crate::{Dtype, Element, PackedLinearSpec, PackedWeightFormat, ZeroPoint};
+use crate::format::ZeroPoint;
+use crate::{Dtype, Element, Format};
 
 /// Compiled GEMM kernel.
 #[derive(Debug)]
@@ -44,7 +46,7 @@ impl StreamedGemmTile {
 
     /// Returns a configuration if this kernel is supported and was faster than the packed GEMM on an H200; for more
     /// than one row that holds for large weights only.
-    pub(super) fn new(spec: PackedLinearSpec, shape: LinearShape, capability: ComputeCapability) -> Option<Self> {
+    pub(super) fn new(spec: PackedSpec, shape: LinearShape, capability: ComputeCapability) -> Option<Self> {
         let LinearShape { m, k, n } = shape;
         let is_large = n.saturating_mul(k) >= 1 << 26;
         let is_for = capability == ComputeCapability::WGMMA
@@ -66,13 +68,7 @@ impl StreamedGemmTile {
         is_for.then(|| fitting.next()).flatten()
     }
 
-    fn with_stages(
-        spec: PackedLinearSpec,
-        shape: LinearShape,
-        warps: usize,
-        blocks_per_sm: usize,
-        stages: usize,
-    ) -> Self {
+    fn with_stages(spec: PackedSpec, shape: LinearShape, warps: usize, blocks_per_sm: usize, stages: usize) -> Self {
         let LinearShape { m, k, .. } = shape;
         let (chunks, stage_chunks) = (k / CHUNK_VALUES, CHUNKS_PER_WARP * warps);
         let parts = chunks / stage_chunks;
@@ -87,7 +83,7 @@ impl StreamedGemmTile {
         Self { warps, blocks_per_sm, stages, shared_bytes }
     }
 
-    fn macros(&self, name: &str, spec: PackedLinearSpec, shape: LinearShape, added: bool) -> Vec<String> {
+    fn macros(&self, name: &str, spec: PackedSpec, shape: LinearShape, added: bool) -> Vec<String> {
         let Self { warps, blocks_per_sm: at_once, stages, .. } = self;
         let mut macros = common_macros(name, spec.operand_dtype(), vector_width(spec.operand_dtype()));
         macros.extend(spec.macros(shape.k));
@@ -99,14 +95,14 @@ impl StreamedGemmTile {
 }
 
 /// True for int4 or uint4 in groups of one chunk, with 16-bit scales and zero points.
-fn is_int4_in_chunks(codes: PackedWeightFormat) -> bool {
+fn is_int4_in_chunks(codes: Format) -> bool {
     let of_two_bytes = |element| matches!(element, Element::Float(Dtype::F16 | Dtype::Bf16));
     let zeros_fit = match codes.zero {
         ZeroPoint::None => true,
-        ZeroPoint::Integer(zero) | ZeroPoint::Float(zero) => of_two_bytes(zero),
+        ZeroPoint::BeforeScale(zero) | ZeroPoint::AfterScale(zero) => of_two_bytes(zero),
     };
     matches!(codes.element, Element::Signed(4) | Element::Unsigned(4))
-        && codes.group == Some(CHUNK_VALUES)
+        && codes.group() == Some(CHUNK_VALUES)
         && of_two_bytes(codes.scale)
         && zeros_fit
 }
@@ -115,7 +111,7 @@ impl StreamedGemm {
     /// Compiles for a checked specification, checked sizes and a configuration.
     pub(super) fn new(
         device: &Arc<CudaDevice>,
-        spec: PackedLinearSpec,
+        spec: PackedSpec,
         shape: LinearShape,
         tile: StreamedGemmTile,
         added: bool,
@@ -154,13 +150,14 @@ impl StreamedGemm {
 
 #[cfg(test)]
 mod tests {
+    use super::super::layer_specs::tests::{formats, weight_only};
     use super::super::{nvrtc::tests::assert_compiles, packed_weight::tests::all_specs};
     use super::*;
 
     const HOPPER: ComputeCapability = ComputeCapability::WGMMA;
 
     fn cut(m: usize, k: usize, n: usize) -> Option<StreamedGemmTile> {
-        let spec = PackedLinearSpec::weight_only(Dtype::Bf16, PackedWeightFormat::int4(CHUNK_VALUES, Dtype::Bf16));
+        let spec = weight_only(Dtype::Bf16, formats::int4(CHUNK_VALUES, Dtype::Bf16));
         StreamedGemmTile::new(spec, LinearShape { m, k, n }, HOPPER)
     }
 

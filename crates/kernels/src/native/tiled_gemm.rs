@@ -3,15 +3,18 @@
 use std::sync::Arc;
 
 use super::{
-    ComputeCapability, CudaDevice, LinearShape, NativeError, PackedWeight,
+    ComputeCapability, CudaDevice, DeviceBuffer, LinearShape, NativeError,
     driver::DeviceMemory,
     kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
+    layer_specs::{PackedFormat, PackedSpec},
     nvrtc::CudaSource,
     packed_gemm::SplitKWorkspace,
+    packed_weight::weight_parts,
     sizes::{MULTIPROCESSORS, check_size},
     tma_tiles::TmaTiles,
 };
-use crate::{Dtype, PackedLinearSpec, PackedWeightFormat, ZeroPoint};
+use crate::format::ZeroPoint;
+use crate::{Dtype, Format, PackedTensor};
 
 /// Kernels that reorder a weight once and multiply it, and the split-K workspace.
 #[derive(Debug)]
@@ -30,9 +33,9 @@ const WEIGHT_TILE: (usize, usize) = (128, 64);
 impl TiledGemm {
     /// True if the kernel supports the specification: TMA needs 16-byte rows of x, 16 adjacent values must share a
     /// scale, and group scales must have the operand dtype.
-    pub(super) fn is_supported(spec: PackedLinearSpec, shape: LinearShape, capability: ComputeCapability) -> bool {
+    pub(super) fn is_supported(spec: PackedSpec, shape: LinearShape, capability: ComputeCapability) -> bool {
         let groups_fit =
-            spec.weight.group.is_none_or(|group| group.is_multiple_of(WEIGHT_TILE.1) || matches!(group, 16 | 32));
+            spec.weight.group().is_none_or(|group| group.is_multiple_of(WEIGHT_TILE.1) || matches!(group, 16 | 32));
         capability == ComputeCapability::WGMMA
             && spec.operand_dtype() != Dtype::F32
             && groups_fit
@@ -43,7 +46,7 @@ impl TiledGemm {
     /// Compiles for a supported specification and checked sizes.
     pub(super) fn new(
         device: &Arc<CudaDevice>,
-        spec: PackedLinearSpec,
+        spec: PackedSpec,
         shape: LinearShape,
         added: bool,
     ) -> Result<Self, NativeError> {
@@ -54,7 +57,7 @@ impl TiledGemm {
         let name = format!("tile_{}_weight", spec.weight.name());
         // Row scales are not reordered.
         let (mut reorder_reads, mut gemm_reads) = (spec.reads(shape), vec![("quantized values", ordered_bytes)]);
-        if spec.weight.group.is_none() {
+        if spec.weight.group().is_none() {
             gemm_reads.extend(reorder_reads.drain(1..));
         }
         let order = CudaKernel::prepare(
@@ -95,11 +98,15 @@ impl TiledGemm {
     }
 
     /// Reorders a weight; its zero points are then interleaved with the values.
-    pub(super) fn reorder(&self, device: &CudaDevice, weight: PackedWeight) -> Result<PackedWeight, NativeError> {
+    pub(super) fn reorder(
+        &self,
+        device: &CudaDevice,
+        weight: PackedTensor<DeviceBuffer>,
+    ) -> Result<PackedTensor<DeviceBuffer>, NativeError> {
         let mut codes = device.allocate(self.ordered_bytes)?;
-        let parts: Vec<&DeviceMemory> = weight.parts().take(self.order.input_count()).collect();
+        let parts: Vec<&DeviceMemory> = weight_parts(weight.as_refs()).take(self.order.input_count()).collect();
         self.order.enqueue_all(&parts, &mut [&mut codes.memory])?;
-        Ok(PackedWeight { codes, zeros: None, ..weight })
+        Ok(PackedTensor { codes, zeros: None, ..weight })
     }
 
     /// Parts of a reordered weight that a launch reads; group scales are interleaved with the values.
@@ -128,7 +135,7 @@ impl TiledGemmTile {
     /// Shared memory per block, less the static part of the kernel.
     const MAX_SMEM_BYTES: usize = 224 << 10;
 
-    fn new(spec: PackedLinearSpec, shape: LinearShape) -> Self {
+    fn new(spec: PackedSpec, shape: LinearShape) -> Self {
         let columns = shape.m.next_power_of_two().clamp(16, 128);
         let stages = (Self::MAX_SMEM_BYTES / stage_bytes(spec.weight, columns)).min(12);
         let tile = Self { columns, splits: 1, stages };
@@ -143,7 +150,7 @@ impl TiledGemmTile {
     }
 
     /// Kernel name with the parameters of the tile, which is all that a profiler shows.
-    fn name(&self, spec: PackedLinearSpec) -> String {
+    fn name(&self, spec: PackedSpec) -> String {
         format!(
             "{}_{}_product_tiled_{}x{}_k{}",
             spec.weight.name(),
@@ -154,11 +161,11 @@ impl TiledGemmTile {
         )
     }
 
-    fn shared_bytes(&self, codes: PackedWeightFormat) -> usize {
+    fn shared_bytes(&self, codes: Format) -> usize {
         self.stages * stage_bytes(codes, self.columns)
     }
 
-    fn macros(&self, name: &str, spec: PackedLinearSpec, shape: LinearShape, added: bool) -> Vec<String> {
+    fn macros(&self, name: &str, spec: PackedSpec, shape: LinearShape, added: bool) -> Vec<String> {
         let Self { columns, splits, stages } = self;
         let width = if shape.n.is_multiple_of(vector_width(spec.kind)) { vector_width(spec.kind) } else { 1 };
         let mut macros = macros(name, spec, shape, width);
@@ -179,18 +186,18 @@ impl TiledGemmTile {
 }
 
 /// Bytes of a tile: values, and group scales and zero points, if any.
-fn tile_bytes(codes: PackedWeightFormat) -> usize {
+fn tile_bytes(codes: Format) -> usize {
     let arrays_per_group = if codes.zero == ZeroPoint::None { 1 } else { 2 };
-    let scales = codes.group.map_or(0, |group| WEIGHT_TILE.1.div_ceil(group) * arrays_per_group);
+    let scales = codes.group().map_or(0, |group| WEIGHT_TILE.1.div_ceil(group) * arrays_per_group);
     WEIGHT_TILE.0 * WEIGHT_TILE.1 * codes.element.bits() as usize / 8 + 2 * WEIGHT_TILE.0 * scales
 }
 
 /// Bytes of a stage: a weight tile and the matching tile of x.
-fn stage_bytes(codes: PackedWeightFormat, columns: usize) -> usize {
+fn stage_bytes(codes: Format, columns: usize) -> usize {
     tile_bytes(codes) + 2 * columns * WEIGHT_TILE.1
 }
 
-fn macros(name: &str, spec: PackedLinearSpec, shape: LinearShape, width: usize) -> Vec<String> {
+fn macros(name: &str, spec: PackedSpec, shape: LinearShape, width: usize) -> Vec<String> {
     let mut macros = common_macros(name, spec.operand_dtype(), width);
     macros.extend(spec.macros(shape.k));
     macros
@@ -198,6 +205,7 @@ fn macros(name: &str, spec: PackedLinearSpec, shape: LinearShape, width: usize) 
 
 #[cfg(test)]
 mod tests {
+    use super::super::layer_specs::tests::{formats, weight_only};
     use super::super::{
         nvrtc::tests::assert_compiles,
         packed_weight::tests::{all_specs, microscaling},
@@ -206,7 +214,7 @@ mod tests {
 
     const HOPPER: ComputeCapability = ComputeCapability { major: 9, minor: 0 };
 
-    fn supported_specs() -> impl Iterator<Item = PackedLinearSpec> {
+    fn supported_specs() -> impl Iterator<Item = PackedSpec> {
         let any = LinearShape { m: 16, k: 4096, n: 4096 };
         all_specs().into_iter().filter(move |spec| TiledGemm::is_supported(*spec, any, HOPPER))
     }
@@ -214,15 +222,13 @@ mod tests {
     #[test]
     fn support_needs_aligned_rows_and_groups() {
         let shape = LinearShape { m: 16, k: 4096, n: 4096 };
-        let is_for = |kind, codes| TiledGemm::is_supported(PackedLinearSpec::weight_only(kind, codes), shape, HOPPER);
-        let int4 = PackedWeightFormat::int4;
-        assert!(is_for(Dtype::Bf16, PackedWeightFormat::int8(Dtype::Bf16)) && is_for(Dtype::F16, int4(64, Dtype::F16)));
+        let is_for = |kind, codes| TiledGemm::is_supported(weight_only(kind, codes), shape, HOPPER);
+        let int4 = formats::int4;
+        assert!(is_for(Dtype::Bf16, formats::int8(Dtype::Bf16)) && is_for(Dtype::F16, int4(64, Dtype::F16)));
         assert!(is_for(Dtype::Bf16, int4(32, Dtype::Bf16)) && !is_for(Dtype::Bf16, int4(96, Dtype::Bf16)));
-        assert!(
-            !is_for(Dtype::F16, int4(64, Dtype::Bf16)) && !is_for(Dtype::F32, PackedWeightFormat::int8(Dtype::F32))
-        );
+        assert!(!is_for(Dtype::F16, int4(64, Dtype::Bf16)) && !is_for(Dtype::F32, formats::int8(Dtype::F32)));
         assert!(microscaling(Dtype::F32).into_iter().all(|spec| TiledGemm::is_supported(spec, shape, HOPPER)));
-        let int8 = PackedLinearSpec::weight_only(Dtype::Bf16, PackedWeightFormat::int8(Dtype::Bf16));
+        let int8 = weight_only(Dtype::Bf16, formats::int8(Dtype::Bf16));
         assert!(!TiledGemm::is_supported(int8, LinearShape { k: 4100, ..shape }, HOPPER));
         assert!(!TiledGemm::is_supported(int8, shape, ComputeCapability { major: 10, minor: 0 }));
     }

@@ -10,7 +10,9 @@ use super::{
     quantize_rows_cols::{OperandOrientations, QuantizedOperand, RowColQuantizer},
     sizes::check_shape,
 };
-use crate::{Dtype, ScaleGranularity};
+use crate::Dtype;
+use crate::format::Grouping;
+use crate::layer::Rejection;
 
 /// Matmul of a training step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,7 +29,7 @@ pub enum TrainingGemm {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TrainingGemmSpec {
     /// Granularity of the scales.
-    pub granularity: ScaleGranularity,
+    pub granularity: Grouping,
     /// True if scales are powers of two.
     pub power_of_two: bool,
     /// Element type of the gradient of y; input and weight are e4m3.
@@ -63,6 +65,9 @@ impl TrainingGemmsPlan {
     ) -> Result<Self, NativeError> {
         use TrainingGemm::{GradInput, GradWeight, Output};
         let LinearShape { m, k, n } = check_shape(shape)?;
+        if let Grouping::Block(_) = spec.granularity {
+            return Err(Rejection::Spec("float8 with one scale per row or per tensor").into());
+        }
         let is = |product| requested.contains(&product);
         let TrainingGemmSpec {
             granularity: shared,
@@ -77,11 +82,7 @@ impl TrainingGemmsPlan {
         };
         let format = |codes| Float8Format { dtype: codes, granularity: shared, power_of_two, scale_per_line: false };
         let e4m3 = format(Float8Dtype::E4m3);
-        let whole = Float8Format {
-            granularity: ScaleGranularity::Tensor,
-            scale_per_line: shared == ScaleGranularity::Row,
-            ..e4m3
-        };
+        let whole = Float8Format { granularity: Grouping::Tensor, scale_per_line: shared == Grouping::Row, ..e4m3 };
         let product = |&product: &TrainingGemm| -> Result<_, NativeError> {
             let (left, shape) = match product {
                 Output => (Float8Dtype::E4m3, LinearShape { m, k, n }),
@@ -93,10 +94,7 @@ impl TrainingGemmsPlan {
                 Float8Dtype::E4m3 => OperandTypes::E4m3(sums),
                 Float8Dtype::E5m2 => OperandTypes::E5m2ByE4m3(sums),
             };
-            let scales = match spec.granularity {
-                ScaleGranularity::Row => GemmScales::RowsCols,
-                ScaleGranularity::Tensor => GemmScales::Tensors,
-            };
+            let scales = if spec.granularity == Grouping::Row { GemmScales::RowsCols } else { GemmScales::Tensors };
             let spec = GemmSpec { scales, ..GemmSpec::plain(factors, Dtype::Bf16) };
             Ok((product, CublasLtMatmul::plan(device, spec, shape)?))
         };

@@ -3,116 +3,23 @@
 use std::sync::Arc;
 
 use calorimeter_kernels::{
-    Activation, Dtype, DynamicFormat, DynamicLinearSpec, Float8Accumulation, Prologue, ScaleGranularity,
-    native::{
-        CudaDevice, CudaKernel, DynamicLinearPlan, LinearShape, NativeError, PackedWeight, SHORT_ATTENTION_TOKENS,
-    },
-    rowwise,
+    Activation, Dtype, LayerSpec, PrecisionHint, Prologue, Sparsity,
+    format::Grouping,
+    layer::Rejection,
+    native::{CudaDevice, DeviceBuffer, LayerPlan, LinearShape, NativeError, PrepackedWeight, ShortAttentionPlan},
 };
 
-use super::{decode, encode, epsilon, gpu, mean_micros, micros, poisoned, round, values};
+use super::layers::{
+    HostWeight, activate, byte_layers, check, fake_quantized, float8_layer, int8_layer, stored, upload,
+};
+use super::{decode, encode, gpu, mean_micros, micros, poisoned, round, values};
 
-/// Weight on the host: quantized values and scales as stored, and dequantized values.
-struct Weight {
-    codes: Vec<u8>,
-    scales: Vec<u8>,
-    numbers: Vec<f64>,
+const GELU: Prologue = Prologue::Activation(Activation::Gelu);
+
+/// Layer whose e4m3 accumulators, if any, are not promoted.
+fn fast(spec: LayerSpec) -> LayerSpec {
+    LayerSpec { precision_hint: Some(PrecisionHint::FastAccumulation), ..spec }
 }
-
-impl Weight {
-    fn new(spec: DynamicLinearSpec, n: usize, k: usize) -> Self {
-        let stride = DynamicLinearPlan::padded_k(k);
-        let mut codes = vec![0; DynamicLinearPlan::padded_n(n) * stride];
-        for (at, x) in values(n * k, 11, Dtype::F32).into_iter().enumerate() {
-            let code = ((x + 1.0) * 128.0) as u8;
-            let nan = spec.format == DynamicFormat::E4m3 && code & 0x7f == 0x7f;
-            codes[at / k * stride + at % k] = if nan { code ^ 1 } else { code };
-        }
-        let kind = if spec.format == DynamicFormat::Int8 { spec.kind } else { Dtype::F32 };
-        let count = if spec.granularity == ScaleGranularity::Row { n } else { 1 };
-        let scales: Vec<f64> = values(count, 12, kind).iter().map(|x| 0.01 * (x + 1.5)).collect();
-        let scales = encode(&scales, kind);
-        let of = decode(&scales, kind);
-        let number = |at: usize| {
-            let code = codes[at / k * stride + at % k];
-            let number = match spec.format {
-                DynamicFormat::Int8 => f64::from(code as i8),
-                _ => f64::from(rowwise::e4m3_to_f32(code)),
-            };
-            number * of[if count == 1 { 0 } else { at / k }]
-        };
-        let numbers = (0..n * k).map(number).collect();
-        Self { codes, scales, numbers }
-    }
-
-    fn upload(&self, device: &CudaDevice) -> PackedWeight {
-        let upload = |bytes: &Vec<u8>| device.upload(bytes).unwrap();
-        PackedWeight { codes: upload(&self.codes), scales: upload(&self.scales), zeros: None, tensor_scale: None }
-    }
-}
-
-/// Fake-quantizes an input.
-fn quantized(x: &[f64], k: usize, spec: DynamicLinearSpec) -> Vec<f64> {
-    let kind = spec.kind;
-    let rounded = |x: f32| round(f64::from(x), kind) as f32;
-    let largest = |x: &[f64]| x.iter().fold(0.0f32, |most, &x| most.max(x.abs() as f32));
-    let of_all = largest(x);
-    let row = |row: &[f64]| -> Vec<f64> {
-        let top = if spec.granularity == ScaleGranularity::Row { largest(row) } else { of_all };
-        let number = |&x: &f64| {
-            let x = x as f32;
-            match spec.format {
-                DynamicFormat::Int8 => {
-                    // In f16, inverse and product stay in f32.
-                    let step = |x: f32| if kind == Dtype::F16 { x } else { rounded(x) };
-                    let scale = rounded(top / 127.0).max(rounded(1e-5));
-                    let code = step(x * step(1.0 / scale)).round_ties_even().clamp(-127.0, 127.0);
-                    f64::from(code) * f64::from(scale)
-                }
-                _ => {
-                    let scale = rounded(top / 448.0);
-                    let quotient = x / scale;
-                    let code = if quotient.is_nan() { 0 } else { rowwise::to_e4m3(quotient) };
-                    f64::from(rowwise::e4m3_to_f32(code)) * f64::from(scale)
-                }
-            }
-        };
-        row.iter().map(number).collect()
-    };
-    x.chunks(k).flat_map(row).collect()
-}
-
-/// Applies a prologue to a row in double precision, rounded like the kernels.
-fn apply_prologue(x: &[f64], prologue: Prologue, kind: Dtype) -> Vec<f64> {
-    let count = x.len() as f64;
-    let around = |mean: f64| {
-        let square = x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
-        x.iter().map(|x| round((x - mean) / (square + 1e-5).sqrt(), kind)).collect()
-    };
-    match prologue {
-        Prologue::None => x.to_vec(),
-        Prologue::LayerNorm => around(x.iter().sum::<f64>() / count),
-        Prologue::RmsNorm => around(0.0),
-        Prologue::Activation(function) => x.iter().map(|&x| round(activate(x, Some(function)), kind)).collect(),
-        other => panic!("{other:?} is not tested here"),
-    }
-}
-
-fn activate(x: f64, activation: Option<Activation>) -> f64 {
-    match activation {
-        Some(Activation::Relu) => x.max(0.0),
-        Some(Activation::Gelu) => 0.5 * x * (1.0 + libm::erf(x / std::f64::consts::SQRT_2)),
-        Some(Activation::Silu) => x / (1.0 + (-x).exp()),
-        Some(other) => panic!("{other} is not tested here"),
-        None => x,
-    }
-}
-
-const FORMATS: [(DynamicFormat, ScaleGranularity); 3] = [
-    (DynamicFormat::Int8, ScaleGranularity::Row),
-    (DynamicFormat::E4m3, ScaleGranularity::Row),
-    (DynamicFormat::E4m3, ScaleGranularity::Tensor),
-];
 
 #[test]
 #[ignore = "needs CUDA"]
@@ -121,20 +28,17 @@ fn dynamic_gemm_matches_at_ragged_sizes() {
     let ragged = [(1, 4096, 256), (3, 17, 127), (17, 1000, 129), (127, 129, 17), (129, 127, 1000), (1, 1, 1)];
     let whole = [(64, 512, 128), (1000, 1024, 64), (33, 40000, 32), (129, 1000, 256)];
     let functions = [None, Some(Activation::Relu), Some(Activation::Gelu), Some(Activation::Silu)];
-    let before = [Prologue::LayerNorm, Prologue::RmsNorm, Prologue::Activation(Activation::Gelu)];
-    for kind in Dtype::ALL {
-        for (codes, shared) in FORMATS {
-            for (at, (m, k, n)) in ragged.into_iter().chain(whole).enumerate() {
-                let plain = plain_spec(kind, codes, shared);
-                check(&device, plain, LinearShape { m, k, n });
-                // A normalized row of one element is always zero.
-                if k > 1 {
-                    let prologue = before[at % before.len()];
-                    let layer = DynamicLinearSpec { prologue, activation: functions[at % functions.len()], ..plain };
-                    check(&device, DynamicLinearSpec { has_addend: at % 3 == 0, ..layer }, LinearShape { m, k, n });
-                }
-                check(&device, DynamicLinearSpec { has_addend: true, ..plain }, LinearShape { m, k, n });
+    let before = [Prologue::LayerNorm, Prologue::RmsNorm, GELU];
+    for plain in Dtype::ALL.into_iter().flat_map(byte_layers) {
+        for (at, (m, k, n)) in ragged.into_iter().chain(whole).enumerate() {
+            check(&device, &plain, LinearShape { m, k, n });
+            // A normalized row of one element is always zero.
+            if k > 1 {
+                let (prologue, activation) = (before[at % before.len()], functions[at % functions.len()]);
+                let layer = LayerSpec { prologue, activation, has_addend: at % 3 == 0, ..plain };
+                check(&device, &layer, LinearShape { m, k, n });
             }
+            check(&device, &LayerSpec { has_addend: true, ..plain }, LinearShape { m, k, n });
         }
     }
 }
@@ -143,14 +47,11 @@ fn dynamic_gemm_matches_at_ragged_sizes() {
 #[ignore = "needs CUDA"]
 fn fast_accumulation_matches() {
     let (device, _guard) = gpu();
-    for (kind, shared) in [(Dtype::Bf16, ScaleGranularity::Row), (Dtype::F16, ScaleGranularity::Tensor)] {
-        let spec = DynamicLinearSpec {
-            accumulation: Float8Accumulation::Fast,
-            ..plain_spec(kind, DynamicFormat::E4m3, shared)
-        };
+    for (dtype, grouping) in [(Dtype::Bf16, Grouping::Row), (Dtype::F16, Grouping::Tensor)] {
+        let spec = fast(float8_layer(dtype, grouping));
         for (m, k, n) in [(64, 512, 128), (129, 1000, 127), (1000, 4096, 64)] {
-            check(&device, spec, LinearShape { m, k, n });
-            check(&device, DynamicLinearSpec { activation: Some(Activation::Relu), ..spec }, LinearShape { m, k, n });
+            check(&device, &spec, LinearShape { m, k, n });
+            check(&device, &LayerSpec { activation: Some(Activation::Relu), ..spec }, LinearShape { m, k, n });
         }
     }
 }
@@ -160,13 +61,11 @@ fn fast_accumulation_matches() {
 #[ignore = "needs CUDA"]
 fn smem_resident_rows_match() {
     let (device, _guard) = gpu();
-    let before = [Prologue::None, Prologue::LayerNorm, Prologue::RmsNorm, Prologue::Activation(Activation::Gelu)];
-    for kind in Dtype::ALL {
-        for prologue in before {
-            let spec =
-                DynamicLinearSpec { prologue, ..plain_spec(kind, DynamicFormat::E4m3, ScaleGranularity::Tensor) };
+    for dtype in [Dtype::F16, Dtype::Bf16] {
+        for prologue in [Prologue::None, Prologue::LayerNorm, Prologue::RmsNorm, GELU] {
+            let spec = LayerSpec { prologue, ..float8_layer(dtype, Grouping::Tensor) };
             for (m, k, n) in [(1061, 4096, 16), (3000, 1000, 16)] {
-                check(&device, spec, LinearShape { m, k, n });
+                check(&device, &spec, LinearShape { m, k, n });
             }
         }
     }
@@ -177,10 +76,10 @@ fn smem_resident_rows_match() {
 #[ignore = "needs CUDA"]
 fn persistent_rows_match() {
     let (device, _guard) = gpu();
-    for (kind, (codes, shared)) in [Dtype::Bf16, Dtype::F16, Dtype::Bf16].into_iter().zip(FORMATS) {
-        let spec =
-            DynamicLinearSpec { prologue: Prologue::Activation(Activation::Gelu), ..plain_spec(kind, codes, shared) };
-        check(&device, spec, LinearShape { m: 3175, k: 8192, n: 16 });
+    for spec in
+        [int8_layer(Dtype::Bf16), float8_layer(Dtype::F16, Grouping::Row), float8_layer(Dtype::Bf16, Grouping::Tensor)]
+    {
+        check(&device, &LayerSpec { prologue: GELU, ..spec }, LinearShape { m: 3175, k: 8192, n: 16 });
     }
 }
 
@@ -190,15 +89,13 @@ fn persistent_rows_match() {
 #[ignore = "needs CUDA"]
 fn fused_epilogue_gemm_matches_in_every_wave() {
     let (device, _guard) = gpu();
-    for (kind, codes, shared) in [
-        (Dtype::Bf16, DynamicFormat::Int8, ScaleGranularity::Row),
-        (Dtype::F16, DynamicFormat::E4m3, ScaleGranularity::Row),
-        (Dtype::Bf16, DynamicFormat::E4m3, ScaleGranularity::Tensor),
-    ] {
-        let plain = DynamicLinearSpec { accumulation: Float8Accumulation::Fast, ..plain_spec(kind, codes, shared) };
-        for (activation, added) in [(None, false), (Some(Activation::Silu), false), (Some(Activation::Gelu), true)] {
+    for spec in
+        [int8_layer(Dtype::Bf16), float8_layer(Dtype::F16, Grouping::Row), float8_layer(Dtype::Bf16, Grouping::Tensor)]
+    {
+        for (activation, has_addend) in [(None, false), (Some(Activation::Silu), false), (Some(Activation::Gelu), true)]
+        {
             for (m, k, n) in [(2100, 800, 2312), (257, 1000, 6000), (129, 33, 11272)] {
-                check(&device, DynamicLinearSpec { activation, has_addend: added, ..plain }, LinearShape { m, k, n });
+                check(&device, &LayerSpec { activation, has_addend, ..fast(spec) }, LinearShape { m, k, n });
             }
         }
     }
@@ -210,22 +107,21 @@ fn fused_epilogue_gemm_matches_in_every_wave() {
 #[ignore = "needs CUDA"]
 fn fused_attention_quantization_matches_separate_kernels() {
     let (device, _guard) = gpu();
-    let kinds = Dtype::ALL.into_iter().flat_map(|kind| FORMATS.map(|config| (kind, config)));
-    for (kind, (codes, shared)) in kinds {
+    for spec in Dtype::ALL.into_iter().flat_map(byte_layers) {
         for (sequences, heads, head) in [(1, 8, 512), (300, 8, 128), (3, 2, 32), (5, 3, 17), (70, 16, 64)] {
-            let (m, k, n) = (SHORT_ATTENTION_TOKENS * sequences, heads * head, 32);
-            let spec = plain_spec(kind, codes, shared);
-            let attended = DynamicLinearSpec { prologue: Prologue::ShortAttention { heads }, ..spec };
+            let (m, k, n) = (ShortAttentionPlan::TOKENS * sequences, heads * head, 32);
+            let attended = LayerSpec { prologue: Prologue::ShortAttention { heads }, ..spec };
             let [mut fused, mut behind] =
-                [attended, spec].map(|spec| DynamicLinearPlan::new(&device, spec, LinearShape { m, k, n }).unwrap());
-            let attention = CudaKernel::short_attention(&device, kind, sequences, heads, head).unwrap();
+                [attended, spec].map(|spec| LayerPlan::new(&device, &spec, LinearShape { m, k, n }).unwrap());
+            let attention = ShortAttentionPlan::new(&device, spec.dtype, sequences, heads, head).unwrap();
             println!("{sequences} {heads} {head} {spec:?}: {}", fused.algorithm());
-            let mut x = values(3 * m * k, 1, kind);
-            for (sequence, numbers) in x.chunks_mut(3 * SHORT_ATTENTION_TOKENS * k).enumerate() {
+            let mut x = values(3 * m * k, 1, spec.dtype);
+            for (sequence, numbers) in x.chunks_mut(3 * ShortAttentionPlan::TOKENS * k).enumerate() {
                 let gain = [3.0, 0.0, 1e-3][sequence % 3];
-                numbers.iter_mut().for_each(|x| *x = round(*x * gain, kind));
+                numbers.iter_mut().for_each(|x| *x = round(*x * gain, spec.dtype));
             }
-            let (x, weight) = (device.upload(&encode(&x, kind)).unwrap(), Weight::new(spec, n, k).upload(&device));
+            let x = device.upload(&encode(&x, spec.dtype)).unwrap();
+            let weight = HostWeight::new(&spec, [n, k]).prepack(&device, &behind);
             assert_eq!(x.len(), fused.x_bytes());
             let mut mixed = poisoned(&device, behind.x_bytes());
             let [mut found, mut expected] = [(); 2].map(|()| poisoned(&device, behind.y_bytes()));
@@ -238,10 +134,10 @@ fn fused_attention_quantization_matches_separate_kernels() {
             }
         }
     }
-    let spec = plain_spec(Dtype::Bf16, DynamicFormat::E4m3, ScaleGranularity::Row);
     for (m, heads) in [(17, 8), (16, 3), (16, 0)] {
-        let spec = DynamicLinearSpec { prologue: Prologue::ShortAttention { heads }, ..spec };
-        let error = DynamicLinearPlan::new(&device, spec, LinearShape { m, k: 256, n: 32 }).unwrap_err();
+        let prologue = Prologue::ShortAttention { heads };
+        let spec = LayerSpec { prologue, ..float8_layer(Dtype::Bf16, Grouping::Row) };
+        let error = LayerPlan::new(&device, &spec, LinearShape { m, k: 256, n: 32 }).unwrap_err();
         assert_eq!(error, NativeError::AttentionRows { rows: m, columns: 256, heads });
     }
 }
@@ -277,19 +173,12 @@ fn quantized_values_equal_division_at_extreme_scales() {
 fn tensor_scale_after_gelu_uses_the_largest_magnitude() {
     let (device, _guard) = gpu();
     let n = 16;
-    for kind in Dtype::ALL {
+    for kind in [Dtype::F16, Dtype::Bf16] {
         // Rows in registers, resident and not, and rows too long for registers.
         for (m, k) in [(20_000, 1024), (600, 1024), (3, 70_000)] {
-            let prologue = Prologue::Activation(Activation::Gelu);
-            let spec =
-                DynamicLinearSpec { prologue, ..plain_spec(kind, DynamicFormat::E4m3, ScaleGranularity::Tensor) };
-            let mut linear = DynamicLinearPlan::new(&device, spec, LinearShape { m, k, n }).unwrap();
-            let stride = DynamicLinearPlan::padded_k(k);
-            let mut codes = vec![0u8; stride * n];
-            (0..n).for_each(|at| codes[at * stride + at] = 0x38);
-            let upload = |bytes: &[u8]| device.upload(bytes).unwrap();
-            let scales = upload(&encode(&[1.0], Dtype::F32));
-            let w = PackedWeight { codes: upload(&codes), scales, zeros: None, tensor_scale: None };
+            let spec = LayerSpec { prologue: GELU, ..float8_layer(kind, Grouping::Tensor) };
+            let mut linear = LayerPlan::new(&device, &spec, LinearShape { m, k, n }).unwrap();
+            let w = scaled_identity(&device, &linear, &spec, [n, k], 1.0);
             let (nan, infinity) = (f64::NAN, f64::INFINITY);
             for pair in [
                 [-0.75, 0.0],
@@ -306,10 +195,10 @@ fn tensor_scale_after_gelu_uses_the_largest_magnitude() {
                 let mut x = vec![0.0; m * k];
                 places.iter().zip(pair).for_each(|(&place, number)| x[place] = number);
                 let mut y = poisoned(&device, linear.y_bytes());
-                linear.enqueue(&upload(&encode(&x, kind)), &w, None, &mut y).unwrap();
+                linear.enqueue(&device.upload(&encode(&x, kind)).unwrap(), &w, None, &mut y).unwrap();
                 let y = decode(&y.download().unwrap(), kind);
                 let made = pair.map(|x| round(activate(x, Some(Activation::Gelu)), kind));
-                for (place, exact) in places.iter().zip(quantized(&made, 2, spec)) {
+                for (place, exact) in places.iter().zip(fake_quantized(spec.input.unwrap(), &made, 2)) {
                     let found = y[place / k * n + place % k];
                     let right = if pair.iter().all(|x| x.is_finite()) {
                         (found - exact).abs() <= 0.01 * exact.abs()
@@ -347,21 +236,13 @@ fn ties_round_to_even_under_every_scale() {
 /// Checks the quantization of rows of 128 elements through a layer whose weight is the identity times `of_weight`.
 fn check_codes(device: &Arc<CudaDevice>, kind: Dtype, x: &[f64], of_weight: f64) {
     let (k, n) = (128, 128);
-    let spec = plain_spec(kind, DynamicFormat::E4m3, ScaleGranularity::Row);
-    let mut linear = DynamicLinearPlan::new(device, spec, LinearShape { m: x.len() / k, k, n }).unwrap();
-    let mut codes = vec![0u8; k * n];
-    (0..n).for_each(|at| codes[at * k + at] = 0x38);
-    let upload = |bytes: &[u8]| device.upload(bytes).unwrap();
-    let w = PackedWeight {
-        codes: upload(&codes),
-        scales: upload(&encode(&vec![of_weight; n], Dtype::F32)),
-        zeros: None,
-        tensor_scale: None,
-    };
+    let spec = float8_layer(kind, Grouping::Row);
+    let mut linear = LayerPlan::new(device, &spec, LinearShape { m: x.len() / k, k, n }).unwrap();
+    let w = scaled_identity(device, &linear, &spec, [n, k], of_weight);
     let mut y = poisoned(device, linear.y_bytes());
-    linear.enqueue(&upload(&encode(x, kind)), &w, None, &mut y).unwrap();
-    for (at, (found, exact)) in decode(&y.download().unwrap(), kind).into_iter().zip(quantized(x, k, spec)).enumerate()
-    {
+    linear.enqueue(&device.upload(&encode(x, kind)).unwrap(), &w, None, &mut y).unwrap();
+    let (y, expected) = (decode(&y.download().unwrap(), kind), fake_quantized(spec.input.unwrap(), x, k));
+    for (at, (found, exact)) in y.into_iter().zip(expected).enumerate() {
         let exact = exact * of_weight;
         // An adjacent e4m3 value differs by at least 1/16; f16 subnormals are multiples of 2^-24.
         let tolerance = 0.01 * exact.abs() + if kind == Dtype::F16 { 2f64.powi(-25) } else { 0.0 };
@@ -369,82 +250,19 @@ fn check_codes(device: &Arc<CudaDevice>, kind: Dtype, x: &[f64], of_weight: f64)
     }
 }
 
-fn plain_spec(kind: Dtype, codes: DynamicFormat, shared: ScaleGranularity) -> DynamicLinearSpec {
-    let (sums, prologue) = (Float8Accumulation::Promoted, Prologue::None);
-    DynamicLinearSpec {
-        kind,
-        format: codes,
-        granularity: shared,
-        accumulation: sums,
-        prologue,
-        activation: None,
-        has_addend: false,
-    }
-}
-
-fn check(device: &Arc<CudaDevice>, spec: DynamicLinearSpec, shape: LinearShape) {
-    let (LinearShape { m, k, n }, kind) = (shape, spec.kind);
-    let mut linear = DynamicLinearPlan::new(device, spec, shape).unwrap();
-    let place = format!("{spec:?} {shape}: {}", linear.algorithm());
-    println!("{place}");
-    // Rows of zeros, of small and of large values.
-    let mut x = values(m * k, 1, kind);
-    for (row, numbers) in x.chunks_mut(k).enumerate() {
-        let gain = [1.0, 50.0, 0.0, 0.01][row % 4];
-        numbers.iter_mut().for_each(|x| *x = round(*x * gain, kind));
-    }
-    let weight = Weight::new(spec, n, k);
-    let (device_x, device_w) = (device.upload(&encode(&x, kind)).unwrap(), weight.upload(device));
-    let added = values(m * n, 21, kind);
-    let device_added = device.upload(&encode(&added, kind)).unwrap();
-    let mut launch = || {
-        let mut y = poisoned(device, linear.y_bytes());
-        let added = spec.has_addend.then_some(&device_added);
-        linear.enqueue(&device_x, &device_w, added, &mut y).unwrap();
-        y.download().unwrap()
-    };
-    let bytes = launch();
-    assert!(launch() == bytes, "{place}: repeated launches are identical");
-    let operand: Vec<f64> = x.chunks(k).flat_map(|row| apply_prologue(row, spec.prologue, kind)).collect();
-    let operand = quantized(&operand, k, spec);
-    let (mut worst, mut off, mut all) = (0f64, 0f64, 0f64);
-    let step = (m * n / 20_000).max(1) | 1;
-    for (at, found) in decode(&bytes, kind).into_iter().enumerate().step_by(step) {
-        let (i, j) = (at / n, at % n);
-        let terms = operand[i * k..][..k].iter().zip(&weight.numbers[j * k..][..k]).map(|(x, w)| x * w);
-        let (sum, squares) = terms.fold((0.0, 0.0), |(sum, squares), term| (sum + term, squares + term * term));
-        let exact = activate(sum, spec.activation) + if spec.has_addend { added[at] } else { 0.0 };
-        // Integer accumulators are exact. For e4m3, each step of 32 along k truncates every product below 13 bits of
-        // the largest term or of the partial sum, always toward the same side: by half a unit each, 16 units per step.
-        let of_sums = match spec.format {
-            DynamicFormat::Int8 => 4.0 * f64::from(f32::EPSILON) * sum.abs(),
-            _ => {
-                let steps = (k as f64 / 32.0).max(1.0);
-                // Without promotion the errors of all steps have the same sign.
-                let steps = if spec.accumulation == Float8Accumulation::Fast { steps } else { steps.sqrt() };
-                16.0 * steps * 2f64.powi(-13) * squares.sqrt().max(sum.abs())
-            }
-        };
-        // Error of GELU, which remains if the addend dominates.
-        let of_activation = if spec.activation.is_some() { 1e-6 } else { 1e-7 };
-        let tolerance = epsilon(kind) * exact.abs() + of_sums + of_activation;
-        let error = (found - exact).abs();
-        worst = worst.max(error / squares.sqrt().max(1e-30));
-        (off, all) = (off + error * error, all + exact * exact);
-        // A prologue in f32 may round to another quantized value; then only the total error is checked.
-        assert!(
-            spec.prologue != Prologue::None || error <= tolerance,
-            "{place} at [{i}, {j}]: {found:e} instead of {exact:e}"
-        );
-        assert!(found.is_finite(), "{place} at [{i}, {j}]: {found}");
-    }
-    let whole = (off / all.max(1e-30)).sqrt();
-    println!("maximum error {worst:.1e} relative to the norm of the terms, total error {whole:.1e}");
-    let steps = if spec.format == DynamicFormat::Int8 { 0.03 } else { 0.125 };
-    assert!(
-        whole <= (epsilon(kind) * steps).sqrt() + 2.0 * epsilon(kind) + steps / (k as f64).sqrt(),
-        "{place}: {whole}"
-    );
+/// e4m3 weight whose first `n` columns are the identity times a scale.
+fn scaled_identity(
+    device: &CudaDevice,
+    plan: &LayerPlan,
+    spec: &LayerSpec,
+    [n, k]: [usize; 2],
+    scale: f64,
+) -> PrepackedWeight {
+    let (format, stride) = (spec.weight.unwrap(), LayerPlan::padded_k(k));
+    let mut codes = vec![0; n * stride];
+    (0..n).for_each(|at| codes[at * stride + at] = 0x38);
+    let scales = encode(&vec![scale; format.scale_count(n, k)], Dtype::F32);
+    plan.prepack(upload(device, stored(format, [n, k], codes, Some(scales)))).unwrap()
 }
 
 #[test]
@@ -452,55 +270,76 @@ fn check(device: &Arc<CudaDevice>, spec: DynamicLinearSpec, shape: LinearShape) 
 fn nan_stays_in_row_and_bad_sizes_fail() {
     let (device, _guard) = gpu();
     let (m, k, n) = (5, 64, 32);
-    for (codes, shared) in FORMATS {
-        let spec = plain_spec(Dtype::Bf16, codes, shared);
-        let mut linear = DynamicLinearPlan::new(&device, spec, LinearShape { m, k, n }).unwrap();
-        let mut x = values(m * k, 1, Dtype::Bf16);
-        (x[k + 3], x[3 * k]) = (f64::INFINITY, f64::NAN);
-        let (x, w) = (device.upload(&encode(&x, Dtype::Bf16)).unwrap(), Weight::new(spec, n, k).upload(&device));
+    let mut x = values(m * k, 1, Dtype::Bf16);
+    (x[k + 3], x[3 * k]) = (f64::INFINITY, f64::NAN);
+    let x = device.upload(&encode(&x, Dtype::Bf16)).unwrap();
+    for spec in byte_layers(Dtype::Bf16) {
+        let mut linear = LayerPlan::new(&device, &spec, LinearShape { m, k, n }).unwrap();
+        let weight = HostWeight::new(&spec, [n, k]);
+        let w = weight.prepack(&device, &linear);
         let mut y = poisoned(&device, linear.y_bytes());
         linear.enqueue(&x, &w, None, &mut y).unwrap();
         for (at, found) in decode(&y.download().unwrap(), Dtype::Bf16).into_iter().enumerate() {
-            let number = shared == ScaleGranularity::Row && ![1, 3].contains(&(at / n));
+            let number = spec.input.unwrap().grouping == Grouping::Row && ![1, 3].contains(&(at / n));
             assert_eq!(found.is_finite(), number, "{spec:?} in row {}: {found}", at / n);
         }
         let mut short = poisoned(&device, linear.y_bytes() - 1);
         let error = linear.enqueue(&x, &w, None, &mut short).unwrap_err();
         assert!(matches!(error, NativeError::BufferSize { what: "y", .. }), "{error}");
-        let fewer = PackedWeight { codes: device.allocate(n * k - 1).unwrap(), ..w };
+        let mut fewer = weight.stored;
+        fewer.codes.pop();
+        let fewer = linear.prepack(upload(&device, fewer)).unwrap();
         let error = linear.enqueue(&x, &fewer, None, &mut y).unwrap_err();
         assert_eq!(error, NativeError::BufferSize { what: "w", needed: n * k, found: n * k - 1 });
     }
-    let k = DynamicFormat::MAX_INT8_K + 1;
-    let spec = plain_spec(Dtype::Bf16, DynamicFormat::Int8, ScaleGranularity::Row);
-    let error = DynamicLinearPlan::new(&device, spec, LinearShape { m: 1, k, n: 1 }).unwrap_err();
-    assert!(matches!(error, NativeError::InvalidSize { value, .. } if value == k), "{error}");
 }
 
-/// Prints the times of layers and of their parts, for manual inspection.
+#[test]
+#[ignore = "needs CUDA"]
+fn inaccurate_sums_are_rejected() {
+    let (device, _guard) = gpu();
+    let error = |spec, k| LayerPlan::new(&device, &spec, LinearShape { m: 1, k, n: 1 }).unwrap_err();
+    let max = i32::MAX as usize / (127 * 128);
+    let expected = Rejection::Size { what: "k of a sum in 32 bits", max, value: max + 1 };
+    assert_eq!(error(int8_layer(Dtype::Bf16), max + 1), NativeError::Rejected(expected));
+    for grouping in [Grouping::Row, Grouping::Tensor] {
+        let float8 = float8_layer(Dtype::F32, grouping);
+        for sparsity in [None, Some(Sparsity::SemiStructured)] {
+            let error = error(LayerSpec { sparsity, ..float8 }, 64);
+            assert!(matches!(error, NativeError::Rejected(Rejection::Accuracy(_))), "{error}");
+        }
+    }
+}
+
+/// int8 layer and e4m3 layers with fast accumulation.
+fn fastest_layers() -> impl Iterator<Item = LayerSpec> {
+    byte_layers(Dtype::Bf16).map(|spec| if spec == int8_layer(Dtype::Bf16) { spec } else { fast(spec) })
+}
+
+/// Random buffer of `count` bf16 elements, most of them repeated.
+fn filled(device: &CudaDevice, count: usize) -> DeviceBuffer {
+    let some = encode(&values(count.min(1 << 20), 1, Dtype::Bf16), Dtype::Bf16);
+    device.upload(&some.into_iter().cycle().take(2 * count).collect::<Vec<_>>()).unwrap()
+}
+
+/// Prints the times of layers, for manual inspection.
 #[test]
 #[ignore = "needs CUDA"]
 fn times_of_layers_of_codes() {
     let (device, _guard) = gpu();
-    let kind = Dtype::Bf16;
-    let promoted = FORMATS.map(|(codes, shared)| (codes, shared, Float8Accumulation::Promoted));
-    let fast = [ScaleGranularity::Row, ScaleGranularity::Tensor]
-        .map(|shared| (DynamicFormat::E4m3, shared, Float8Accumulation::Fast));
-    for (codes, shared, sums) in promoted.into_iter().chain(fast) {
+    for spec in byte_layers(Dtype::Bf16).chain(fastest_layers().skip(1)) {
         for (m, size) in [(1, 4096), (32, 4096), (512, 4096), (1024, 4096), (4096, 4096), (8192, 8192)] {
             let norm = Prologue::LayerNorm;
             let normalized =
                 [Activation::Gelu, Activation::Relu, Activation::Silu].map(|function| (norm, Some(function)));
+            let (shape, weight) = (LinearShape { m, k: size, n: size }, HostWeight::new(&spec, [size; 2]));
             for (prologue, activation) in [(Prologue::None, None)].into_iter().chain(normalized) {
-                let spec =
-                    DynamicLinearSpec { prologue, activation, accumulation: sums, ..plain_spec(kind, codes, shared) };
-                let shape = LinearShape { m, k: size, n: size };
-                let mut linear = DynamicLinearPlan::new(&device, spec, shape).unwrap();
-                let x = device.upload(&encode(&values(m * size, 1, kind), kind)).unwrap();
-                let codes = Weight::random(&device, spec, size);
+                let spec = LayerSpec { prologue, activation, ..spec };
+                let mut linear = LayerPlan::new(&device, &spec, shape).unwrap();
+                let (x, w) = (filled(&device, m * size), weight.prepack(&device, &linear));
                 let mut y = poisoned(&device, linear.y_bytes());
                 let mut launches = |many: u32| {
-                    1e-3 * mean_micros(&device, many as usize, |_| linear.enqueue(&x, &codes, None, &mut y).unwrap())
+                    1e-3 * mean_micros(&device, many as usize, |_| linear.enqueue(&x, &w, None, &mut y).unwrap())
                 };
                 let least = (0..8).map(|_| launches(20)).fold(f64::INFINITY, f64::min);
                 // Warm up under its own load for 0.6 s, then measure as long.
@@ -518,53 +357,42 @@ fn times_of_layers_of_codes() {
     }
 }
 
-/// Prints the times of input quantization, isolated and after GEMMs, which lower the clock, and the times of 8192³
-/// GEMMs under sustained load, with and without quantization.
+/// Prints the times of 8192³ layers under sustained load, and the times of layers of 16 columns, which mostly quantize
+/// their input: isolated, and after GEMMs, which lower the clock.
 #[test]
 #[ignore = "needs CUDA"]
 fn times_of_codes() {
     let (device, _guard) = gpu();
-    let kind = Dtype::Bf16;
-    let filled = |count: usize| {
-        let some = encode(&values(1 << 20, 1, kind), kind);
-        device.upload(&some.into_iter().cycle().take(count * kind.width()).collect::<Vec<_>>()).unwrap()
+    let (kind, side) = (Dtype::Bf16, 8192);
+    let (x, mut y) = (filled(&device, side * side), poisoned(&device, side * side * kind.width()));
+    let layer = |spec: &LayerSpec, shape: LinearShape| {
+        let linear = LayerPlan::new(&device, spec, shape).unwrap();
+        let weight = HostWeight::new(spec, [shape.n, shape.k]).prepack(&device, &linear);
+        (linear, weight)
     };
-    let [int8, rows, tensor] = FORMATS.map(|(codes, shared)| {
-        let sums = if codes == DynamicFormat::E4m3 { Float8Accumulation::Fast } else { Float8Accumulation::Promoted };
-        DynamicLinearSpec { accumulation: sums, ..plain_spec(kind, codes, shared) }
-    });
-    let side = 8192;
-    let (x, mut y) = (filled(side * side), poisoned(&device, side * side * kind.width()));
-    let product = |spec| {
-        let linear = DynamicLinearPlan::new(&device, spec, LinearShape { m: side, k: side, n: side }).unwrap();
-        (linear, Weight::random(&device, spec, side))
-    };
-    for spec in [int8, rows, tensor] {
-        let (mut linear, w) = product(spec);
-        linear.quantize(&x).unwrap();
+    let cube = LinearShape { m: side, k: side, n: side };
+    for spec in fastest_layers() {
+        let (mut linear, w) = layer(&spec, cube);
         // Warm up under its own load for a second, then measure as long.
-        let mut alone = || mean_micros(&device, 1200, |_| linear.multiply(&w, None, &mut y).unwrap());
-        let [_, alone] = [(); 2].map(|()| alone());
         let mut whole = || mean_micros(&device, 1100, |_| linear.enqueue(&x, &w, None, &mut y).unwrap());
         let [_, whole] = [(); 2].map(|()| whole());
-        println!("{spec:?} {side}: GEMM {alone:.0} us, with quantization {whole:.0} us: {}", linear.algorithm());
+        println!("{spec:?} {side}: {whole:.0} us: {}", linear.algorithm());
     }
-    let (mut busy, w) = product(rows);
-    let (gelu, heads) = (Prologue::Activation(Activation::Gelu), 8);
+    let (mut busy, w) = layer(&fast(float8_layer(kind, Grouping::Row)), cube);
     for (prologue, m, k) in [
         (Prologue::None, 8192, 8192),
         (Prologue::LayerNorm, 1024, 4096),
         (Prologue::RmsNorm, 16384, 4096),
-        (gelu, 16384, 16384),
-        (Prologue::ShortAttention { heads }, 16384, 4096),
+        (GELU, 16384, 16384),
+        (Prologue::ShortAttention { heads: 8 }, 16384, 4096),
     ] {
-        for spec in [int8, rows, tensor] {
-            let shape = LinearShape { m, k, n: 16 };
-            let mut linear = DynamicLinearPlan::new(&device, DynamicLinearSpec { prologue, ..spec }, shape).unwrap();
+        for spec in fastest_layers() {
+            let (mut linear, thin) = layer(&LayerSpec { prologue, ..spec }, LinearShape { m, k, n: 16 });
             // Enough inputs to exceed the cache.
             let count = linear.x_bytes() / kind.width();
-            let inputs: Vec<_> = (0..(1 << 27) / count + 1).map(|_| filled(count)).collect();
-            let mut quantize = |at: usize| linear.quantize(&inputs[at % inputs.len()]).unwrap();
+            let inputs: Vec<_> = (0..(1 << 27) / count + 1).map(|_| filled(&device, count)).collect();
+            let mut few = poisoned(&device, linear.y_bytes());
+            let mut quantize = |at: usize| linear.enqueue(&inputs[at % inputs.len()], &thin, None, &mut few).unwrap();
             let alone = micros(&device, inputs.len(), &mut quantize);
             let mut behind = || {
                 (0..12).for_each(|_| busy.enqueue(&x, &w, None, &mut y).unwrap());
@@ -578,22 +406,6 @@ fn times_of_codes() {
                 "{spec:?} {prologue:?} {m}x{k}: {alone:.1} us isolated, {behind:.1} us after GEMMs: {}",
                 linear.algorithm()
             );
-        }
-    }
-}
-
-impl Weight {
-    /// Random weight of n = k = `size` without dequantized values, which are slow to compute on the host.
-    fn random(device: &CudaDevice, spec: DynamicLinearSpec, size: usize) -> PackedWeight {
-        let code = |at: usize| (at as u32).wrapping_mul(0x9E37_79B9).to_le_bytes()[3] & 0xbf;
-        let codes: Vec<u8> = (0..size * size).map(code).collect();
-        let kind = if spec.format == DynamicFormat::Int8 { spec.kind } else { Dtype::F32 };
-        let scales = encode(&vec![0.01; size], kind);
-        PackedWeight {
-            codes: device.upload(&codes).unwrap(),
-            scales: device.upload(&scales).unwrap(),
-            zeros: None,
-            tensor_scale: None,
         }
     }
 }

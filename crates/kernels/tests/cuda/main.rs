@@ -11,6 +11,7 @@ mod elementwise;
 mod float8;
 mod gradients;
 mod int4;
+mod layers;
 mod line_rotation;
 mod packed;
 mod quantize;

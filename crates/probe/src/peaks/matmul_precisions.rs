@@ -57,7 +57,7 @@ mod tests {
     use super::*;
     use calorimeter_case::Axes;
     use calorimeter_recipes::MatmulMode;
-    use calorimeter_recipes::format::{Grouping, TensorFormat};
+    use calorimeter_recipes::format::{Format, Grouping};
 
     const BF16: Element = Element::Float(Dtype::Bf16);
 
@@ -70,8 +70,8 @@ mod tests {
         case(implementation, m, 2 * m * 64 * 32)
     }
 
-    fn int8() -> TensorFormat {
-        TensorFormat::symmetric(8, Grouping::Row, Dtype::Bf16, Dtype::Bf16)
+    fn int8() -> Format {
+        Format::symmetric(8, Grouping::Row, Dtype::Bf16, Dtype::Bf16)
     }
 
     #[test]

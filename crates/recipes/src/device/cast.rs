@@ -6,8 +6,9 @@ use super::cast_kernels::{self as kernels, BLOCK, CastSpec, MAX_PARTIAL_AMAX, UN
 use super::cube::launch_params;
 use crate::Element;
 use crate::dispatch::with_rule;
-use crate::format::{Grouping, QuantMethod, TensorFormat, ZeroPointFormat};
+use crate::format::{Format, Grouping, QuantMethod, ZeroPoint};
 use crate::packed_tensor::TensorPart;
+use crate::scalar::rules::QuantParams;
 use crate::scalar::rules::QuantRule;
 use burn::tensor::{DType, Shape};
 use burn_cubecl::CubeRuntime;
@@ -26,25 +27,25 @@ pub struct CastMatrix<R: CubeRuntime> {
 }
 
 /// True if cast kernels exist for a format.
-pub fn is_castable(format: &TensorFormat) -> bool {
+pub fn is_castable(format: &Format) -> bool {
     let floats = matches!((format.element, format.method), (Element::E4m3 | Element::E5m2, QuantMethod::Floats { .. }))
         || matches!((format.element, format.method), (Element::E4m3, QuantMethod::Mx(_)));
     let grouped = match format.grouping {
         Grouping::Tensor | Grouping::Row => true,
         Grouping::Block(size) => size as usize == BLOCK,
     };
-    floats && grouped && format.zero == ZeroPointFormat::None && !format.sparse_2to4
+    floats && grouped && format.zero == ZeroPoint::None && !format.sparse_2to4
 }
 
 /// Casts a matrix to a format that [is castable](is_castable): to quantized values with separate row or tensor scales,
 /// or to dequantized values.
-pub fn cast<R: CubeRuntime>(tensor: CubeTensor<R>, format: TensorFormat, reading: TensorPart) -> CastMatrix<R> {
+pub fn cast<R: CubeRuntime>(tensor: CubeTensor<R>, format: Format, reading: TensorPart) -> CastMatrix<R> {
     with_rule!(format, T => cast_with::<R, T>(&MatrixLines::new(tensor), format, reading))
 }
 
 fn cast_with<R: CubeRuntime, T: QuantRule>(
     lines: &MatrixLines<R>,
-    format: TensorFormat,
+    format: Format,
     reading: TensorPart,
 ) -> CastMatrix<R> {
     let form = CastSpec { element: format.element, scaled: reading == TensorPart::Values };
@@ -62,7 +63,7 @@ fn cast_with<R: CubeRuntime, T: QuantRule>(
 /// Casts with a tensor scale: the first kernel computes partial amax, the second reduces them and casts.
 fn cast_per_tensor<R: CubeRuntime, T: QuantRule>(
     lines: &MatrixLines<R>,
-    format: TensorFormat,
+    format: Format,
     form: CastSpec,
 ) -> CastMatrix<R> {
     let (values, scales, width) = (lines.empty_values(), lines.empty_vector(1), lines.width());
@@ -95,7 +96,7 @@ fn cast_per_tensor<R: CubeRuntime, T: QuantRule>(
             vector_arg(&partial_amax, 1),
             vector_arg(&values, width),
             vector_arg(&scales, 1),
-            launch_params(format.quant_params()),
+            launch_params(QuantParams::of_format(&format)),
             parts,
             lines.count,
             pieces,
@@ -110,7 +111,7 @@ fn cast_per_tensor<R: CubeRuntime, T: QuantRule>(
 /// Casts with row scales, one cube per contiguous row.
 fn cast_contiguous_rows<R: CubeRuntime, T: QuantRule>(
     lines: &MatrixLines<R>,
-    format: TensorFormat,
+    format: Format,
     form: CastSpec,
 ) -> CastMatrix<R> {
     let (values, scales, width) = (lines.empty_values(), lines.empty_vector(lines.count), lines.width());
@@ -127,7 +128,7 @@ fn cast_contiguous_rows<R: CubeRuntime, T: QuantRule>(
             lines.arg(width),
             vector_arg(&values, width),
             vector_arg(&scales, 1),
-            launch_params(format.quant_params()),
+            launch_params(QuantParams::of_format(&format)),
             lines.count,
             pieces,
             stride,
@@ -143,7 +144,7 @@ fn cast_contiguous_rows<R: CubeRuntime, T: QuantRule>(
 /// Casts with row scales of a column-major matrix: one cube for several adjacent rows.
 fn cast_strided_rows<R: CubeRuntime, T: QuantRule>(
     lines: &MatrixLines<R>,
-    format: TensorFormat,
+    format: Format,
     form: CastSpec,
 ) -> CastMatrix<R> {
     let (values, scales, width) = (lines.empty_values(), lines.empty_vector(lines.len), lines.width());
@@ -162,7 +163,7 @@ fn cast_strided_rows<R: CubeRuntime, T: QuantRule>(
             lines.arg(width),
             vector_arg(&values, width),
             vector_arg(&scales, 1),
-            launch_params(format.quant_params()),
+            launch_params(QuantParams::of_format(&format)),
             lines.count,
             pieces,
             stride,
@@ -179,7 +180,7 @@ fn cast_strided_rows<R: CubeRuntime, T: QuantRule>(
 /// Casts with block scales: several adjacent units per contiguous block.
 fn cast_contiguous_blocks<R: CubeRuntime, T: QuantRule>(
     lines: &MatrixLines<R>,
-    format: TensorFormat,
+    format: Format,
     form: CastSpec,
 ) -> CastMatrix<R> {
     let (values, width) = (lines.empty_values(), lines.width());
@@ -193,7 +194,7 @@ fn cast_contiguous_blocks<R: CubeRuntime, T: QuantRule>(
             width,
             lines.arg(width),
             vector_arg(&values, width),
-            launch_params(format.quant_params()),
+            launch_params(QuantParams::of_format(&format)),
             lines.count,
             pieces,
             padded,
@@ -208,7 +209,7 @@ fn cast_contiguous_blocks<R: CubeRuntime, T: QuantRule>(
 /// Casts with block scales of a column-major matrix: one unit per strided block.
 fn cast_strided_blocks<R: CubeRuntime, T: QuantRule>(
     lines: &MatrixLines<R>,
-    format: TensorFormat,
+    format: Format,
     form: CastSpec,
 ) -> CastMatrix<R> {
     let values = lines.empty_values();
@@ -220,7 +221,7 @@ fn cast_strided_blocks<R: CubeRuntime, T: QuantRule>(
             CubeDim::new_1d(UNITS_PER_CUBE as u32),
             lines.arg(1),
             vector_arg(&values, 1),
-            launch_params(format.quant_params()),
+            launch_params(QuantParams::of_format(&format)),
             lines.count,
             lines.len,
             lines.stride,

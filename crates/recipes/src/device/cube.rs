@@ -4,11 +4,12 @@ use super::QuantBackend;
 use super::dequant_gemm;
 use super::int8_gemm;
 use super::kernels::{self, DequantMode, UNITS_PER_ROW};
-use super::launch::cube_count;
+use super::launch::{cube_count, optional_arg};
+use crate::PackedTensor;
 use crate::dispatch::{with_rule, with_steps};
-use crate::format::{Grouping, HqqIterate, QuantMethod, TensorFormat, ZeroPointFormat};
+use crate::format::{Format, Grouping, HqqIterate, QuantMethod, ZeroPoint};
 use crate::hqq::{LANES, inverse_betas, round_to_element, round_zero_point, select_iteration};
-use crate::packed_tensor::{PackedTensor, TensorPart};
+use crate::packed_tensor::{TensorPart, part_shape};
 use crate::scalar::hqq::ITERATIONS;
 use crate::scalar::rules::{QuantParams, QuantParamsLaunch, QuantRule};
 use crate::{Dtype, Element, FloatType, packing};
@@ -25,7 +26,7 @@ use std::ops::Range;
 const UNITS_PER_CUBE: usize = 64;
 
 impl<R: CubeRuntime, F: FloatElement, I: IntElement, BT: BoolElement> QuantBackend for CubeBackend<R, F, I, BT> {
-    fn quantize_tensor(tensor: FloatTensor<Self>, format: TensorFormat) -> PackedTensor<IntTensor<Self>> {
+    fn quantize_tensor(tensor: FloatTensor<Self>, format: Format) -> PackedTensor<IntTensor<Self>> {
         let tensor = ContiguousRows::new(tensor);
         match format.method {
             QuantMethod::Hqq(iterate) => quantize_hqq(&tensor, format, iterate),
@@ -44,11 +45,11 @@ impl<R: CubeRuntime, F: FloatElement, I: IntElement, BT: BoolElement> QuantBacke
         read_rows(stored, rows, reading, dtype)
     }
 
-    fn has_dequant_gemm(device: &Self::Device, weight: &TensorFormat, input: DType, rows: usize) -> bool {
+    fn has_dequant_gemm(device: &Self::Device, weight: &Format, input: DType, rows: usize) -> bool {
         dequant_gemm::is_supported(&R::client(device), weight, input, rows)
     }
 
-    fn has_int8_gemm(input: &TensorFormat, weight: &TensorFormat) -> bool {
+    fn has_int8_gemm(input: &Format, weight: &Format) -> bool {
         int8_gemm::is_supported(input, weight)
     }
 
@@ -139,7 +140,7 @@ fn tensor_amax<R: CubeRuntime>(input: &ContiguousRows<R>) -> CubeTensor<R> {
 
 fn quantize_groups<R: CubeRuntime, T: QuantRule>(
     input: &ContiguousRows<R>,
-    format: TensorFormat,
+    format: Format,
 ) -> PackedTensor<CubeTensor<R>> {
     let (rows, cols) = (input.rows, input.cols);
     let (per_tensor, blocks) = (format.grouping == Grouping::Tensor, matches!(format.grouping, Grouping::Block(_)));
@@ -164,7 +165,7 @@ fn quantize_groups<R: CubeRuntime, T: QuantRule>(
             codes.clone().into_array_arg(),
             scales.clone().into_array_arg(),
             zeros.clone().into_array_arg(),
-            launch_params(format.quant_params()),
+            launch_params(QuantParams::of_format(&format)),
             rows,
             cols,
             format.group_size(cols),
@@ -177,14 +178,14 @@ fn quantize_groups<R: CubeRuntime, T: QuantRule>(
             input.dtype(),
         );
     }
-    let zeros = (format.zero != ZeroPointFormat::None).then_some(zeros);
+    let zeros = (format.zero != ZeroPoint::None).then_some(zeros);
     let outer = (format.method == QuantMethod::Nvfp4).then(|| nvfp4_outer_scale(input, amax));
     PackedTensor {
         format: format.with_f32_scales(),
         rows,
         cols,
         codes,
-        scales,
+        scales: Some(scales),
         zeros,
         outer_scales: outer,
         positions: None,
@@ -209,7 +210,7 @@ fn nvfp4_outer_scale<R: CubeRuntime>(input: &ContiguousRows<R>, amax: CubeTensor
 /// The stopping iteration is selected on the host, for the whole tensor; a weight is quantized only once.
 fn quantize_hqq<R: CubeRuntime>(
     input: &ContiguousRows<R>,
-    format: TensorFormat,
+    format: Format,
     iterate: HqqIterate,
 ) -> PackedTensor<CubeTensor<R>> {
     let (rows, cols, group) = (input.rows, input.cols, format.group_size(input.cols));
@@ -233,7 +234,7 @@ fn quantize_hqq<R: CubeRuntime>(
             inverse_scales.clone().into_array_arg(),
             zeros_by_iteration.clone().into_array_arg(),
             errors.clone().into_array_arg(),
-            launch_params(format.quant_params()),
+            launch_params(QuantParams::of_format(&format)),
             rows,
             cols,
             group,
@@ -270,7 +271,7 @@ fn quantize_hqq<R: CubeRuntime>(
             inverse_scales.into_array_arg(),
             zeros_by_iteration.into_array_arg(),
             codes.clone().into_array_arg(),
-            launch_params(format.quant_params()),
+            launch_params(QuantParams::of_format(&format)),
             rows,
             cols,
             group,
@@ -296,7 +297,7 @@ fn quantize_hqq<R: CubeRuntime>(
         rows,
         cols,
         codes,
-        scales,
+        scales: Some(scales),
         zeros,
         outer_scales: None,
         positions: None,
@@ -305,7 +306,7 @@ fn quantize_hqq<R: CubeRuntime>(
 
 fn quantize_qqq<R: CubeRuntime, S: crate::scalar::rounding::StepRounding>(
     input: &ContiguousRows<R>,
-    format: TensorFormat,
+    format: Format,
 ) -> PackedTensor<CubeTensor<R>> {
     let (rows, cols, group) = (input.rows, input.cols, format.group_size(input.cols));
     let words = format.words_per_row(cols);
@@ -337,7 +338,7 @@ fn quantize_qqq<R: CubeRuntime, S: crate::scalar::rounding::StepRounding>(
         rows,
         cols,
         codes,
-        scales,
+        scales: Some(scales),
         zeros: None,
         outer_scales: Some(outer),
         positions: None,
@@ -350,7 +351,7 @@ fn read_rows<R: CubeRuntime>(
     reading: TensorPart,
     dtype: Dtype,
 ) -> CubeTensor<R> {
-    let shape = stored.shape(&rows, reading);
+    let shape = part_shape(stored, &rows, reading);
     let (format, client) = (&stored.format, &stored.codes.client);
     let count = shape[0] * shape[1];
     let output =
@@ -372,21 +373,21 @@ fn read_rows<R: CubeRuntime>(
             );
         }
     };
-    match (reading, &stored.outer_scales) {
-        (TensorPart::Scales, _) => {
+    match (reading, &stored.scales, &stored.outer_scales) {
+        (TensorPart::Scales, Some(scales), _) => {
             let per_tensor = format.grouping == Grouping::Tensor;
-            elements(&stored.scales, if per_tensor { 0 } else { rows.start * stored.scales_per_row() }, format.scale);
+            elements(scales, if per_tensor { 0 } else { rows.start * stored.scales_per_row() }, format.scale);
         }
-        (TensorPart::OuterScales, Some(outer)) => {
+        (TensorPart::OuterScales, _, Some(outer)) => {
             let first = if format.outer_scale_count(stored.rows) == 1 { 0 } else { rows.start };
             elements(outer, first, Element::Float(Dtype::F32));
         }
         _ => {
             let zero = match format.zero {
-                ZeroPointFormat::None if format.rounds_to_int8() => DequantMode::RoundedToInt8,
-                ZeroPointFormat::None => DequantMode::ScaleOnly,
-                ZeroPointFormat::BeforeScale(element) => DequantMode::ZeroBeforeScale(element),
-                ZeroPointFormat::AfterScale(element) => DequantMode::ZeroAfterScale(element),
+                ZeroPoint::None if format.rounds_to_int8() => DequantMode::RoundedToInt8,
+                ZeroPoint::None => DequantMode::ScaleOnly,
+                ZeroPoint::BeforeScale(element) => DequantMode::ZeroBeforeScale(element),
+                ZeroPoint::AfterScale(element) => DequantMode::ZeroAfterScale(element),
             };
             // SAFETY: the kernel checks its index, and the requested rows are rows of the packed tensor.
             unsafe {
@@ -395,9 +396,9 @@ fn read_rows<R: CubeRuntime>(
                     cubes,
                     cube_dim,
                     stored.codes.clone().into_array_arg(),
-                    stored.scales.clone().into_array_arg(),
-                    stored.zeros.as_ref().unwrap_or(&stored.scales).clone().into_array_arg(),
-                    stored.positions.as_ref().unwrap_or(&stored.scales).clone().into_array_arg(),
+                    optional_arg(&stored.scales, stored),
+                    optional_arg(&stored.zeros, stored),
+                    optional_arg(&stored.positions, stored),
                     output.clone().into_array_arg(),
                     rows.start,
                     rows.len(),

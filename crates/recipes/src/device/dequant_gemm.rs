@@ -1,12 +1,13 @@
 //! Dequantizing GEMM on GPUs through CubeCL: selects a kernel and launches it.
 
-use super::launch::{GemmSizes, MAX_ACCESS_BYTES, dequant_mode, max_vector_width, vector_arg};
+use super::launch::{GemmSizes, MAX_ACCESS_BYTES, dequant_mode, max_vector_width, optional_arg, vector_arg};
 use super::mma_gemm;
 use super::skinny_gemm_kernel::{self as kernel, SkinnyGemmConfig, UNITS_PER_CUBE};
 use super::tiled_gemm_kernel::{self, TILE, TiledGemmConfig, UNITS_PER_SIDE};
+use crate::PackedTensor;
 use crate::QuantConfig;
-use crate::format::TensorFormat;
-use crate::packed_tensor::PackedTensor;
+use crate::format::Format;
+use crate::gemm_support::has_dequant_gemm;
 use crate::packing::BLOCK;
 use burn::tensor::{DType, Shape};
 use burn_cubecl::CubeRuntime;
@@ -23,14 +24,9 @@ const MAX_ROWS_PER_CUBE: usize = 8;
 const MAX_CUBES_PER_DIM: usize = 65_535;
 
 /// True if a kernel exists for this format, input dtype and number of rows.
-pub fn is_supported<R: CubeRuntime>(
-    client: &ComputeClient<R>,
-    weight: &TensorFormat,
-    input: DType,
-    rows: usize,
-) -> bool {
+pub fn is_supported<R: CubeRuntime>(client: &ComputeClient<R>, weight: &Format, input: DType, rows: usize) -> bool {
     let has_mma = || mma_gemm::mma_dtype(client, input).is_some();
-    weight.has_dequant_gemm() && (rows <= QuantConfig::MAX_SIMT_GEMM_ROWS || has_mma())
+    has_dequant_gemm(weight) && (rows <= QuantConfig::MAX_SIMT_GEMM_ROWS || has_mma())
 }
 
 /// Computes y = x wᵀ; `None` without a kernel.
@@ -70,8 +66,8 @@ pub fn dequant_gemm<R: CubeRuntime>(
                 CubeDim::new_2d(UNITS_PER_SIDE as u32, UNITS_PER_SIDE as u32),
                 input.clone().into_array_arg(),
                 weight.codes.clone().into_array_arg(),
-                weight.scales.clone().into_array_arg(),
-                weight.zeros.as_ref().unwrap_or(&weight.scales).clone().into_array_arg(),
+                optional_arg(&weight.scales, weight),
+                optional_arg(&weight.zeros, weight),
                 output.clone().into_array_arg(),
                 inputs,
                 outputs,
@@ -95,8 +91,8 @@ pub fn dequant_gemm<R: CubeRuntime>(
             form.word_width,
             vector_arg(&input, form.input_width),
             vector_arg(&weight.codes, form.word_width),
-            weight.scales.clone().into_array_arg(),
-            weight.zeros.as_ref().unwrap_or(&weight.scales).clone().into_array_arg(),
+            optional_arg(&weight.scales, weight),
+            optional_arg(&weight.zeros, weight),
             output.clone().into_array_arg(),
             inputs,
             outputs,
@@ -107,7 +103,7 @@ pub fn dequant_gemm<R: CubeRuntime>(
     Some(output)
 }
 
-fn gemm_config<R: CubeRuntime>(input: &CubeTensor<R>, format: &TensorFormat, cols: usize) -> SkinnyGemmConfig {
+fn gemm_config<R: CubeRuntime>(input: &CubeTensor<R>, format: &Format, cols: usize) -> SkinnyGemmConfig {
     let client = &input.client;
     let properties = client.properties();
     let (hardware, planes) = (&properties.hardware, &properties.features.plane);

@@ -2,8 +2,9 @@
 
 use super::QuantBackend;
 use crate::Dtype;
-use crate::format::TensorFormat;
-use crate::packed_tensor::{PackedTensor, TensorPart};
+use crate::PackedTensor;
+use crate::format::Format;
+use crate::packed_tensor::{TensorPart, part_shape, read_rows};
 use crate::quantize::quantize;
 use burn::tensor::ops::{FloatTensor, IntTensor};
 use burn::tensor::{DType, TensorData};
@@ -13,7 +14,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 impl QuantBackend for Flex {
-    fn quantize_tensor(tensor: FloatTensor<Self>, format: TensorFormat) -> PackedTensor<IntTensor<Self>> {
+    fn quantize_tensor(tensor: FloatTensor<Self>, format: Format) -> PackedTensor<IntTensor<Self>> {
         let tensor = tensor.to_contiguous();
         let cols = tensor.layout().shape().num_dims().checked_sub(1).map_or(1, |last| tensor.layout().shape()[last]);
         let quantized = quantize(&to_f32(&tensor), cols, format);
@@ -31,11 +32,9 @@ impl QuantBackend for Flex {
     ) -> FloatTensor<Self> {
         let words = |tensor: &FlexTensor| tensor.to_contiguous();
         let contiguous = stored.as_refs().map(words);
-        let shape = stored.shape(&rows, reading);
-        let values = contiguous
-            .as_refs()
-            .map(|tensor| tensor.as_slice::<u32>().expect("words are contiguous u32"))
-            .read_rows(rows, reading);
+        let shape = part_shape(stored, &rows, reading);
+        let words = contiguous.as_refs().map(|tensor| tensor.as_slice::<u32>().expect("words are contiguous u32"));
+        let values = read_rows(&words, rows, reading);
         FlexTensor::from_data(match dtype {
             Dtype::F32 => TensorData::new(values, shape),
             Dtype::F16 => TensorData::new(values.into_iter().map(f16::from_f32).collect::<Vec<_>>(), shape),

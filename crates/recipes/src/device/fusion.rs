@@ -3,8 +3,9 @@
 use super::QuantBackend;
 use crate::Dtype;
 use crate::FloatType;
-use crate::format::TensorFormat;
-use crate::packed_tensor::{PackedTensor, TensorPart};
+use crate::PackedTensor;
+use crate::format::Format;
+use crate::packed_tensor::{TensorPart, part_shape};
 use burn::tensor::ops::{FloatTensor, IntTensor};
 use burn::tensor::{DType, Shape, TensorMetadata};
 use burn_fusion::stream::{Operation, OperationStreams};
@@ -14,7 +15,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 impl<B: FusionBackend + QuantBackend> QuantBackend for Fusion<B> {
-    fn quantize_tensor(tensor: FloatTensor<Self>, format: TensorFormat) -> PackedTensor<IntTensor<Self>> {
+    fn quantize_tensor(tensor: FloatTensor<Self>, format: Format) -> PackedTensor<IntTensor<Self>> {
         let (shape, client) = (tensor.shape(), tensor.client.clone());
         let (rows, cols) = (shape[0], shape[1]);
         let outputs = PackedTensor::word_counts(format.with_f32_scales(), rows, cols)
@@ -34,7 +35,7 @@ impl<B: FusionBackend + QuantBackend> QuantBackend for Fusion<B> {
         dtype: Dtype,
     ) -> FloatTensor<Self> {
         let client = stored.codes.client.clone();
-        let shape = Shape::new(stored.shape(&rows, reading));
+        let shape = Shape::new(part_shape(stored, &rows, reading));
         let output = TensorIr::uninit(client.create_empty_handle(), shape, dtype.burn());
         let streams = OperationStreams::with_inputs(stored.as_refs().into_parts());
         let inputs = stored.as_refs().map(|tensor| tensor.clone().into_ir());
@@ -45,11 +46,11 @@ impl<B: FusionBackend + QuantBackend> QuantBackend for Fusion<B> {
         made.pop().expect("one output was declared")
     }
 
-    fn has_dequant_gemm(device: &Self::Device, weight: &TensorFormat, input: DType, rows: usize) -> bool {
+    fn has_dequant_gemm(device: &Self::Device, weight: &Format, input: DType, rows: usize) -> bool {
         B::has_dequant_gemm(device, weight, input, rows)
     }
 
-    fn has_int8_gemm(input: &TensorFormat, weight: &TensorFormat) -> bool {
+    fn has_int8_gemm(input: &Format, weight: &Format) -> bool {
         B::has_int8_gemm(input, weight)
     }
 
@@ -131,7 +132,7 @@ impl<B: FusionBackend + QuantBackend> Operation<B::FusionRuntime> for Int8GemmOp
 struct QuantizeOp<B> {
     input: TensorIr,
     outputs: PackedTensor<TensorIr>,
-    format: TensorFormat,
+    format: Format,
     backend: PhantomData<B>,
 }
 

@@ -3,11 +3,12 @@
 use super::int8_mma_kernel::{self as kernel, Int8GemmConfig, MMA_SHAPE};
 use super::kernels::DequantMode;
 use super::launch::MAX_CUBES_PER_DIM;
-use super::launch::{max_vector_width, vector_arg};
+use super::launch::{max_vector_width, optional_arg, vector_arg};
 use super::mma_gemm_kernel::PLANE_SIZE;
 use super::tiled_gemm_kernel::{self, TILE, TiledGemmConfig, UNITS_PER_SIDE};
-use crate::format::TensorFormat;
-use crate::packed_tensor::PackedTensor;
+use crate::PackedTensor;
+use crate::format::Format;
+use crate::gemm_support::has_int8_gemm;
 use crate::{Dtype, Element, FloatType};
 use burn::tensor::Shape;
 use burn_cubecl::CubeRuntime;
@@ -18,9 +19,9 @@ use cubecl::ir::{ElemType, IntKind};
 use cubecl::prelude::*;
 
 /// True if kernels exist for these two formats.
-pub fn is_supported(input: &TensorFormat, weight: &TensorFormat) -> bool {
+pub fn is_supported(input: &Format, weight: &Format) -> bool {
     let unpacked = input.scale == Element::Float(Dtype::F32);
-    unpacked && input.has_int8_gemm() && weight.has_int8_gemm()
+    unpacked && has_int8_gemm(input) && has_int8_gemm(weight)
 }
 
 /// Computes y = x wᵀ with the scales of both operands; `None` for formats without a kernel.
@@ -56,8 +57,8 @@ pub fn int8_gemm<R: CubeRuntime>(
                 4,
                 vector_arg(&input.codes, 4),
                 vector_arg(&weight.codes, 4),
-                input.scales.clone().into_array_arg(),
-                weight.scales.clone().into_array_arg(),
+                optional_arg(&input.scales, input),
+                optional_arg(&weight.scales, weight),
                 output.clone().into_array_arg(),
                 inputs,
                 outputs,
@@ -83,8 +84,8 @@ pub fn int8_gemm<R: CubeRuntime>(
                 CubeDim::new_2d(UNITS_PER_SIDE as u32, UNITS_PER_SIDE as u32),
                 input.codes.clone().into_array_arg(),
                 weight.codes.clone().into_array_arg(),
-                input.scales.clone().into_array_arg(),
-                weight.scales.clone().into_array_arg(),
+                optional_arg(&input.scales, input),
+                optional_arg(&weight.scales, weight),
                 output.clone().into_array_arg(),
                 inputs,
                 outputs,

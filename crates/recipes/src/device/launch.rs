@@ -1,7 +1,8 @@
 //! Memory access and launch sizes of GEMM kernels.
 
 use super::kernels::DequantMode;
-use crate::format::{TensorFormat, ZeroPointFormat};
+use crate::PackedTensor;
+use crate::format::{Format, ZeroPoint};
 use burn_cubecl::CubeRuntime;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
@@ -15,11 +16,11 @@ pub struct GemmSizes {
 }
 
 /// Returns the dequantization formula of a format.
-pub fn dequant_mode(format: &TensorFormat) -> DequantMode {
+pub fn dequant_mode(format: &Format) -> DequantMode {
     match format.zero {
-        ZeroPointFormat::None => DequantMode::ScaleOnly,
-        ZeroPointFormat::BeforeScale(element) => DequantMode::ZeroBeforeScale(element),
-        ZeroPointFormat::AfterScale(element) => DequantMode::ZeroAfterScale(element),
+        ZeroPoint::None => DequantMode::ScaleOnly,
+        ZeroPoint::BeforeScale(element) => DequantMode::ZeroBeforeScale(element),
+        ZeroPoint::AfterScale(element) => DequantMode::ZeroAfterScale(element),
     }
 }
 
@@ -36,6 +37,11 @@ pub fn vector_arg<R: CubeRuntime>(tensor: &CubeTensor<R>, width: usize) -> Array
     let elements: usize = tensor.meta.shape().iter().product();
     // SAFETY: the tensor is contiguous and holds `elements` elements.
     unsafe { ArrayArg::from_raw_parts(tensor.handle.clone(), elements / width) }
+}
+
+/// Kernel argument for a part of a packed tensor. Kernels do not read the values that replace a missing part.
+pub fn optional_arg<R: CubeRuntime>(part: &Option<CubeTensor<R>>, packed: &PackedTensor<CubeTensor<R>>) -> ArrayArg<R> {
+    part.as_ref().unwrap_or(&packed.codes).clone().into_array_arg()
 }
 
 /// Maximum cubes in one dimension of a launch.

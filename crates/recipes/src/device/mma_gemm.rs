@@ -1,10 +1,10 @@
 //! Dequantizing GEMM on matrix instructions: device support and tile configuration.
 
-use super::launch::{GemmSizes, MAX_ACCESS_BYTES, dequant_mode, max_vector_width, vector_arg};
+use super::launch::{GemmSizes, MAX_ACCESS_BYTES, dequant_mode, max_vector_width, optional_arg, vector_arg};
 use super::mma_gemm_kernel::{self as kernel, MMA_SHAPE, MmaGemmConfig, PLANE_SIZE};
 use super::staged_gemm_kernel;
-use crate::format::TensorFormat;
-use crate::packed_tensor::PackedTensor;
+use crate::PackedTensor;
+use crate::format::Format;
 use crate::{Dtype, Element};
 use burn::tensor::{DType, Shape};
 use burn_cubecl::CubeRuntime;
@@ -70,8 +70,8 @@ pub fn mma_gemm<R: CubeRuntime>(
                 form.word_width,
                 vector_arg(input, form.input_width),
                 vector_arg(&weight.codes, form.word_width),
-                weight.scales.clone().into_array_arg(),
-                weight.zeros.as_ref().unwrap_or(&weight.scales).clone().into_array_arg(),
+                optional_arg(&weight.scales, weight),
+                optional_arg(&weight.zeros, weight),
                 target.clone().into_array_arg(),
                 inputs,
                 outputs,
@@ -99,7 +99,7 @@ pub fn mma_gemm<R: CubeRuntime>(
                 super::launch::cube_count(count, units),
                 CubeDim::new_1d(units as u32),
                 parts.into_array_arg(),
-                weight.scales.clone().into_array_arg(),
+                optional_arg(&weight.scales, weight),
                 output.clone().into_array_arg(),
                 count,
                 outputs,
@@ -114,7 +114,7 @@ pub fn mma_gemm<R: CubeRuntime>(
 /// Selects the tile configuration; the flag is true if the input is staged in shared memory.
 fn gemm_config<R: CubeRuntime>(
     input: &CubeTensor<R>,
-    format: &TensorFormat,
+    format: &Format,
     dtype: Dtype,
     sizes: GemmSizes,
 ) -> (MmaGemmConfig, bool) {

@@ -59,8 +59,9 @@ mod staged_gemm_kernel;
 mod tiled_gemm_kernel;
 
 use crate::Dtype;
-use crate::format::TensorFormat;
-use crate::packed_tensor::{PackedTensor, TensorPart};
+use crate::PackedTensor;
+use crate::format::Format;
+use crate::packed_tensor::TensorPart;
 use burn::tensor::backend::Backend;
 use burn::tensor::ops::{FloatTensor, IntTensor};
 use burn::tensor::{DType, Int, Tensor, TensorData, TensorPrimitive};
@@ -68,9 +69,9 @@ use std::ops::Range;
 
 /// burn backend with quantization.
 pub trait QuantBackend: Backend {
-    /// Quantizes the rows of a float tensor. Scales and zero points are returned in f32, see [`TensorFormat::with_f32_scales`]. A
+    /// Quantizes the rows of a float tensor. Scales and zero points are returned in f32, see [`Format::with_f32_scales`]. A
     /// group that holds an infinity or a NaN has scale NaN.
-    fn quantize_tensor(tensor: FloatTensor<Self>, format: TensorFormat) -> PackedTensor<IntTensor<Self>>;
+    fn quantize_tensor(tensor: FloatTensor<Self>, format: Format) -> PackedTensor<IntTensor<Self>>;
 
     /// Reads a part of a packed tensor for some rows, as floats.
     fn read_rows(
@@ -81,23 +82,23 @@ pub trait QuantBackend: Backend {
     ) -> FloatTensor<Self>;
 
     /// True if the device has a kernel for [`QuantBackend::dequant_gemm`] with this input dtype and number of rows.
-    fn has_dequant_gemm(_device: &Self::Device, _weight: &TensorFormat, _input: DType, _rows: usize) -> bool {
+    fn has_dequant_gemm(_device: &Self::Device, _weight: &Format, _input: DType, _rows: usize) -> bool {
         false
     }
 
     /// True if kernels for [`QuantBackend::int8_gemm`] exist.
-    fn has_int8_gemm(_input: &TensorFormat, _weight: &TensorFormat) -> bool {
+    fn has_int8_gemm(_input: &Format, _weight: &Format) -> bool {
         false
     }
 
     /// Dequantizing GEMM: returns `input · weightᵀ` in the dtype of the input, rounded once; `None` without a kernel.
-    /// See [`TensorFormat::has_dequant_gemm`].
+    /// See [`Format::has_dequant_gemm`].
     fn dequant_gemm(_input: FloatTensor<Self>, _weight: &PackedTensor<IntTensor<Self>>) -> Option<FloatTensor<Self>> {
         None
     }
 
     /// Int8 GEMM: returns `input · weightᵀ`, rounded to `steps` before and after each scale, input scale first; `None`
-    /// without a kernel. See [`TensorFormat::has_int8_gemm`].
+    /// without a kernel. See [`Format::has_int8_gemm`].
     fn int8_gemm(
         _input: &PackedTensor<IntTensor<Self>>,
         _weight: &PackedTensor<IntTensor<Self>>,
@@ -114,7 +115,7 @@ pub struct DeviceTensor<B: Backend>(PackedTensor<IntTensor<B>>);
 
 impl<B: QuantBackend> DeviceTensor<B> {
     /// Quantizes a tensor on its device.
-    pub fn quantize(tensor: Tensor<B, 2>, format: TensorFormat) -> Self {
+    pub fn quantize(tensor: Tensor<B, 2>, format: Format) -> Self {
         Self(B::quantize_tensor(tensor.into_primitive().tensor(), format))
     }
 
@@ -149,7 +150,7 @@ impl<B: QuantBackend> DeviceTensor<B> {
         self.0.outer_scales.is_some()
     }
 
-    /// See [`TensorFormat::rounds_to_int8`].
+    /// See [`Format::rounds_to_int8`].
     pub fn rounds_to_integers(&self) -> bool {
         self.0.format.rounds_to_int8()
     }

@@ -6,6 +6,8 @@
 
 use super::minifloat::{E2m1, E4m3, Minifloat};
 use super::rounding::{StepRounding, clamp_i32, is_nan, max_f32, min_f32, prevent_fma, round_to_i32, select_bits};
+use crate::format::QuantMethod;
+use crate::{Element, ElementCodec, Format};
 #[cfg(feature = "cube")]
 use cubecl::prelude::*;
 use std::marker::PhantomData;
@@ -26,6 +28,32 @@ pub struct QuantParams {
     pub mask: u32,
     /// Zero that the compiler cannot constant-fold, see [`prevent_fma()`].
     pub opaque_zero: u32,
+}
+
+impl QuantParams {
+    /// Parameters of the quantization rule of a format.
+    pub(crate) fn of_format(format: &Format) -> Self {
+        let (min, max) = match (format.method, format.element) {
+            (QuantMethod::Symmetric { min, max, .. }, _) => (i32::from(min), i32::from(max)),
+            // For small floats: the exponent of the largest value.
+            (QuantMethod::Mx(_), Element::E2m1) => (0, 2),
+            (QuantMethod::Mx(_), _) => (0, 8),
+            (_, Element::Signed(bits)) => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
+            (_, element) => (0, (1 << element.bits().min(8)) - 1),
+        };
+        let range = (max - min) as f32;
+        let (divisor, epsilon) = match format.method {
+            QuantMethod::Symmetric { epsilon, .. } => (range / 2.0, epsilon),
+            QuantMethod::Asymmetric { epsilon } | QuantMethod::Tinygemm { epsilon } => (range, epsilon),
+            QuantMethod::Floats { epsilon } => (format.element.max_value(), epsilon),
+            // The smallest block scale is the smallest normal value of e4m3.
+            QuantMethod::Nvfp4 => (format.element.max_value(), 1.0 / 64.0),
+            QuantMethod::Mx(_) | QuantMethod::Hqq(_) | QuantMethod::Qqq | QuantMethod::Unquantized => {
+                (format.element.max_value(), 0.0)
+            }
+        };
+        Self { divisor, epsilon, min, max, mask: u32::MAX >> (32 - format.bits()), opaque_zero: 0 }
+    }
 }
 
 /// Quantization of a group with finite minimum and maximum.

@@ -7,7 +7,7 @@
 //! quantized values is multiplied by the activation scale, then by the weight scale, in f32, and rounded once. `-fast`
 //! allows fast accumulation, the default of torch: sums may stay in the accumulators of tensor cores instead of f32.
 
-use crate::format::{Grouping, TensorFormat};
+use crate::format::{Format, Grouping};
 use crate::{
     Dtype, Element, MatmulMode, PrecisionHint, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity, TrainingRecipe,
 };
@@ -85,7 +85,7 @@ impl Scheme for Float8Dynamic {
             (_, Float8Granularity::Tensor) => (Element::E4m3, Grouping::Tensor),
             (_, Float8Granularity::Row) => (Element::E4m3, Grouping::Row),
         };
-        let format = |element| TensorFormat::float8(element, grouping, dtype);
+        let format = |element| Format::float8(element, grouping, dtype);
         let config =
             QuantConfig::dynamic(dtype, format(Element::E4m3), format(input), MatmulMode::QuantizedValues(Dtype::F32));
         Ok(QuantConfig { precision_hint: self.fast_accumulation.then_some(PrecisionHint::FastAccumulation), ..config })

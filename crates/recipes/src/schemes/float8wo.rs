@@ -4,7 +4,7 @@
 //! e4m3 value. There is no smallest scale: a row of zeros has scale zero and becomes zero, where torchao has a NaN. The
 //! layer multiplies dequantized values.
 
-use crate::format::{Grouping, TensorFormat};
+use crate::format::{Format, Grouping};
 use crate::{Dtype, Element, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity};
 use std::fmt;
 
@@ -35,7 +35,7 @@ impl Float8WeightOnly {
 
 impl Scheme for Float8WeightOnly {
     fn quant_config(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
-        Ok(QuantConfig::weight_only(dtype, TensorFormat::float8(Element::E4m3, Grouping::Row, dtype)))
+        Ok(QuantConfig::weight_only(dtype, Format::float8(Element::E4m3, Grouping::Row, dtype)))
     }
 }
 

@@ -4,7 +4,7 @@
 //! nearest e3m2 value and saturate at 28. A row whose scale underflows in the dtype becomes zero, where torchao has a
 //! NaN. The layer multiplies dequantized values.
 
-use crate::format::{Grouping, QuantMethod, TensorFormat};
+use crate::format::{Format, Grouping, QuantMethod};
 use crate::{Dtype, Element, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity};
 use std::fmt;
 
@@ -35,8 +35,7 @@ impl Fp6 {
 
 impl Scheme for Fp6 {
     fn quant_config(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
-        let format =
-            TensorFormat { scale: Element::Float(dtype), ..TensorFormat::float8(Element::E3m2, Grouping::Row, dtype) };
+        let format = Format { scale: Element::Float(dtype), ..Format::float8(Element::E3m2, Grouping::Row, dtype) };
         Ok(QuantConfig::weight_only(dtype, format.with_method(QuantMethod::Floats { epsilon: 1e-12 })))
     }
 }

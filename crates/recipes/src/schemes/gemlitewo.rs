@@ -5,9 +5,9 @@
 //! parsed and ignored, as in torchao. Scales and zero points are in the dtype of the weight. The layer multiplies
 //! dequantized values; gemlite's own kernels may compute differently.
 
-use crate::format::{Grouping, QuantMethod, TensorFormat, ZeroPointFormat};
-use crate::name_pattern::parse_positive;
+use crate::format::{Format, Grouping, QuantMethod, ZeroPoint};
 use crate::{Dtype, Element, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity};
+use calorimeter_case::parse_positive;
 use std::fmt;
 
 /// Gemlite weight-only quantization.
@@ -58,16 +58,12 @@ impl Gemlite {
 impl Scheme for Gemlite {
     fn quant_config(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
         let weight = match *self {
-            Self::Int4 { group } => TensorFormat::hqq(
-                4,
-                Grouping::Block(group),
-                dtype,
-                dtype,
-                ZeroPointFormat::BeforeScale(Element::Float(dtype)),
-            ),
+            Self::Int4 { group } => {
+                Format::hqq(4, Grouping::Block(group), dtype, dtype, ZeroPoint::BeforeScale(Element::Float(dtype)))
+            }
             Self::Int8 => {
                 let method = QuantMethod::Symmetric { min: -128, max: 127, epsilon: 1e-5 };
-                TensorFormat::symmetric(8, Grouping::Row, dtype, dtype).with_method(method)
+                Format::symmetric(8, Grouping::Row, dtype, dtype).with_method(method)
             }
         };
         Ok(QuantConfig::weight_only(dtype, weight))

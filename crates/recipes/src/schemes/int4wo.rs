@@ -5,7 +5,7 @@
 //! is `(q - 8) * scale + zero`. With `-hqq` the zero point is optimized for a sparse error, and scale and zero point are stored in bf16 for
 //! every dtype. The layer multiplies dequantized values. K is padded with zeros to whole groups.
 
-use crate::format::{Grouping, TensorFormat, ZeroPointFormat};
+use crate::format::{Format, Grouping, ZeroPoint};
 use crate::{Dtype, Element, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity};
 use std::fmt;
 
@@ -50,10 +50,10 @@ impl Int4WeightOnly {
 impl Scheme for Int4WeightOnly {
     fn quant_config(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
         let weight = if self.hqq {
-            let zero = ZeroPointFormat::AfterScale(Element::Float(Dtype::Bf16));
-            TensorFormat::hqq(4, Grouping::Block(self.group), dtype, Dtype::Bf16, zero)
+            let zero = ZeroPoint::AfterScale(Element::Float(Dtype::Bf16));
+            Format::hqq(4, Grouping::Block(self.group), dtype, Dtype::Bf16, zero)
         } else {
-            TensorFormat::tinygemm(Grouping::Block(self.group), dtype)
+            Format::tinygemm(Grouping::Block(self.group), dtype)
         };
         Ok(QuantConfig::weight_only(dtype, weight))
     }

@@ -4,7 +4,7 @@
 //! the tensor and stored in f32; quantized values are computed in f32. The integer matmul is multiplied by the token
 //! scale, then by the channel scale, in f32, and rounded once.
 
-use crate::format::{Grouping, TensorFormat};
+use crate::format::{Format, Grouping};
 use crate::{Dtype, MatmulMode, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity};
 use std::fmt;
 
@@ -35,7 +35,7 @@ impl Int8ActivationInt4Weight {
 
 impl Scheme for Int8ActivationInt4Weight {
     fn quant_config(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
-        let symmetric = |bits| TensorFormat::symmetric(bits, Grouping::Row, dtype, Dtype::F32);
+        let symmetric = |bits| Format::symmetric(bits, Grouping::Row, dtype, Dtype::F32);
         Ok(QuantConfig::dynamic(dtype, symmetric(4), symmetric(8), MatmulMode::QuantizedValues(Dtype::F32)))
     }
 }

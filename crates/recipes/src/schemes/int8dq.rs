@@ -7,7 +7,7 @@
 //! here the order does not change.
 
 use super::int8wo::Int8WeightOnly;
-use crate::format::{Grouping, QuantMethod, TensorFormat};
+use crate::format::{Format, Grouping, QuantMethod};
 use crate::{Dtype, MatmulMode, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity};
 use std::fmt;
 
@@ -59,7 +59,7 @@ impl Scheme for Int8Dynamic {
     fn quant_config(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
         let scale = if dtype == Dtype::F16 { Dtype::F32 } else { dtype };
         let method = QuantMethod::Symmetric { min: -127, max: 127, epsilon: 1e-5 };
-        let input = TensorFormat::symmetric(8, Grouping::Row, dtype, scale).with_method(method);
+        let input = Format::symmetric(8, Grouping::Row, dtype, scale).with_method(method);
         let weight = Int8WeightOnly::weight_format(dtype);
         let dynamic = QuantConfig::dynamic(dtype, weight, input, MatmulMode::QuantizedValues(scale));
         Ok(QuantConfig { skip_input_for_single_row: *self == Self::PrefillOnly, ..dynamic })

@@ -4,7 +4,7 @@
 //! to the dtype of the weight, as in torchao. The layer multiplies integers cast to the dtype of the activation and
 //! applies the scale to the rounded result.
 
-use crate::format::{Grouping, TensorFormat};
+use crate::format::{Format, Grouping};
 use crate::{Dtype, MatmulMode, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity};
 use std::fmt;
 
@@ -14,8 +14,8 @@ pub struct Int8WeightOnly;
 
 impl Int8WeightOnly {
     /// Format of the weight.
-    pub fn weight_format(dtype: Dtype) -> TensorFormat {
-        TensorFormat::symmetric(8, Grouping::Row, dtype, dtype)
+    pub fn weight_format(dtype: Dtype) -> Format {
+        Format::symmetric(8, Grouping::Row, dtype, dtype)
     }
 }
 

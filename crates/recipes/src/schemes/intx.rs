@@ -5,9 +5,9 @@
 //! is exact. `false`: symmetric. Scales are in the dtype of the weight. The activation always has one zero point per
 //! token. torchao's benchmarks treat `false` as true, and run in f32 only.
 
-use crate::format::{Grouping, TensorFormat};
-use crate::name_pattern::parse_positive;
+use crate::format::{Format, Grouping};
 use crate::{Dtype, Element, MatmulMode, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity};
+use calorimeter_case::parse_positive;
 use std::fmt;
 
 const PREFIX: &str = "int8_dynamic_activation_intx_weight-";
@@ -49,11 +49,11 @@ impl Scheme for IntxDynamic {
     fn quant_config(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
         let grouping = Grouping::Block(self.group);
         let weight = if self.asymmetric {
-            TensorFormat::asymmetric(Element::Signed(self.bits), grouping, dtype)
+            Format::asymmetric(Element::Signed(self.bits), grouping, dtype)
         } else {
-            TensorFormat::symmetric(self.bits, grouping, dtype, dtype)
+            Format::symmetric(self.bits, grouping, dtype, dtype)
         };
-        let input = TensorFormat::asymmetric(Element::Signed(8), Grouping::Row, dtype);
+        let input = Format::asymmetric(Element::Signed(8), Grouping::Row, dtype);
         Ok(QuantConfig::dynamic(dtype, weight, input, MatmulMode::Values))
     }
 }

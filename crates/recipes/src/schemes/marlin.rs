@@ -3,7 +3,7 @@
 //! Symmetric: the scale is amax / 7.5, at least 1e-6, each step rounded to the dtype of the weight. torchao stores
 //! values 0..=15 with 8 for zero; here they are -8..=7. The layer multiplies dequantized values.
 
-use crate::format::{Grouping, QuantMethod, TensorFormat};
+use crate::format::{Format, Grouping, QuantMethod};
 use crate::{Dtype, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity};
 use std::fmt;
 
@@ -46,7 +46,7 @@ impl Scheme for Marlin {
             ));
         }
         let method = QuantMethod::Symmetric { min: -8, max: 7, epsilon: 1e-6 };
-        let weight = TensorFormat::symmetric(4, Grouping::Block(128), dtype, dtype).with_method(method);
+        let weight = Format::symmetric(4, Grouping::Block(128), dtype, dtype).with_method(method);
         Ok(QuantConfig::weight_only(dtype, weight))
     }
 }

@@ -6,7 +6,7 @@
 //! activation is symmetric over -127..=127 with a scale of at least 1e-5, stored in f32. The integer matmul is
 //! multiplied by the token scale, then by the row scale, in f32, and rounded once.
 
-use crate::format::{Grouping, QuantMethod, TensorFormat};
+use crate::format::{Format, Grouping, QuantMethod};
 use crate::{Dtype, MatmulMode, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity};
 use std::fmt;
 
@@ -38,8 +38,8 @@ impl MarlinQqq {
 impl Scheme for MarlinQqq {
     fn quant_config(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
         let method = QuantMethod::Symmetric { min: -127, max: 127, epsilon: 1e-5 };
-        let input = TensorFormat::symmetric(8, Grouping::Row, dtype, Dtype::F32).with_method(method);
-        let weight = TensorFormat::qqq(Grouping::Block(128), dtype);
+        let input = Format::symmetric(8, Grouping::Row, dtype, Dtype::F32).with_method(method);
+        let weight = Format::qqq(Grouping::Block(128), dtype);
         Ok(QuantConfig::dynamic(dtype, weight, input, MatmulMode::QuantizedValues(Dtype::F32)))
     }
 }

@@ -5,7 +5,7 @@
 //! [`MxScaling::Floor`], and computes the rounded-up exponent by a logarithm in f32, which misses ratios a few ULP
 //! above a power of two. The layer multiplies dequantized values, which are exact in f32, and rounds once.
 
-use crate::format::{MxScaling, TensorFormat};
+use crate::format::{Format, MxScaling};
 use crate::{Dtype, Element, MatmulMode, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity, TrainingRecipe};
 use std::fmt;
 
@@ -54,7 +54,7 @@ impl Scheme for Mx {
             Self::Fp8 => Element::E4m3,
             Self::Fp4 => Element::E2m1,
         };
-        let format = TensorFormat::mx(element, MxScaling::Ceil);
+        let format = Format::mx(element, MxScaling::Ceil);
         Ok(QuantConfig::dynamic(dtype, format, format, MatmulMode::Values))
     }
 

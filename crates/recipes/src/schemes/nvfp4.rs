@@ -5,7 +5,7 @@
 //! value of e4m3. Values are divided by the product of both scales. The layer multiplies quantized values with block
 //! scales applied, rounds to the dtype, and then multiplies by the product of the tensor scales.
 
-use crate::format::TensorFormat;
+use crate::format::Format;
 use crate::{Dtype, MatmulMode, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity};
 use std::fmt;
 
@@ -37,7 +37,7 @@ impl Nvfp4 {
 
 impl Scheme for Nvfp4 {
     fn quant_config(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
-        Ok(QuantConfig::dynamic(dtype, TensorFormat::nvfp4(), TensorFormat::nvfp4(), MatmulMode::Values))
+        Ok(QuantConfig::dynamic(dtype, Format::nvfp4(), Format::nvfp4(), MatmulMode::Values))
     }
 }
 

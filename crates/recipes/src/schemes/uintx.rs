@@ -6,9 +6,9 @@
 //! 4-bit values start from an integer zero point. The layer multiplies dequantized values. torchao has no 8-bit variant
 //! without `-hqq`; here it follows the general rule.
 
-use crate::format::{Grouping, TensorFormat, ZeroPointFormat};
-use crate::name_pattern::parse_positive;
+use crate::format::{Format, Grouping, ZeroPoint};
 use crate::{Dtype, Element, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity};
+use calorimeter_case::parse_positive;
 use std::fmt;
 
 /// Weight-only quantization to 1 to 8 bits.
@@ -48,9 +48,9 @@ impl Scheme for Uintx {
     fn quant_config(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
         let grouping = Grouping::Block(self.group);
         let weight = if self.hqq {
-            TensorFormat::hqq(self.bits, grouping, dtype, dtype, ZeroPointFormat::AfterScale(Element::Float(dtype)))
+            Format::hqq(self.bits, grouping, dtype, dtype, ZeroPoint::AfterScale(Element::Float(dtype)))
         } else {
-            TensorFormat::asymmetric(Element::Unsigned(self.bits), grouping, dtype)
+            Format::asymmetric(Element::Unsigned(self.bits), grouping, dtype)
         };
         Ok(QuantConfig::weight_only(dtype, weight))
     }

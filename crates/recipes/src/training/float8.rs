@@ -1,6 +1,6 @@
 //! Formats of the operands of the three GEMMs of a linear layer in training.
 
-use crate::format::{Grouping, MxScaling, QuantMethod, TensorFormat};
+use crate::format::{Format, Grouping, MxScaling, QuantMethod};
 use crate::{Dtype, Element};
 
 /// Formats of the two operands of a GEMM, which reduces along the rows of both. An operand without a format stays in
@@ -8,14 +8,14 @@ use crate::{Dtype, Element};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OperandFormats {
     /// Left operand: rows of the result.
-    pub left: Option<TensorFormat>,
+    pub left: Option<Format>,
     /// Right operand: columns of the result.
-    pub right: Option<TensorFormat>,
+    pub right: Option<Format>,
 }
 
 impl OperandFormats {
     /// Both operands quantized.
-    fn quantized(left: TensorFormat, right: TensorFormat) -> Option<Self> {
+    fn quantized(left: Format, right: Format) -> Option<Self> {
         Some(Self { left: Some(left), right: Some(right) })
     }
 
@@ -100,8 +100,7 @@ impl Float8Training {
     /// A single scale per operand; gradients use the wider range of e5m2.
     pub fn tensorwise() -> Self {
         let format = |element| {
-            TensorFormat::float8(element, Grouping::Tensor, Dtype::F32)
-                .with_method(QuantMethod::Floats { epsilon: EPSILON })
+            Format::float8(element, Grouping::Tensor, Dtype::F32).with_method(QuantMethod::Floats { epsilon: EPSILON })
         };
         let (forward, back) = (format(Element::E4m3), format(Element::E5m2));
         let backward = OperandFormats::quantized(back, forward);
@@ -128,10 +127,10 @@ impl Float8Training {
 
     /// OCP microscaling: a power-of-two scale for each block of 32.
     pub fn mxfp8() -> Self {
-        Self::uniform(TensorFormat::mx(Element::E4m3, MxScaling::Ceil))
+        Self::uniform(Format::mx(Element::E4m3, MxScaling::Ceil))
     }
 
-    fn uniform(format: TensorFormat) -> Self {
+    fn uniform(format: Format) -> Self {
         let operands = OperandFormats::quantized(format, format);
         Self { output: operands, grad_input: operands, grad_weight: operands, ..Self::unquantized() }
     }
@@ -151,8 +150,8 @@ impl Float8Training {
 }
 
 /// e4m3 with power-of-two scales, rounded up so that no value saturates.
-fn power_of_two_scaled(grouping: Grouping) -> TensorFormat {
-    TensorFormat { grouping, ..TensorFormat::mx(Element::E4m3, MxScaling::Ceil) }
+fn power_of_two_scaled(grouping: Grouping) -> Format {
+    Format { grouping, ..Format::mx(Element::E4m3, MxScaling::Ceil) }
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Quantization, compared bit for bit with torchao.
 
 use crate::golden_file::{Golden, GoldenTensor};
-use calorimeter_recipes::format::{Grouping, MxScaling, QuantMethod, TensorFormat, ZeroPointFormat};
+use calorimeter_recipes::format::{Format, Grouping, MxScaling, QuantMethod, ZeroPoint};
 use calorimeter_recipes::{Dtype, Element, ElementCodec, FloatType, QuantConfig, Recipe, Sparsity};
-use calorimeter_recipes::{QuantizedTensor, quantize::quantize};
+use calorimeter_recipes::{QuantizedTensor, prune, quantize::quantize};
 use std::collections::BTreeSet;
 
 /// Files of variants without a recipe.
@@ -25,7 +25,7 @@ pub fn quant_config(golden: &Golden) -> QuantConfig {
     };
     let of = |name: &str| name.parse::<Recipe>().unwrap().quant_config(golden.dtype, sparsity).unwrap();
     let mx = |recipe: &str, element| {
-        let format = TensorFormat::mx(element, MxScaling::Floor);
+        let format = Format::mx(element, MxScaling::Floor);
         QuantConfig { weight: Some(format), input: Some(format), ..of(recipe) }
     };
     match name {
@@ -45,7 +45,7 @@ pub fn quant_config(golden: &Golden) -> QuantConfig {
 }
 
 /// Quantizes a tensor of a file; `without_tensor_scale` if torchao used no tensor scale.
-fn quantize_golden(values: &[f32], cols: usize, format: TensorFormat, without_tensor_scale: bool) -> QuantizedTensor {
+fn quantize_golden(values: &[f32], cols: usize, format: Format, without_tensor_scale: bool) -> QuantizedTensor {
     if !without_tensor_scale {
         return quantize(values, cols, format);
     }
@@ -62,7 +62,7 @@ fn quantize_golden(values: &[f32], cols: usize, format: TensorFormat, without_te
 }
 
 /// Index of the scale of element `i`.
-pub fn scale_index(format: &TensorFormat, cols: usize, i: usize) -> usize {
+pub fn scale_index(format: &Format, cols: usize, i: usize) -> usize {
     match format.grouping {
         Grouping::Tensor => 0,
         _ => i / cols * cols.div_ceil(format.group_size(cols)) + i % cols / format.group_size(cols),
@@ -89,14 +89,7 @@ impl Differences {
 }
 
 /// Compares a quantized tensor with the tensors of the file whose names begin with `prefix`.
-fn compare(
-    golden: &Golden,
-    values: &[f32],
-    cols: usize,
-    format: TensorFormat,
-    prefix: &str,
-    differences: &mut Differences,
-) {
+fn compare(golden: &Golden, values: &[f32], cols: usize, format: Format, prefix: &str, differences: &mut Differences) {
     let ours = quantize_golden(values, cols, format, golden.recipe == "nvfp4_no_global_scale");
     let part = |name: &str| golden.get(&format!("{prefix}{name}"));
     let what = |name: &str| format!("{} {prefix}{name}", golden.name);
@@ -130,11 +123,7 @@ fn compare(
         differences
             .compare(&what(name), ours, &theirs, |i| ours[i] == theirs[i] || (theirs[i].is_nan() && ours[i] == 0.0));
     };
-    assert!(
-        part("scales").is_some() && (part("zeros").is_some() || format.zero == ZeroPointFormat::None),
-        "{}",
-        golden.name
-    );
+    assert!(part("scales").is_some() && (part("zeros").is_some() || format.zero == ZeroPoint::None), "{}", golden.name);
     match format.method {
         QuantMethod::Qqq => {
             scales("scales", &ours.outer_scales);
@@ -147,7 +136,7 @@ fn compare(
     let Some(zeros) = part("zeros") else { return };
     let sums =
         matches!(format.method, QuantMethod::Hqq(_)) && format.zero.element() == Some(Element::Float(Dtype::F32));
-    let our_zeros = if format.zero == ZeroPointFormat::None { vec![middle; zeros.values.len()] } else { ours.zeros };
+    let our_zeros = if format.zero == ZeroPoint::None { vec![middle; zeros.values.len()] } else { ours.zeros };
     differences.compare(&what("zeros"), &our_zeros, &zeros.values, |i| {
         // torchao adds HQQ's sums in another order; after rounding to 16 bits the results are identical.
         let last_bits = if sums { 2.0 * f32::EPSILON * format.midpoint() * ours.scales[i] } else { 0.0 };
@@ -174,7 +163,7 @@ fn quantization_matches_torchao() {
 fn pruning_matches_torchao() {
     for golden in Golden::all() {
         let Some(pruned) = golden.get("pruned") else { continue };
-        assert_eq!(Sparsity::SemiStructured.prune(&golden.dense_weight()).values(), pruned.values, "{}", golden.name);
+        assert_eq!(prune(Sparsity::SemiStructured, &golden.dense_weight()).values(), pruned.values, "{}", golden.name);
     }
 }
 

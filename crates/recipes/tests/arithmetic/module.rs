@@ -8,7 +8,7 @@ use burn::tensor::backend::Backend;
 use burn::tensor::{DType, Tensor};
 use burn::tensor::{Distribution, TensorData};
 use burn_flex::Flex;
-use calorimeter_recipes::format::{Grouping, TensorFormat};
+use calorimeter_recipes::format::{Format, Grouping};
 use calorimeter_recipes::module::LayerOutcome;
 use calorimeter_recipes::{
     Dtype, FloatType, MatmulMode, QuantConfig, QuantLinear, Recipe, RecipeError, RecipeVariant, Sparsity, Weight,
@@ -224,7 +224,7 @@ fn layers_are_quantized_once() {
 
 #[test]
 fn custom_config_needs_no_recipe() {
-    let format = |bits| TensorFormat::symmetric(bits, Grouping::Block(32), Dtype::F32, Dtype::F32);
+    let format = |bits| Format::symmetric(bits, Grouping::Block(32), Dtype::F32, Dtype::F32);
     let own = QuantConfig::dynamic(Dtype::F32, format(4), format(8), MatmulMode::Values);
     let (quantized, report) = quantize(model(), &own, |_, _| true).unwrap();
     assert_eq!(report.layers[0].bytes_after, own.weight_bytes(HIDDEN, WIDTH));

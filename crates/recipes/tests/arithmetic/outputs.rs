@@ -5,7 +5,7 @@ use crate::golden_file::Golden;
 use burn::tensor::{Tensor, TensorData};
 use burn_flex::{Flex, FlexDevice};
 use calorimeter_recipes::QuantizedTensor;
-use calorimeter_recipes::format::{QuantMethod, ZeroPointFormat};
+use calorimeter_recipes::format::{QuantMethod, ZeroPoint};
 use calorimeter_recipes::{Dtype, Element, FloatType, QuantConfig};
 
 /// Output of the layer for the rows of `input`.
@@ -48,7 +48,7 @@ fn tolerance(
     let (input, weight) = (&input[row * k..][..k], &quantized.dequantize()[col * k..][..k]);
     let sum = |size: &dyn Fn(usize) -> f32| (0..k).map(|i| f64::from(input[i].abs()) * f64::from(size(i))).sum::<f64>();
     let zero = |i: usize| match format.zero {
-        ZeroPointFormat::AfterScale(_) => quantized.zeros[scale_index(&format, k, col * k + i)].abs(),
+        ZeroPoint::AfterScale(_) => quantized.zeros[scale_index(&format, k, col * k + i)].abs(),
         _ => 0.0,
     };
     let twice = matches!(format.zero.element(), Some(Element::Float(_))) || format.method == QuantMethod::Qqq;

@@ -2,8 +2,8 @@
 
 use crate::golden::scale_index;
 use calorimeter_recipes::QuantizedTensor;
-use calorimeter_recipes::format::{QuantMethod, TensorFormat, ZeroPointFormat};
-use calorimeter_recipes::{Dtype, Element, QuantConfig, Recipe, RecipeError, Sparsity, Weight};
+use calorimeter_recipes::format::{Format, QuantMethod, ZeroPoint};
+use calorimeter_recipes::{Dtype, Element, QuantConfig, Recipe, RecipeError, Sparsity, Weight, prune};
 use proptest::prelude::*;
 
 /// Recipes of every family, with the parameters that change the arithmetic.
@@ -59,7 +59,7 @@ fn float_layout(element: Element) -> (i32, i32) {
 }
 
 /// Error bound of element `i`: half a step plus rounding errors; `None` if the format saturates there.
-fn error_bound(format: &TensorFormat, quantized: &QuantizedTensor, i: usize, x: f64) -> Option<f64> {
+fn error_bound(format: &Format, quantized: &QuantizedTensor, i: usize, x: f64) -> Option<f64> {
     let at = scale_index(format, K, i);
     let (scale, zero) = (f64::from(quantized.scales[at]), f64::from(*quantized.zeros.get(at).unwrap_or(&0.0)));
     let lost = format.compute_dtype.unit_roundoff();
@@ -83,7 +83,7 @@ fn error_bound(format: &TensorFormat, quantized: &QuantizedTensor, i: usize, x: 
             let code = quantized.code(i / K, i % K);
             let ends = [0, (1 << format.bits()) - 1];
             let Element::Float(stored) = format.scale else { panic!("HQQ's scales are in a dtype") };
-            let zero = if matches!(format.zero, ZeroPointFormat::BeforeScale(_)) { zero * scale } else { zero };
+            let zero = if matches!(format.zero, ZeroPoint::BeforeScale(_)) { zero * scale } else { zero };
             if ends.contains(&code) {
                 return None;
             }
@@ -126,7 +126,7 @@ proptest! {
     fn quantization_error_is_within_half_a_step(bf16 in weights(Dtype::Bf16), f16 in weights(Dtype::F16), f32 in weights(Dtype::F32)) {
         for (name, weight) in RECIPES.iter().flat_map(|name| [(name, &bf16), (name, &f16), (name, &f32)]) {
             let config = quant_config(name, weight.dtype());
-            let pruned = config.sparsity.map_or_else(|| weight.clone(), |sparsity| sparsity.prune(weight));
+            let pruned = config.sparsity.map_or_else(|| weight.clone(), |sparsity| prune(sparsity, weight));
             let quantized = config.quantize(weight).unwrap().unwrap();
             for (i, (&x, y)) in pruned.values().iter().zip(quantized.dequantize()).enumerate() {
                 let distance = (f64::from(x) - f64::from(y)).abs();

@@ -42,7 +42,7 @@ pub enum Command {
     Render(RenderArguments),
     /// List the names that configuration files accept
     List {
-        /// Kind of names [default: all but devices]
+        /// Kind of names [default: all but kernels and devices]
         #[arg(value_enum)]
         what: Option<Listing>,
     },
@@ -87,6 +87,8 @@ pub enum Listing {
     Shapes,
     /// Implementations
     Implementations,
+    /// Kernels of the linear layer of each recipe, by implementation, device and number of input rows
+    Kernels,
     /// Devices of this machine
     Devices,
 }

@@ -2,8 +2,8 @@
 //! comma-separated lists.
 
 use super::command::Cli;
-use calorimeter_case::{DeviceKind, Element, Implementation, Regime};
 use calorimeter_probe::calibration::{Operations, Patterns};
+use calorimeter_case::{DeviceKind, Element, Implementation, Regime, expand_pattern};
 use calorimeter_recipes::{Dtype, Recipe};
 use calorimeter_shapes::ShapeSource;
 use calorimeter_zoo::operators::presets::Preset;
@@ -44,6 +44,9 @@ fn with_completion_values(program: Command) -> Command {
     })
 }
 
+/// Group sizes that are completed in names of recipes.
+const GROUP_SIZES: [&str; 3] = ["32", "64", "128"];
+
 /// Returns the names that an option of a command accepts, if it accepts names.
 fn completion_values(command: &str, option: &str, commands: &[String]) -> Option<Vec<String>> {
     let suite = Suite::ALL.into_iter().find(|suite| suite.name() == command);
@@ -56,7 +59,11 @@ fn completion_values(command: &str, option: &str, commands: &[String]) -> Option
         "dtype" => to_strings(Dtype::ALL),
         "dtypes" if suite.is_some() => to_strings(Element::all()),
         "dtypes" => to_strings(Dtype::ALL),
-        "recipes" => Recipe::all().iter().flat_map(|recipe| expand_pattern(&recipe.name)).collect(),
+        "recipes" => {
+            let groups = GROUP_SIZES.map(str::to_owned);
+            let names = Recipe::all().into_iter().flat_map(|recipe| expand_pattern(&recipe.name, &groups));
+            names.filter(|name| name.parse::<Recipe>().is_ok()).collect()
+        }
         "shapes" => {
             // Some generators have required parameters.
             let has_defaults = |name: &&str| name.parse::<ShapeSource>().is_ok();
@@ -86,24 +93,6 @@ fn to_strings(names: impl IntoIterator<Item = impl Display>) -> Vec<String> {
 fn device_names() -> Vec<String> {
     let kinds = DeviceKind::all().into_iter().map(|kind| kind.name().to_string());
     ["auto".to_owned()].into_iter().chain(kinds).chain(["wgpu".to_owned()]).collect()
-}
-
-/// Group sizes offered in place of an open parameter.
-const GROUP_SIZES: &str = "32|64|128";
-
-/// Expands a spelling such as `int4wo-{32|64}[-hqq]` to names. A `{...}` without alternatives stands for a group size.
-fn expand_pattern(spelling: &str) -> Vec<String> {
-    let Some(open) = spelling.find(['{', '[']) else {
-        return if spelling.parse::<Recipe>().is_ok() { vec![spelling.to_owned()] } else { Vec::new() };
-    };
-    let (prefix, rest) = spelling.split_at(open);
-    let Some(close) = rest.find(['}', ']']) else { return Vec::new() };
-    let (alternatives, suffix) = (&rest[1..close], &rest[close + 1..]);
-    let is_optional = rest.starts_with('[');
-    let alternatives = if alternatives.contains('|') || is_optional { alternatives } else { GROUP_SIZES };
-    let empty = is_optional.then_some("");
-    let choices = empty.into_iter().chain(alternatives.split('|'));
-    choices.flat_map(|choice| expand_pattern(&format!("{prefix}{choice}{suffix}"))).collect()
 }
 
 fn visible_subcommands(program: &Command) -> impl Iterator<Item = &Command> {

@@ -1,6 +1,7 @@
 //! `calorimeter docs`: generates sections of the book from the code, between markers in its pages.
 
 use super::error::CliError;
+use super::kernels;
 use crate::Exit;
 use crate::dialects::own::File;
 use crate::dialects::schema;
@@ -17,6 +18,7 @@ type GeneratedSection = (&'static str, &'static str, fn() -> String);
 const SECTIONS: &[GeneratedSection] = &[
     ("outputs.md", "columns", columns::markdown),
     ("method.md", "regimes", regimes),
+    ("recipes.md", "kernels", kernels::markdown),
     ("config.md", "keys of a file", file_keys),
     ("config.md", "keys of an entry", entry_keys),
     ("config.md", "timing", || key_table("Timing")),

@@ -1,6 +1,7 @@
 //! `calorimeter list`.
 
 use super::command::Listing;
+use super::kernels;
 use calorimeter_probe::devices;
 use calorimeter_recipes::Recipe;
 use calorimeter_zoo::{Implementation, Model, Operator};
@@ -10,7 +11,7 @@ pub fn list(what: Option<Listing>) -> String {
     let all = [Listing::Recipes, Listing::Models, Listing::Operators, Listing::Shapes, Listing::Implementations];
     match what {
         Some(what) => section(what),
-        // Devices are listed on request only: discovery loads drivers.
+        // Kernels and devices are listed on request only: their list is long, and discovery loads drivers.
         None => all.map(|what| format!("{}:\n{}", title(what), section(what))).join("\n"),
     }
 }
@@ -22,6 +23,7 @@ fn title(what: Listing) -> &'static str {
         Listing::Operators => "Operators",
         Listing::Shapes => "Shape generators",
         Listing::Implementations => "Implementations",
+        Listing::Kernels => "Layer kernels",
         Listing::Devices => "Devices",
     }
 }
@@ -41,6 +43,7 @@ fn section(what: Listing) -> String {
             let software = if found.software { ", software" } else { "" };
             (found.device.to_string(), format!("{} ({}{software})", found.name, found.driver))
         })),
+        Listing::Kernels => kernels::text(),
         Listing::Shapes => shapes(),
     }
 }

@@ -11,6 +11,7 @@ mod docs;
 mod doctor;
 mod dry_run;
 mod error;
+mod kernels;
 mod list;
 mod merge;
 mod noise;

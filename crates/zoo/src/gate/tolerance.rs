@@ -2,7 +2,7 @@
 
 use super::Bias;
 use calorimeter_recipes::Dtype;
-use calorimeter_recipes::format::TensorFormat;
+use calorimeter_recipes::format::Format;
 
 /// Error bounds of a correct output.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -64,7 +64,7 @@ impl Tolerance {
     /// of the earlier error and a step; in one row it may be a single step among `width` elements. If the scale belongs
     /// to the tensor and the reference does not compute the `whole` tensor, its amax may be elsewhere and all elements
     /// are off by a step.
-    pub fn with_requantized(self, before: f64, layers: u32, width: u64, format: TensorFormat, whole: bool) -> Self {
+    pub fn with_requantized(self, before: f64, layers: u32, width: u64, format: Format, whole: bool) -> Self {
         let step = format.typical_step();
         let known = whole || !format.needs_tensor_amax();
         let crossed = if known { (before * step).sqrt() } else { step };
@@ -152,7 +152,7 @@ impl Bias {
 
     /// Bias limit if inputs are quantized after they were computed: a row dominated by its amax may be off by half a
     /// step.
-    pub fn with_requantized(self, format: TensorFormat) -> Self {
+    pub fn with_requantized(self, format: Format) -> Self {
         let half = if format.has_amax_between_values() { 1.0 / f64::from(1u32 << format.bits()) } else { 0.0 };
         Self { floor: self.floor + half, ..self }
     }

@@ -2,12 +2,15 @@
 //!
 //! Input and output have the dtype of the problem; accumulators are f32 or integers.
 
-use super::layer::{HostLayer, accepts, to_dtype};
 use crate::rotating_workload::{self, SetPass, WorkloadProperties};
 use crate::{Activate, Activation, Layout, Output, Problem, Tensors, Workload, ZooError};
-use calorimeter_kernels::host::{FloatVec, layer_norm};
+use calorimeter_kernels::host::{
+    FloatVec, HostLayer, HostLayerContext, HostWeight, LAYER_KERNELS, QuantizedRows, layer_norm, prepare_layer,
+};
+use calorimeter_kernels::layer::{LinearShape, Rejection, candidates};
 use calorimeter_kernels::rowwise::{bf16_to_f32, to_bf16};
-use calorimeter_recipes::{Element, QuantConfig};
+use calorimeter_recipes::quantize::quantize;
+use calorimeter_recipes::{Dtype, Element, Format, QuantConfig, QuantizedTensor, Recipe, Weight};
 use rayon::prelude::*;
 use std::time::Instant;
 
@@ -17,7 +20,7 @@ const MIN_LEN_PER_THREAD: usize = 1 << 14;
 /// Input, weight and output of one pass.
 struct HostLinearSet {
     input: FloatVec,
-    layer: HostLayer,
+    layer: Box<dyn HostLayer>,
     output: FloatVec,
 }
 
@@ -40,8 +43,53 @@ struct HostLinear {
 
 /// Checks that there is a kernel for the layer; the error lists supported recipes.
 pub fn check_support(problem: &Problem, treatment: &QuantConfig) -> Result<(), String> {
-    let Layout { input: (m, k), .. } = problem.layout();
-    accepts(treatment, m as usize, k as usize)
+    let [m, n, k] = layer_size(problem);
+    if treatment.training.is_none() {
+        match candidates(LAYER_KERNELS, &treatment.layer_spec(m), LinearShape { m, k, n }, &()) {
+            Ok(_) => return Ok(()),
+            Err(Rejection::NoKernel | Rejection::Spec(_)) => {}
+            Err(reason) => return Err(format!("`native` on the CPU cannot compute this layer: {reason}")),
+        }
+    }
+    let typical = LinearShape { m: 2, k: 4096, n: 4096 };
+    let has_kernel = |recipe: &Recipe| {
+        let treatment = recipe.quant_config(Dtype::Bf16, None);
+        treatment.is_ok_and(|it| candidates(LAYER_KERNELS, &it.layer_spec(typical.m), typical, &()).is_ok())
+    };
+    let names: Vec<String> =
+        Recipe::examples().into_iter().filter(has_kernel).map(|recipe| recipe.to_string()).collect();
+    Err(format!(
+        "`native` on the CPU supports {} in f32 and bf16 without sparsity; `eager` runs the others",
+        names.join(", ")
+    ))
+}
+
+/// Rows and columns of the output, and columns of the input.
+fn layer_size(problem: &Problem) -> [usize; 3] {
+    let Layout { input: (m, k), output: (_, n), .. } = problem.layout();
+    [m, n, k].map(|size| size as usize)
+}
+
+/// Quantizes a weight for the kernels.
+fn layer_context(weight: &Weight, treatment: &QuantConfig) -> Result<HostLayerContext, ZooError> {
+    treatment.check(weight.n(), weight.k())?;
+    let quantize = |x: &[f32], k: usize, format: Format| {
+        let QuantizedTensor { codes, scales, .. } = quantize(x, k, format);
+        QuantizedRows { codes, scales }
+    };
+    let weight = match treatment.quantize(weight)? {
+        None => HostWeight::Floats(weight.values().to_vec()),
+        Some(QuantizedTensor { codes, scales, zeros, .. }) => HostWeight::Quantized { codes, scales, zeros },
+    };
+    Ok(HostLayerContext { weight, quantize })
+}
+
+/// Converts values to bf16 or f32.
+pub fn to_dtype(values: &[f32], element: Element) -> FloatVec {
+    match element {
+        Element::Float(Dtype::Bf16) => FloatVec::bf16(values),
+        _ => FloatVec::F32(values.to_vec()),
+    }
 }
 
 /// Creates the workload with a separate weight per set. With an activation, a layer normalization precedes the layer.
@@ -52,19 +100,22 @@ pub fn open(
     activation: Option<Activation>,
     sets: u32,
 ) -> Result<Box<dyn Workload>, ZooError> {
-    let Layout { input: (m, k), output: (_, n), .. } = problem.layout();
-    let [m, n, k] = [m, n, k].map(|size| size as usize);
+    let [m, n, k] = layer_size(problem);
     let start = Instant::now();
-    let layer = HostLayer::new(&tensors.weights[0], treatment, m)?;
+    let context = layer_context(&tensors.weights[0], treatment)?;
     let quantization_time = (!treatment.is_unmodified()).then(|| start.elapsed());
     let element = Element::Float(problem.dtype);
-    let set = |set: u32| HostLinearSet {
-        input: to_dtype(&problem.input_of_set(tensors, set).values, element),
-        layer: layer.clone(),
-        // Writing the output here maps its pages before the first launch.
-        output: to_dtype(&vec![f32::NAN; m * n], element),
+    let (spec, shape) = (treatment.layer_spec(m), LinearShape { m, k, n });
+    let set = |set: u32| -> Result<HostLinearSet, ZooError> {
+        let layer = prepare_layer(&context, &spec, shape);
+        Ok(HostLinearSet {
+            input: to_dtype(&problem.input_of_set(tensors, set).values, element),
+            layer: layer.map_err(|reason| ZooError::Unsupported(reason.to_string()))?,
+            // Writing the output here maps its pages before the first launch.
+            output: to_dtype(&vec![f32::NAN; m * n], element),
+        })
     };
-    let sets: Vec<HostLinearSet> = (0..sets.max(1)).map(set).collect();
+    let sets: Vec<HostLinearSet> = (0..sets.max(1)).map(set).collect::<Result<_, _>>()?;
     let mut between = HostLinearScratch::default();
     if let FloatVec::Bf16(_) = sets[0].input {
         (between.input, between.output) = (vec![0.0; m * k], vec![0.0; m * n]);
@@ -72,12 +123,12 @@ pub fn open(
     if activation.is_some() {
         between.normalized = vec![0.0; m * k];
     }
-    let linear = layer.kernel(m);
+    let linear = sets[0].layer.kernel(m);
     let kernel = match activation {
         Some(activation) => format!("rows normalized; then {linear}; then {}", activation.name()),
         None => linear,
     };
-    let weight_bytes = layer.weight_bytes() as u64;
+    let weight_bytes = sets[0].layer.weight_bytes() as u64;
     let properties = WorkloadProperties { kernel: Some(kernel), weight_bytes, quantization_time, ..Default::default() };
     Ok(rotating_workload::open(HostLinear { size: [m, n, k], activation, scratch: between }, sets, properties))
 }

@@ -1,6 +1,5 @@
 //! `native` on the CPU: multithreaded kernels in memory that is reused by all launches.
 
-mod layer;
 pub mod linear;
 pub mod operator;
 pub mod rowwise;

@@ -1,6 +1,6 @@
 //! Operators on the CPU, in memory that is reused by all launches.
 
-use super::layer::to_dtype;
+use super::linear::to_dtype;
 use crate::rotating_workload::{self, SetPass, WorkloadProperties};
 use crate::{Matrix, Operand, OperatorProblem, Output, OutputSlot, Workload, ZooError};
 use calorimeter_kernels::host::FloatVec;

@@ -1,8 +1,6 @@
 //! `native` on CUDA: cuBLASLt and CUDA C++ kernels on their own stream and buffers.
 
 mod digest;
-pub(crate) mod layer;
-pub(crate) mod layer_form;
 pub mod linear;
 mod upload;
 pub(crate) mod weight;
@@ -276,6 +274,7 @@ impl From<NativeError> for ZooError {
             | NativeError::UnsupportedConvolution { .. }
             | NativeError::NoPlan { .. }
             | NativeError::SparseRowLength { .. }
+            | NativeError::Rejected(_)
             | NativeError::WeightBlockSize { .. }
             | NativeError::NoAlgorithm { .. } => Self::Unsupported(error.to_string()),
             other => Self::Device(other.to_string()),

@@ -1,13 +1,12 @@
 //! Model on CUDA with its own stream and buffers; weights are float or packed.
 
 use super::digest;
-use super::layer::CudaLayer;
 use super::try_copy;
 use super::upload::upload;
-use super::weight::{DeviceWeight, HostWeight};
+use super::weight::{duplicate_weight, encode_weight, upload_weight};
 use crate::element_bytes::decode;
 use crate::{Output, OutputDigest, OutputQuery, Problem, Tensors, Workload, ZooError};
-use calorimeter_kernels::native::{CudaDevice, DeviceBuffer, DeviceMatrix, NativeError};
+use calorimeter_kernels::native::{CudaDevice, DeviceBuffer, DeviceMatrix, LayerPlan, NativeError, PrepackedWeight};
 use calorimeter_recipes::{Element, PrecisionHint, QuantConfig};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,13 +14,13 @@ use std::time::{Duration, Instant};
 /// Planned kernels of a model, with their scratch buffers.
 pub trait ModelPass: Send {
     /// Linear layers in the order of the weights.
-    fn layers(&self) -> Vec<&CudaLayer>;
+    fn layers(&self) -> Vec<&LayerPlan>;
 
     /// Enqueues one pass.
     fn enqueue(
         &mut self,
         input: &DeviceBuffer,
-        weights: &[DeviceWeight],
+        weights: &[PrepackedWeight],
         output: &mut DeviceBuffer,
     ) -> Result<(), ZooError>;
 
@@ -47,7 +46,7 @@ struct NativeModelWorkload<P> {
 /// Buffers of one pass.
 struct ModelBufferSet {
     input: DeviceBuffer,
-    weights: Vec<DeviceWeight>,
+    weights: Vec<PrepackedWeight>,
     output: DeviceBuffer,
     /// True after a pass on this set.
     ran: bool,
@@ -66,20 +65,21 @@ pub fn open<P: ModelPass + 'static>(
     let start = Instant::now();
     let prepared: Vec<_> = tensors.weights.iter().map(|weight| treatment.prepare(weight)).collect::<Result<_, _>>()?;
     let quantizing = (!treatment.is_unmodified()).then(|| start.elapsed());
-    let weights: Vec<HostWeight> = prepared.into_iter().map(HostWeight::new).collect::<Result<_, _>>()?;
-    let weight_bytes = weights.iter().map(HostWeight::bytes).sum();
-    let weights = weights.into_iter().zip(pass.layers()).map(|(weight, layer)| weight.padded_for(layer.gemm()));
-    let weights: Vec<HostWeight> = weights.collect();
-    let mut uploaded: Vec<_> = weights.iter().map(|weight| weight.upload(&machine)).collect::<Result<_, _>>()?;
+    let weights: Vec<_> = prepared.into_iter().map(encode_weight).collect::<Result<_, _>>()?;
+    let part_bytes = weights.iter().flat_map(|weight| weight.as_refs().into_parts()).map(Vec::len);
+    let weight_bytes = part_bytes.sum::<usize>() as u64;
+    let weights = weights.into_iter().zip(pass.layers());
+    let mut uploaded: Vec<_> =
+        weights.map(|(weight, layer)| upload_weight(&machine, weight, layer)).collect::<Result<_, _>>()?;
     let (first, count) = (upload(&machine, &tensors.input, element)?, sets.max(1));
     let mut set = |set: u32| -> Result<ModelBufferSet, NativeError> {
         let input = machine.rotate_lines(&first, problem.rotation_in_bytes(set, tensors.input.rows, first.len()))?;
-        let of_set: Vec<DeviceWeight> = match set + 1 == count {
+        let of_set = match set + 1 == count {
             true => std::mem::take(&mut uploaded),
-            false => uploaded.iter().map(|weight| weight.duplicate(&machine)).collect::<Result<_, _>>()?,
+            false => uploaded.iter().map(|weight| duplicate_weight(&machine, weight)).collect::<Result<_, _>>()?,
         };
-        let ready = |(weight, layer): (DeviceWeight, &CudaLayer)| layer.gemm().repack(weight);
-        let weights = of_set.into_iter().zip(pass.layers()).map(ready).collect::<Result<_, _>>()?;
+        let layers = of_set.into_iter().zip(pass.layers());
+        let weights = layers.map(|(weight, layer)| layer.prepack(weight)).collect::<Result<_, _>>()?;
         let mut output = machine.allocate((size.0 * size.1) as usize * problem.dtype.width())?;
         output.fill(POISON)?;
         Ok(ModelBufferSet { input, weights, output, ran: false })
@@ -197,7 +197,7 @@ impl<P: ModelPass> Workload for NativeModelWorkload<P> {
     }
 
     fn skips_zeros(&self) -> bool {
-        self.pass.layers().iter().all(|layer| layer.gemm().skips_zeros())
+        self.pass.layers().iter().all(|layer| layer.skips_zeros())
     }
 
     fn may_use_tf32(&self) -> bool {

@@ -4,7 +4,6 @@
 use crate::backends::cuda;
 use crate::backends::{BurnBackend, missing_backend};
 use crate::burn_workload::{self, ForwardFactory, LinearUploader, PassFactory};
-use crate::native_form;
 use crate::task::inputs_mismatch;
 use crate::{
     HostModel, Inputs, Matrix, NativeDevices, OperatorProblem, Problem, Setup, Spec, Task, Tensors, Workload, ZooError,
@@ -185,7 +184,10 @@ pub struct GuardedNativeModel(pub Box<dyn WorkloadFactory>);
 impl WorkloadFactory for GuardedNativeModel {
     fn accepts(&self, task: &Task, treatment: &QuantConfig) -> Result<(), String> {
         if let Task::Model(problem) = task {
-            native_form::check_support(problem, treatment)?;
+            #[cfg(feature = "cuda")]
+            crate::native::linear::check_support(problem, treatment)?;
+            #[cfg(not(feature = "cuda"))]
+            let _ = problem;
         }
         self.0.accepts(task, treatment)
     }

@@ -1,7 +1,7 @@
 //! Mistakes of kernels for quantized layers, computed on the host. The gate must reject each in every model and scale
 //! layout, and accept the kernel without it.
 
-use calorimeter_recipes::format::ZeroPointFormat;
+use calorimeter_recipes::format::ZeroPoint;
 use calorimeter_recipes::quantize::quantize;
 use calorimeter_recipes::{Dtype, Element, FloatType, QuantConfig, QuantizedTensor, Recipe, Weight};
 use calorimeter_shapes::Shape;
@@ -45,7 +45,7 @@ const SCALE_MISTAKES: &[(&str, OperandMistake)] = &[
     }),
     ("zero points omitted", |operand| {
         operand.zeros.fill(0.0);
-        operand.format.zero != ZeroPointFormat::None
+        operand.format.zero != ZeroPoint::None
     }),
 ];
 

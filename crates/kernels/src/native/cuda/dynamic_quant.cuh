@@ -2,8 +2,8 @@
 // eager PyTorch operations do.
 //
 //   format                             scale                              quantized value
-//   QUANT_INT8                         max(amax / 127, 1e-5)              round(x * (1 / scale)), clamped to +-127
-//   QUANT_INT8 with QUANT_FULL_RANGE   max(amax / 127.5, 2^-23)           round(x * (1 / scale)), clamped to -128..127
+//   QUANT_INT8                         max(amax / 127, QUANT_EPSILON)     round(x * (1 / scale)), clamped to +-127
+//   QUANT_INT8 with QUANT_FULL_RANGE   max(amax / 127.5, QUANT_EPSILON)   round(x * (1 / scale)), clamped to -128..127
 //   QUANT_E4M3                         amax / 448                         e4m3(x / scale); 0 / 0 gives 0
 //   AMAX_TARGET                        amax / AMAX_TARGET, not rounded    (scale only)
 // A NaN or infinite amax makes the scale NaN and all quantized values 0.
@@ -15,10 +15,15 @@
 // Optional:
 //   QUANT_IN_F32      the reciprocal and products stay in f32 instead of the element dtype; implied by ELEMENT_F16
 //   QUANT_FULL_RANGE  int8 range of -128 to 127
+//   QUANT_EPSILON     smallest scale of int8, a float; required with QUANT_INT8 unless AMAX_TARGET is defined
 //   AMAX_TARGET       float to which amax is mapped, instead of the maximum of the format
 #pragma once
 #include "bf16x2.cuh"
 #include "element.cuh"
+
+#if defined(QUANT_INT8) && !defined(AMAX_TARGET) && !defined(QUANT_EPSILON)
+#error "QUANT_EPSILON: smallest scale of int8, a float"
+#endif
 
 #if defined(ELEMENT_F16) && !defined(QUANT_IN_F32)
 #define QUANT_IN_F32
@@ -38,9 +43,9 @@ __device__ __forceinline__ float scale_from_amax(unsigned amax) {
 #if defined(AMAX_TARGET)
     return __fdiv_rn(__uint_as_float(amax), AMAX_TARGET);
 #elif defined(QUANT_FULL_RANGE)
-    return fmaxf(round_to_element(__fdiv_rn(__uint_as_float(amax), 127.5f)), 0x1p-23f);
+    return fmaxf(round_to_element(__fdiv_rn(__uint_as_float(amax), 127.5f)), QUANT_EPSILON);
 #elif defined(QUANT_INT8)
-    return fmaxf(round_to_element(__fdiv_rn(__uint_as_float(amax), 127.0f)), round_to_element(1e-5f));
+    return fmaxf(round_to_element(__fdiv_rn(__uint_as_float(amax), 127.0f)), round_to_element(QUANT_EPSILON));
 #else
     return round_to_element(__fdiv_rn(__uint_as_float(amax), 448.0f));
 #endif

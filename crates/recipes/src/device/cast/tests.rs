@@ -1,8 +1,8 @@
 //! Fused casts give the dequantized values of the host bit for bit.
 
 use super::{cast, is_castable};
-use crate::format::{Grouping, MxScaling, QuantMethod, TensorFormat};
-use crate::packed_tensor::TensorPart;
+use crate::format::{Format, Grouping, MxScaling, QuantMethod};
+use crate::packed_tensor::{TensorPart, read_rows};
 use crate::quantize::quantize;
 use crate::{Dtype, Element, Float8Training, FloatType, TrainingRecipe};
 use burn::tensor::backend::Backend;
@@ -29,10 +29,10 @@ fn test_values(rows: usize, cols: usize) -> Vec<f32> {
     (0..rows * cols).map(number).collect()
 }
 
-fn formats() -> [TensorFormat; 7] {
+fn formats() -> [Format; 7] {
     use Grouping::{Block, Row, Tensor};
     let floats = |element, grouping| {
-        TensorFormat::float8(element, grouping, Dtype::F32).with_method(QuantMethod::Floats { epsilon: 1e-12 })
+        Format::float8(element, grouping, Dtype::F32).with_method(QuantMethod::Floats { epsilon: 1e-12 })
     };
     [
         floats(Element::E4m3, Tensor),
@@ -45,8 +45,8 @@ fn formats() -> [TensorFormat; 7] {
     ]
 }
 
-fn power_of_two_scaled(grouping: Grouping) -> TensorFormat {
-    TensorFormat { grouping, ..TensorFormat::mx(Element::E4m3, MxScaling::Ceil) }
+fn power_of_two_scaled(grouping: Grouping) -> Format {
+    Format { grouping, ..Format::mx(Element::E4m3, MxScaling::Ceil) }
 }
 
 fn tensor<B: Backend>(values: Vec<f32>, size: [usize; 2], device: &B::Device) -> Tensor<B, 2> {
@@ -90,7 +90,7 @@ where
             let matrices = layouts::<EagerCube<R>>(&held, size, device);
             for format in formats() {
                 let stored = quantize(&held, cols, format).with_f32_scales().to_packed();
-                let read = |reading| stored.as_refs().map(Vec::as_slice).read_rows(0..rows, reading);
+                let read = |reading| read_rows(&stored.as_refs().map(Vec::as_slice), 0..rows, reading);
                 for (matrix, layout) in matrices.iter().zip(["rows", "columns", "a view"]) {
                     let what = format!("{size:?} {what}, {layout}, {format:?}");
                     let own = || matrix.clone().into_primitive().tensor();

@@ -1,19 +1,16 @@
 //! `transformer_block` on CUDA: four linear layers with fused prologues.
 
 use super::{HEADS, TOKENS, TransformerBlockModel};
-use crate::native::layer::CudaLayer;
-use crate::native::layer_form::LayerForm;
-use crate::native::weight::DeviceWeight;
 use crate::native::workload::{self, ModelPass};
 use crate::{Activation, Layout, NativeModel, Problem, Tensors, Workload, ZooError};
-use calorimeter_kernels::Prologue;
-use calorimeter_kernels::native::{CudaDevice, DeviceBuffer, LinearShape, SHORT_ATTENTION_TOKENS};
+use calorimeter_kernels::native::{CudaDevice, DeviceBuffer, LayerPlan, PrepackedWeight, SHORT_ATTENTION_TOKENS};
+use calorimeter_kernels::{LayerSpec, LinearShape, Prologue};
 use calorimeter_recipes::QuantConfig;
 use std::sync::Arc;
 
 /// The four linear layers and the buffers between them; attention is the prologue of the second.
 struct TransformerBlockPass {
-    layers: [CudaLayer; 4],
+    layers: [LayerPlan; 4],
     /// Queries, keys and values, concatenated along the columns.
     qkv: DeviceBuffer,
     /// Attention output plus residual.
@@ -32,22 +29,23 @@ impl NativeModel for TransformerBlockModel {
     ) -> Result<Box<dyn Workload>, ZooError> {
         let Layout { input: (rows, k), linears, .. } = problem.layout();
         let (rows, k) = (rows as usize, k as usize);
-        let normalized = LayerForm { prologue: Prologue::RmsNorm, ..LayerForm::GEMM_ONLY };
+        let plain = treatment.layer_spec(rows);
+        let normalized = LayerSpec { prologue: Prologue::RmsNorm, ..plain };
         // Attention and GELU are prologues of the layers behind them: the kernels that quantize inputs apply them on
         // the fly.
         let attended = Prologue::ShortAttention { heads: HEADS as usize };
         let activated = Prologue::Activation(Activation::Gelu);
-        let added = LayerForm { added: true, ..LayerForm::GEMM_ONLY };
-        let forms = [
+        let added = LayerSpec { has_addend: true, ..plain };
+        let specs = [
             normalized,
-            LayerForm { prologue: attended, ..added },
+            LayerSpec { prologue: attended, ..added },
             normalized,
-            LayerForm { prologue: activated, ..added },
+            LayerSpec { prologue: activated, ..added },
         ];
-        let layers = linears.iter().zip(forms).map(|(&(n, k), form)| {
-            CudaLayer::new(&machine, treatment, form, LinearShape { m: rows, k: k as usize, n: n as usize })
+        let layers = linears.iter().zip(specs).map(|(&(n, k), spec)| {
+            LayerPlan::new(&machine, &spec, LinearShape { m: rows, k: k as usize, n: n as usize })
         });
-        let Ok(layers) = <[CudaLayer; 4]>::try_from(layers.collect::<Result<Vec<_>, _>>()?) else {
+        let Ok(layers) = <[LayerPlan; 4]>::try_from(layers.collect::<Result<Vec<_>, _>>()?) else {
             unreachable!("the layout has four linear layers")
         };
         let buffer = |columns: usize| machine.allocate(rows * columns * problem.dtype.width());
@@ -57,25 +55,25 @@ impl NativeModel for TransformerBlockModel {
 }
 
 impl ModelPass for TransformerBlockPass {
-    fn layers(&self) -> Vec<&CudaLayer> {
+    fn layers(&self) -> Vec<&LayerPlan> {
         self.layers.iter().collect()
     }
 
     fn enqueue(
         &mut self,
         input: &DeviceBuffer,
-        weights: &[DeviceWeight],
+        weights: &[PrepackedWeight],
         output: &mut DeviceBuffer,
     ) -> Result<(), ZooError> {
         let Self { layers: [to_qkv, project, up, down], qkv, attended, hidden } = self;
         to_qkv.enqueue(input, &weights[0], None, qkv)?;
         project.enqueue(qkv, &weights[1], Some(input), attended)?;
         up.enqueue(attended, &weights[2], None, hidden)?;
-        down.enqueue(hidden, &weights[3], Some(attended), output)
+        Ok(down.enqueue(hidden, &weights[3], Some(attended), output)?)
     }
 
     fn algorithm(&self) -> String {
-        self.layers.each_ref().map(CudaLayer::algorithm).join("; then ")
+        self.layers.each_ref().map(LayerPlan::algorithm).join("; then ")
     }
 }
 

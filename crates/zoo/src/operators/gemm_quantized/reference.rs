@@ -6,7 +6,7 @@ use crate::operators::amax_scaling::{self, STATIC_AMAX, amax, quantized_value};
 use crate::operators::matmul::{column, dims, sampled_products};
 use crate::reference::project_matmul;
 use crate::{ExactReference, Matrix, OutputSample, Spec};
-use calorimeter_recipes::format::{MxScaling, TensorFormat};
+use calorimeter_recipes::format::{Format, MxScaling};
 use calorimeter_recipes::quantize::quantize;
 use calorimeter_recipes::{Dtype, Element};
 use rayon::prelude::*;
@@ -44,7 +44,7 @@ impl GemmQuantized {
     fn multiplied_line(self, line: &[f32]) -> Vec<f32> {
         match self {
             Self(Fp8Granularity::Mx32, ScaleMode::Dynamic) => {
-                quantize(line, line.len(), TensorFormat::mx(Element::E4m3, MxScaling::Ceil)).dequantize()
+                quantize(line, line.len(), Format::mx(Element::E4m3, MxScaling::Ceil)).dequantize()
             }
             _ => {
                 let block = self.block_k(line.len() as u64) as usize;

@@ -1,7 +1,7 @@
 //! Matmuls of one trained linear layer on CUDA: cuBLASLt in the dtype of the model, or float8 under a training recipe.
 
 use crate::{Spec, ZooError};
-use calorimeter_kernels::ScaleGranularity;
+use calorimeter_kernels::format::Grouping;
 use calorimeter_kernels::native::{
     CudaDevice, DeviceBuffer, Float8Accumulation, Float8Dtype, InputLayout, LinearPlan, LinearShape, LinearSpec,
     NativeError, TrainingGemm, TrainingGemmSpec, TrainingGemmsPlan, WeightLayout,
@@ -138,7 +138,7 @@ fn training_form(
         return Err(format!("{supported}, not {element} with m = {m}, k = {k}, n = {n}; use `eager`"));
     }
     let by_rows = TrainingGemmSpec {
-        granularity: ScaleGranularity::Row,
+        granularity: Grouping::Row,
         power_of_two: true,
         gradient: Float8Dtype::E4m3,
         tensor_scaled_weight_in_backward: false,
@@ -150,7 +150,7 @@ fn training_form(
     };
     match recipe.with_promoted_accumulation() {
         TrainingRecipe::TENSORWISE => {
-            let (shared, gradient) = (ScaleGranularity::Tensor, Float8Dtype::E5m2);
+            let (shared, gradient) = (Grouping::Tensor, Float8Dtype::E5m2);
             Ok((
                 TrainingGemmSpec { granularity: shared, power_of_two: false, gradient, ..by_rows },
                 &[Output, GradInput, GradWeight],

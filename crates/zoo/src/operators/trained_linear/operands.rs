@@ -2,7 +2,7 @@
 
 use super::{PassInput, TrainedLinear};
 use crate::Matrix;
-use calorimeter_recipes::format::TensorFormat;
+use calorimeter_recipes::format::Format;
 use calorimeter_recipes::quantize::quantize;
 use calorimeter_recipes::training::OperandFormats as Formats;
 use calorimeter_recipes::{Float8Training, TrainingRecipe};
@@ -60,7 +60,7 @@ impl TrainingOperands {
     }
 }
 
-fn fake_quantize(matrix: Matrix, format: Option<TensorFormat>) -> Matrix {
+fn fake_quantize(matrix: Matrix, format: Option<Format>) -> Matrix {
     let Some(format) = format else { return matrix };
     let values = quantize(&matrix.values, matrix.cols, format).dequantize();
     Matrix { values: values.into(), ..matrix }

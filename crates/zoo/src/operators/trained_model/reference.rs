@@ -8,7 +8,7 @@ use crate::gate::Tolerance;
 use crate::operators::trained_linear::{TrainedLinear as Pass, optimizers};
 use crate::outlier_rows::{self, GROUP_ROWS};
 use crate::{ExactReference, Matrix, OutputSample, OutputSlot, Signature, Spec};
-use calorimeter_recipes::format::TensorFormat;
+use calorimeter_recipes::format::Format;
 use calorimeter_recipes::training::OperandFormats;
 use calorimeter_recipes::{Dtype, Element, Float8Training, TrainingRecipe};
 use rayon::prelude::*;
@@ -137,12 +137,12 @@ impl<A: Architecture> TrainedModel<A> {
 
 /// Format with the largest step among the matmul operands of the forward pass, and of the backward pass unless
 /// `is_forward`.
-fn coarsest(training: Float8Training, is_forward: bool) -> Option<TensorFormat> {
+fn coarsest(training: Float8Training, is_forward: bool) -> Option<Format> {
     let back = [training.grad_input, training.grad_weight].map(|operands| operands.filter(|_| !is_forward));
     let operands = back.into_iter().chain([training.output]).flatten();
     let formats = operands.flat_map(|OperandFormats { left, right }| [left, right]).flatten();
     formats.max_by(|a, b| {
-        let whole = |format: &TensorFormat| format.needs_tensor_amax();
+        let whole = |format: &Format| format.needs_tensor_amax();
         a.typical_step().total_cmp(&b.typical_step()).then(whole(a).cmp(&whole(b)))
     })
 }

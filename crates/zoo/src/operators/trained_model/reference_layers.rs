@@ -1,7 +1,7 @@
 //! Matmuls of trained linear layers in double precision, on the operands that a correct kernel multiplies.
 
 use super::matrix_f64::MatrixF64;
-use calorimeter_recipes::format::TensorFormat;
+use calorimeter_recipes::format::Format;
 use calorimeter_recipes::quantize::quantize;
 use calorimeter_recipes::training::OperandFormats;
 use calorimeter_recipes::{Dtype, Float8Training, FloatType};
@@ -56,7 +56,7 @@ impl QuantizedLayers {
     }
 
     /// Quantizes and dequantizes an operand; unchanged without a format.
-    fn fake_quantize<'a>(&self, operand: &'a MatrixF64, format: Option<TensorFormat>) -> Cow<'a, MatrixF64> {
+    fn fake_quantize<'a>(&self, operand: &'a MatrixF64, format: Option<Format>) -> Cow<'a, MatrixF64> {
         let Some(format) = format else { return Cow::Borrowed(operand) };
         let rounded: Vec<f32> = operand.values.par_iter().map(|&value| self.dtype.round(value as f32)).collect();
         let dequantized = quantize(&rounded, operand.cols, format).dequantize();

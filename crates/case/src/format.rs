@@ -1,11 +1,9 @@
-//! Tensor formats: element type, granularity of scales, and quantization method.
+//! Storage formats of tensors: element type, granularity of scales, and quantization method.
 
-use crate::scalar::rules::QuantParams;
-use crate::{Dtype, Element, ElementCodec, packing};
+use crate::{Dtype, Element};
 
 /// Granularity of scales: the values that share one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Grouping {
     /// All values of the tensor.
     Tensor,
@@ -17,7 +15,6 @@ pub enum Grouping {
 
 /// Rounding of the exponent of a microscaling block's scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum MxScaling {
     /// Down: the largest magnitudes may saturate.
     Floor,
@@ -27,7 +24,6 @@ pub enum MxScaling {
 
 /// HQQ iterate whose zero points are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
 pub enum HqqIterate {
     /// Iterate after which the error stopped falling, as in torchao.
     #[default]
@@ -77,8 +73,7 @@ pub enum QuantMethod {
 
 /// Role and element type of a group's zero point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ZeroPointFormat {
+pub enum ZeroPoint {
     /// No zero point: value = q * scale.
     None,
     /// Subtracted before scaling: value = (q - zero) * scale.
@@ -87,7 +82,7 @@ pub enum ZeroPointFormat {
     AfterScale(Element),
 }
 
-impl ZeroPointFormat {
+impl ZeroPoint {
     /// Element type of the stored zero point.
     pub fn element(self) -> Option<Element> {
         match self {
@@ -97,14 +92,9 @@ impl ZeroPointFormat {
     }
 }
 
-/// Words that hold `count` packed values of an element type.
-pub fn packed_words(count: usize, element: Element) -> usize {
-    (count * element.bits() as usize).div_ceil(32)
-}
-
 /// Storage format of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TensorFormat {
+pub struct Format {
     /// Element type of the quantized values.
     pub element: Element,
     /// Granularity of scales.
@@ -116,7 +106,7 @@ pub struct TensorFormat {
     /// Element type of stored scales.
     pub scale: Element,
     /// Role and element type of zero points.
-    pub zero: ZeroPointFormat,
+    pub zero: ZeroPoint,
     /// 2:4 sparsity: of four consecutive values of a row two are stored, the others are zero.
     pub sparse_2to4: bool,
 }
@@ -124,7 +114,11 @@ pub struct TensorFormat {
 /// Smallest scale of most recipes: the machine epsilon of f32.
 pub const DEFAULT_EPSILON: f32 = f32::EPSILON;
 
-impl TensorFormat {
+impl Format {
+    /// Values of a packing block: every row of quantized values is padded to a multiple of it, so that a row fills
+    /// whole words for any number of bits.
+    pub const PACKING_BLOCK: usize = 32;
+
     /// Unquantized values.
     pub fn unquantized(dtype: Dtype) -> Self {
         let (element, grouping) = (Element::Float(dtype), Grouping::Row);
@@ -135,7 +129,7 @@ impl TensorFormat {
             method: QuantMethod::Unquantized,
             compute_dtype: dtype,
             scale,
-            zero: ZeroPointFormat::None,
+            zero: ZeroPoint::None,
             sparse_2to4: false,
         }
     }
@@ -145,7 +139,7 @@ impl TensorFormat {
         let half = 1i16 << (bits - 1);
         let method = QuantMethod::Symmetric { min: -half, max: half - 1, epsilon: DEFAULT_EPSILON };
         let (element, scale) = (Element::Signed(bits), Element::Float(scale));
-        Self { element, grouping, method, compute_dtype, scale, zero: ZeroPointFormat::None, sparse_2to4: false }
+        Self { element, grouping, method, compute_dtype, scale, zero: ZeroPoint::None, sparse_2to4: false }
     }
 
     /// Replaces the method, for another range or smallest scale.
@@ -163,7 +157,7 @@ impl TensorFormat {
             method,
             compute_dtype,
             scale,
-            zero: ZeroPointFormat::BeforeScale(element),
+            zero: ZeroPoint::BeforeScale(element),
             sparse_2to4: false,
         }
     }
@@ -177,13 +171,13 @@ impl TensorFormat {
             method,
             compute_dtype,
             scale,
-            zero: ZeroPointFormat::AfterScale(scale),
+            zero: ZeroPoint::AfterScale(scale),
             sparse_2to4: false,
         }
     }
 
     /// Unsigned integers by half-quadratic quantization.
-    pub fn hqq(bits: u8, grouping: Grouping, compute_dtype: Dtype, scale: Dtype, zero: ZeroPointFormat) -> Self {
+    pub fn hqq(bits: u8, grouping: Grouping, compute_dtype: Dtype, scale: Dtype, zero: ZeroPoint) -> Self {
         let (element, method) = (Element::Unsigned(bits), QuantMethod::Hqq(HqqIterate::default()));
         Self { element, grouping, method, compute_dtype, scale: Element::Float(scale), zero, sparse_2to4: false }
     }
@@ -197,7 +191,7 @@ impl TensorFormat {
             method: QuantMethod::Qqq,
             compute_dtype,
             scale,
-            zero: ZeroPointFormat::None,
+            zero: ZeroPoint::None,
             sparse_2to4: false,
         }
     }
@@ -211,7 +205,7 @@ impl TensorFormat {
             method,
             compute_dtype,
             scale: Element::Float(Dtype::F32),
-            zero: ZeroPointFormat::None,
+            zero: ZeroPoint::None,
             sparse_2to4: false,
         }
     }
@@ -226,7 +220,7 @@ impl TensorFormat {
             method,
             compute_dtype: Dtype::F32,
             scale: Element::E8m0,
-            zero: ZeroPointFormat::None,
+            zero: ZeroPoint::None,
             sparse_2to4: false,
         }
     }
@@ -240,7 +234,7 @@ impl TensorFormat {
             method: QuantMethod::Nvfp4,
             compute_dtype: Dtype::F32,
             scale: Element::E4m3,
-            zero: ZeroPointFormat::None,
+            zero: ZeroPoint::None,
             sparse_2to4: false,
         }
     }
@@ -249,9 +243,9 @@ impl TensorFormat {
     pub fn with_f32_scales(self) -> Self {
         let full = Element::Float(Dtype::F32);
         let zero = match self.zero {
-            ZeroPointFormat::None => ZeroPointFormat::None,
-            ZeroPointFormat::BeforeScale(_) => ZeroPointFormat::BeforeScale(full),
-            ZeroPointFormat::AfterScale(_) => ZeroPointFormat::AfterScale(full),
+            ZeroPoint::None => ZeroPoint::None,
+            ZeroPoint::BeforeScale(_) => ZeroPoint::BeforeScale(full),
+            ZeroPoint::AfterScale(_) => ZeroPoint::AfterScale(full),
         };
         Self { scale: full, zero, ..self }
     }
@@ -288,30 +282,6 @@ impl TensorFormat {
     /// Bits of a quantized value.
     pub fn bits(&self) -> u32 {
         self.element.bits()
-    }
-
-    /// Parameters of the quantization rule.
-    pub(crate) fn quant_params(&self) -> QuantParams {
-        let (min, max) = match (self.method, self.element) {
-            (QuantMethod::Symmetric { min, max, .. }, _) => (i32::from(min), i32::from(max)),
-            // For small floats: the exponent of the largest value.
-            (QuantMethod::Mx(_), Element::E2m1) => (0, 2),
-            (QuantMethod::Mx(_), _) => (0, 8),
-            (_, Element::Signed(bits)) => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
-            (_, element) => (0, (1 << element.bits().min(8)) - 1),
-        };
-        let range = (max - min) as f32;
-        let (divisor, epsilon) = match self.method {
-            QuantMethod::Symmetric { epsilon, .. } => (range / 2.0, epsilon),
-            QuantMethod::Asymmetric { epsilon } | QuantMethod::Tinygemm { epsilon } => (range, epsilon),
-            QuantMethod::Floats { epsilon } => (self.element.max_value(), epsilon),
-            // The smallest block scale is the smallest normal value of e4m3.
-            QuantMethod::Nvfp4 => (self.element.max_value(), 1.0 / 64.0),
-            QuantMethod::Mx(_) | QuantMethod::Hqq(_) | QuantMethod::Qqq | QuantMethod::Unquantized => {
-                (self.element.max_value(), 0.0)
-            }
-        };
-        QuantParams { divisor, epsilon, min, max, mask: u32::MAX >> (32 - self.bits()), opaque_zero: 0 }
     }
 
     /// Midpoint of the range of unsigned quantized values.
@@ -353,7 +323,8 @@ impl TensorFormat {
     /// Words of quantized values per row: whole groups, padded to whole packing blocks.
     pub fn words_per_row(&self, cols: usize) -> usize {
         let padded = cols.next_multiple_of(self.group_size(cols));
-        packing::words_for_row(if self.sparse_2to4 { padded / 2 } else { padded }, self.bits())
+        let stored = if self.sparse_2to4 { padded / 2 } else { padded };
+        stored.div_ceil(Self::PACKING_BLOCK) * self.bits() as usize
     }
 }
 
@@ -364,16 +335,13 @@ mod tests {
     #[test]
     fn packed_bytes_include_scales_and_zero_points() {
         use Grouping::{Block, Row};
-        let int8 = TensorFormat::symmetric(8, Row, Dtype::Bf16, Dtype::Bf16);
+        let int8 = Format::symmetric(8, Row, Dtype::Bf16, Dtype::Bf16);
         assert_eq!(int8.bytes(4096, 4096), 4096 * 4096 + 4096 * 2);
-        let int4 = TensorFormat::symmetric(4, Block(128), Dtype::Bf16, Dtype::F32);
+        let int4 = Format::symmetric(4, Block(128), Dtype::Bf16, Dtype::F32);
         assert_eq!(int4.bytes(64, 256), 64 * 256 / 2 + 64 * 2 * 4);
         // Two blocks of 32 per row, each with a scale.
-        assert_eq!(TensorFormat::mx(Element::E2m1, MxScaling::Ceil).bytes(2, 33), 2 * 64 / 2 + 4);
-        assert_eq!(TensorFormat::nvfp4().bytes(1, 16), 16 + 4 + 4);
-        assert_eq!(
-            TensorFormat::asymmetric(Element::Unsigned(3), Block(64), Dtype::F32).bytes(1, 64),
-            64 * 3 / 8 + 4 + 4
-        );
+        assert_eq!(Format::mx(Element::E2m1, MxScaling::Ceil).bytes(2, 33), 2 * 64 / 2 + 4);
+        assert_eq!(Format::nvfp4().bytes(1, 16), 16 + 4 + 4);
+        assert_eq!(Format::asymmetric(Element::Unsigned(3), Block(64), Dtype::F32).bytes(1, 64), 64 * 3 / 8 + 4 + 4);
     }
 }

@@ -1,13 +1,13 @@
 //! Exact parsing of numbers in names, and expansion of name patterns.
 
 /// Parses a positive integer in canonical spelling: no sign, no leading zeros.
-pub(crate) fn parse_positive(text: &str) -> Option<u32> {
+pub fn parse_positive(text: &str) -> Option<u32> {
     text.parse().ok().filter(|number: &u32| *number > 0 && number.to_string() == text)
 }
 
 /// Expands a pattern into names: `{a|b}` is one of the alternatives, `[a|b]` an alternative or nothing, `{group}` one
 /// of `groups`.
-pub(crate) fn expand_pattern(pattern: &str, groups: &[String]) -> Vec<String> {
+pub fn expand_pattern(pattern: &str, groups: &[String]) -> Vec<String> {
     let (Some(start), Some(end)) = (pattern.find(['{', '[']), pattern.find(['}', ']'])) else {
         return vec![pattern.to_owned()];
     };

@@ -2,7 +2,6 @@
 
 /// Reduced precision that GEMM kernels are allowed to use; the gate adjusts its tolerance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum PrecisionHint {
     /// Float8 products may stay in the accumulators of tensor cores, which hold about 14 bits on Hopper.
     FastAccumulation,

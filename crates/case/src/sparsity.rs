@@ -1,11 +1,10 @@
 //! Sparsity of weights, with the names of torchao's configuration files.
 
-use crate::RecipeError;
+use crate::UnknownName;
 use std::{fmt, str::FromStr};
 
 /// Sparsity pattern of a weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
 pub enum Sparsity {
     /// 2:4 sparsity: two of every four values along K are zero.
     SemiStructured,
@@ -21,6 +20,16 @@ pub enum Sparsity {
 impl Sparsity {
     /// Default parameters, for the plain name `block`.
     pub const DEFAULT_BLOCK: Self = Self::Block { percent: 90, block_size: 64 };
+
+    /// Nonzero blocks per row of blocks in rows of `k` values; `None` without block sparsity.
+    pub fn retained_blocks_per_row(self, k: usize) -> Option<usize> {
+        match self {
+            Self::Block { percent, block_size } => {
+                Some((k / usize::from(block_size) * (100 - usize::from(percent))).div_ceil(100))
+            }
+            Self::SemiStructured => None,
+        }
+    }
 
     /// All names and patterns of names.
     fn spellings() -> Vec<String> {
@@ -43,15 +52,15 @@ impl fmt::Display for Sparsity {
 }
 
 impl FromStr for Sparsity {
-    type Err = RecipeError;
+    type Err = UnknownName;
 
-    fn from_str(name: &str) -> Result<Self, RecipeError> {
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
         match name {
             "semi-sparse" | "2:4" => return Ok(Self::SemiStructured),
             "block" => return Ok(Self::DEFAULT_BLOCK),
             _ => {}
         }
-        parse_block(name).ok_or_else(|| RecipeError::unknown_name("sparsity", name, Self::spellings()))
+        parse_block(name).ok_or_else(|| UnknownName::among_patterns("sparsity", name, Self::spellings()))
     }
 }
 
@@ -66,7 +75,7 @@ fn parse_block(name: &str) -> Option<Sparsity> {
     (percent > 0 && !parameters.contains('+')).then_some(Sparsity::Block { percent, block_size: side })
 }
 
-calorimeter_case::written_as_a_name!(
+crate::written_as_a_name!(
     Sparsity,
     "Sparsity",
     "a sparsity: semi-sparse (also written 2:4), or block with its level and side, such as block-0.9-64",

@@ -1,0 +1,133 @@
+//! Table of layer kernels: how each implementation computes the linear layer of each recipe.
+
+use crate::registry::support;
+use crate::{Device, Implementation, Model, Problem, Subject};
+use calorimeter_kernels::LinearShape;
+use calorimeter_kernels::host;
+use calorimeter_kernels::layer::{KernelTable, LayerBackend, candidates};
+use calorimeter_recipes::{Dtype, QuantConfig, Recipe, RecipeVariant, Sparsity, pair};
+use calorimeter_shapes::Shape;
+
+/// Numbers of input rows in the table.
+pub const TABLE_ROWS: [usize; 4] = [1, 16, 256, 4096];
+
+/// Row length and number of rows of the weights in the table.
+pub const TABLE_SIDE: usize = 4096;
+
+/// Computation of a layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LayerChoice {
+    /// A kernel multiplies the weight as it is stored.
+    Kernel(&'static str),
+    /// burn multiplies an unquantized weight.
+    Burn,
+    /// burn's operations dequantize the weight in each pass.
+    Dequantized,
+    /// The implementation does not compute the layer; the text is the reason.
+    Unsupported(String),
+}
+
+/// Row of the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LayerTableRow {
+    /// Recipe and sparsity.
+    pub variant: RecipeVariant,
+    /// Implementation.
+    pub implementation: Implementation,
+    /// Device; `native` on CUDA stands for an H100 or H200.
+    pub device: Device,
+    /// Computation for each of [`TABLE_ROWS`].
+    pub choices: [LayerChoice; TABLE_ROWS.len()],
+}
+
+/// Returns the table of layers with k = n = [`TABLE_SIDE`] in a dtype: the typical recipes, with and without sparsity,
+/// under every implementation on every kind of device. No device is needed.
+pub fn layer_table(dtype: Dtype) -> Vec<LayerTableRow> {
+    let model: Model = "linear".parse().expect("`linear` is a built-in model");
+    let sparsities = [Sparsity::SemiStructured, Sparsity::DEFAULT_BLOCK];
+    let variants = pair(&Recipe::examples(), &sparsities).into_iter();
+    let devices = [Device::Cuda(0), Device::Vulkan(0), Device::Metal(0), Device::Cpu];
+    let places = devices.into_iter().flat_map(|device| Implementation::ALL.map(|it| (device, it)));
+    let places: Vec<_> = places.filter(|(device, it)| Subject::Model(model).has(*it, *device)).collect();
+    variants
+        .flat_map(|variant| places.iter().map(move |&(device, implementation)| (variant, device, implementation)))
+        .map(|(variant, device, implementation)| {
+            let choices = TABLE_ROWS.map(|rows| choice(model, variant, (implementation, device), dtype, rows));
+            LayerTableRow { variant, implementation, device, choices }
+        })
+        .collect()
+}
+
+fn choice(
+    model: Model,
+    variant: RecipeVariant,
+    (implementation, device): (Implementation, Device),
+    dtype: Dtype,
+    rows: usize,
+) -> LayerChoice {
+    let [m, side] = [rows, TABLE_SIDE].map(|size| size as u64);
+    let shape = Shape::new(m, side, side).expect("the sizes of the table are positive");
+    let problem = Problem { model, shape, dtype, seed: 0 };
+    let config = match support(&problem, variant, implementation, device) {
+        Ok(config) => config,
+        Err(error) => return LayerChoice::Unsupported(error.to_string()),
+    };
+    match (implementation, device) {
+        (Implementation::Native, Device::Cpu) => kernel_of(host::LAYER_KERNELS, &config, rows, &()),
+        #[cfg(feature = "cuda")]
+        (Implementation::Native, _) => {
+            use calorimeter_kernels::native::{ComputeCapability, LAYER_KERNELS};
+            kernel_of(LAYER_KERNELS, &config, rows, &ComputeCapability::HOPPER)
+        }
+        _ if config.weight.is_none() && config.sparsity.is_none() => LayerChoice::Burn,
+        _ => LayerChoice::Dequantized,
+    }
+}
+
+fn kernel_of<B: LayerBackend>(
+    table: &KernelTable<B>,
+    config: &QuantConfig,
+    rows: usize,
+    capability: &B::Capability,
+) -> LayerChoice {
+    let shape = LinearShape { m: rows, k: TABLE_SIDE, n: TABLE_SIDE };
+    match candidates(table, &config.layer_spec(rows), shape, capability) {
+        Ok(kernels) => LayerChoice::Kernel(kernels.first().map_or("", |kernel| kernel.name())),
+        Err(reason) => LayerChoice::Unsupported(reason.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_recipe_runs_somewhere_and_typical_recipes_have_kernels() {
+        let table = layer_table(Dtype::Bf16);
+        let choices = |name: &str, implementation, device| {
+            let row = |row: &&LayerTableRow| {
+                (row.variant.to_string().as_str(), row.implementation, row.device) == (name, implementation, device)
+            };
+            table.iter().find(row).map(|row| row.choices.clone())
+        };
+        for row in &table {
+            let runs = |row: &LayerTableRow| row.choices.iter().any(|it| !matches!(it, LayerChoice::Unsupported(_)));
+            let same = table.iter().filter(|other| other.variant == row.variant);
+            // Fast accumulation and TF32 need tensor cores, which only `native` on CUDA can configure.
+            assert!(same.into_iter().any(runs) || cfg!(not(feature = "cuda")), "{} runs nowhere", row.variant);
+        }
+        let cpu = choices("int8wo", Implementation::Native, Device::Cpu);
+        assert_eq!(cpu, Some([(); 4].map(|()| LayerChoice::Kernel("int8 weight"))));
+        let eager = choices("int8wo", Implementation::Eager, Device::Cpu);
+        assert_eq!(eager, Some([(); 4].map(|()| LayerChoice::Dequantized)));
+        #[cfg(feature = "cuda")]
+        {
+            let names = choices("int4wo-128", Implementation::Native, Device::Cuda(0)).unwrap();
+            let expected =
+                ["packed weight", "tiled weight, wgmma", "tiled weight, wgmma", "dequantized weight, cuBLASLt"];
+            assert_eq!(names, expected.map(LayerChoice::Kernel));
+        }
+    }
+}

@@ -126,7 +126,7 @@ mod tests {
         {
             let names = choices("int4wo-128", Implementation::Native, Device::Cuda(0)).unwrap();
             let expected =
-                ["packed weight", "tiled weight, wgmma", "tiled weight, wgmma", "dequantized weight, cuBLASLt"];
+                ["streamed int4 weight", "tiled weight, wgmma", "tiled weight, wgmma", "dequantized weight, cuBLASLt"];
             assert_eq!(names, expected.map(LayerChoice::Kernel));
         }
     }

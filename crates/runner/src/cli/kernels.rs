@@ -15,9 +15,14 @@ pub fn text() -> String {
     let table = layer_table(DTYPE);
     for rows in table.chunk_by(|a, b| a.variant == b.variant) {
         let _ = writeln!(text, "\n  {}", rows[0].variant);
-        for row in rows {
-            let place = format!("{} on {}", row.implementation, row.device.kind());
-            let _ = writeln!(text, "    {place:<18} {}", describe(&row.choices, LayerText::WithReasons));
+        for implementation in Implementation::ALL {
+            let places = rows.iter().filter(|row| row.implementation == implementation);
+            let places: Vec<_> =
+                places.map(|row| (row.device.kind(), describe(&row.choices, Reasons::Shown))).collect();
+            for same in places.chunk_by(|a, b| a.1 == b.1) {
+                let devices: Vec<String> = same.iter().map(|(device, _)| device.to_string()).collect();
+                let _ = writeln!(text, "    {implementation} on {}: {}", devices.join(", "), same[0].1);
+            }
         }
     }
     text
@@ -39,27 +44,27 @@ pub fn markdown() -> String {
     for rows in table.chunk_by(|a, b| a.variant == b.variant) {
         let cells = COLUMNS.map(|(_, implementation, device)| {
             let found = rows.iter().find(|row| (row.implementation, row.device) == (implementation, device));
-            found.map_or_else(String::new, |row: &LayerTableRow| describe(&row.choices, LayerText::WithoutReasons))
+            found.map_or_else(String::new, |row: &LayerTableRow| describe(&row.choices, Reasons::Hidden))
         });
         let _ = writeln!(text, "| `{}` | {} |", rows[0].variant, cells.join(" | "));
     }
     text
 }
 
-/// Length of a description.
+/// Treatment of the reasons for unsupported layers in a description.
 #[derive(Clone, Copy, PartialEq)]
-enum LayerText {
-    WithReasons,
-    WithoutReasons,
+enum Reasons {
+    Shown,
+    Hidden,
 }
 
 /// Describes the computation for each number of rows; equal neighbors are joined.
-fn describe(choices: &[LayerChoice], length: LayerText) -> String {
+fn describe(choices: &[LayerChoice], reasons: Reasons) -> String {
     let one = |choice: &LayerChoice| match choice {
         LayerChoice::Kernel(name) => (*name).to_owned(),
         LayerChoice::Burn => "burn".to_owned(),
         LayerChoice::Dequantized => "dequantized".to_owned(),
-        LayerChoice::Unsupported(reason) if length == LayerText::WithReasons => format!("unsupported: {reason}"),
+        LayerChoice::Unsupported(reason) if reasons == Reasons::Shown => format!("unsupported: {reason}"),
         _ => "unsupported".to_owned(),
     };
     let pairs: Vec<(usize, String)> = TABLE_ROWS.into_iter().zip(choices.iter().map(one)).collect();
@@ -83,7 +88,7 @@ mod tests {
     #[test]
     fn equal_neighbors_are_joined() {
         let [a, b] = ["a", "b"].map(LayerChoice::Kernel);
-        let text = |choices: [&LayerChoice; 4]| describe(&choices.map(Clone::clone), LayerText::WithReasons);
+        let text = |choices: [&LayerChoice; 4]| describe(&choices.map(Clone::clone), Reasons::Shown);
         assert_eq!(text([&a; 4]), "a");
         assert_eq!(text([&a, &b, &b, &a]), "1: a; 16, 256: b; 4096: a");
         let no = LayerChoice::Unsupported("too long".into());

@@ -20,6 +20,7 @@ struct Float8Layer {
     scales: Vec<f32>,
 }
 
+// ANCHOR: kernel
 impl LayerKernel<Cpu> for Float8Weight {
     fn name(&self) -> &'static str {
         "float8 weight"
@@ -45,6 +46,7 @@ impl LayerKernel<Cpu> for Float8Weight {
         Ok(Box::new(Float8Layer { codes: codes.clone(), scales: scales.clone() }))
     }
 }
+// ANCHOR_END: kernel
 
 impl HostLayer for Float8Layer {
     fn run(&self, x: &[f32], k: usize, y: &mut [f32]) {

@@ -1,4 +1,4 @@
-//! Extensibility: an addition to the tree is one file, and two lines in another file. Tested with the files of
+//! Extensibility: an addition to the tree is one file, and one or two lines in another file. Tested with the files of
 //! `examples/own_program` and of the example `own_device`, which work outside the tree.
 
 use crate::external_packages;
@@ -14,7 +14,8 @@ struct Addition {
     becomes: &'static str,
     /// File that declares the module, relative to the root.
     registered_in: &'static str,
-    module: &'static str,
+    /// Line that declares the module, if the registration does not.
+    module: Option<&'static str>,
     registration: &'static str,
     place: RegistrationPlace,
 }
@@ -33,15 +34,23 @@ const ADDITIONS: &[Addition] = &[
         file: "examples/own_program/src/recipe.rs",
         becomes: "crates/recipes/src/schemes/int8wo_tensor.rs",
         registered_in: "crates/recipes/src/schemes/mod.rs",
-        module: "mod int8wo_tensor;",
+        module: Some("mod int8wo_tensor;"),
         registration: "&int8wo_tensor::FAMILY,",
         place: After("pub(crate) const BUILT_IN: &[&RecipeFamily] = &["),
+    },
+    Addition {
+        file: "crates/kernels/examples/layer_kernel/float8_weight.rs",
+        becomes: "crates/kernels/src/host/layers/float8_weight.rs",
+        registered_in: "crates/kernels/src/host/layers/mod.rs",
+        module: None,
+        registration: "float8_weight,",
+        place: After("layer_kernels! {"),
     },
     Addition {
         file: "examples/own_program/src/model.rs",
         becomes: "crates/zoo/src/models/perceptron.rs",
         registered_in: "crates/zoo/src/models/mod.rs",
-        module: "mod perceptron;",
+        module: Some("mod perceptron;"),
         registration: "zoo.models([perceptron::Perceptron]).burn();",
         place: After("pub(crate) fn register(zoo: &Zoo) {"),
     },
@@ -49,7 +58,7 @@ const ADDITIONS: &[Addition] = &[
         file: "examples/own_program/src/operator.rs",
         becomes: "crates/zoo/src/operators/negation.rs",
         registered_in: "crates/zoo/src/operators/mod.rs",
-        module: "mod negation;",
+        module: Some("mod negation;"),
         registration: "zoo.operators([negation::Negation]).burn();",
         place: After("pub(crate) fn register(zoo: &Zoo) {"),
     },
@@ -57,7 +66,7 @@ const ADDITIONS: &[Addition] = &[
         file: "examples/own_program/src/implementation.rs",
         becomes: "crates/zoo/src/operators/softmax/by_hand.rs",
         registered_in: "crates/zoo/src/operators/softmax/mod.rs",
-        module: "mod by_hand;",
+        module: Some("mod by_hand;"),
         registration: "zoo.operators([Softmax]).burn().cube().native().host(by_hand::ByHand);",
         place: Replacing(
             "zoo.operators([Softmax]).burn().cube().native().host(HostRowwise(RowwiseOperator::Softmax));",
@@ -67,7 +76,7 @@ const ADDITIONS: &[Addition] = &[
         file: "examples/own_program/src/shapes.rs",
         becomes: "crates/shapes/src/generators/tall.rs",
         registered_in: "crates/shapes/src/generators/mod.rs",
-        module: "mod tall;",
+        module: Some("mod tall;"),
         registration: "&tall::TALL,",
         place: After("pub(crate) const BUILT_IN: &[&Generator] = &["),
     },
@@ -75,7 +84,7 @@ const ADDITIONS: &[Addition] = &[
         file: "examples/own_program/src/sink.rs",
         becomes: "crates/sinks/src/sinks/slowest.rs",
         registered_in: "crates/sinks/src/sinks/mod.rs",
-        module: "mod slowest;",
+        module: Some("mod slowest;"),
         registration: "&slowest::Slowest,",
         place: After("pub(crate) const BUILT_IN: &[&dyn Sink] = &["),
     },
@@ -83,7 +92,7 @@ const ADDITIONS: &[Addition] = &[
         file: "crates/runner/examples/own_device/busy_time.rs",
         becomes: "crates/timing/src/busy_time.rs",
         registered_in: "crates/timing/src/lib.rs",
-        module: "mod busy_time;",
+        module: Some("mod busy_time;"),
         registration: "pub use busy_time::BusyTime;",
         place: After("pub use arm::Arm;"),
     },
@@ -91,7 +100,7 @@ const ADDITIONS: &[Addition] = &[
         file: "crates/runner/examples/own_device/thread_sensors.rs",
         becomes: "crates/timing/src/telemetry/thread_sensors.rs",
         registered_in: "crates/timing/src/telemetry/mod.rs",
-        module: "mod thread_sensors;",
+        module: Some("mod thread_sensors;"),
         registration: "pub use thread_sensors::ThreadSensors;",
         place: After("pub use throttle::Throttle;"),
     },
@@ -99,7 +108,7 @@ const ADDITIONS: &[Addition] = &[
         file: "crates/runner/examples/own_device/threads.rs",
         becomes: "crates/probe/src/platforms/threads.rs",
         registered_in: "crates/probe/src/platforms/mod.rs",
-        module: "mod threads;",
+        module: Some("mod threads;"),
         registration: "&threads::Threads,",
         place: After("const BUILT_IN: &[&dyn Platform] = &["),
     },
@@ -149,7 +158,7 @@ impl Addition {
         for line in text.lines() {
             if !modules && (line.starts_with("mod ") || line.starts_with("pub mod ")) {
                 modules = true;
-                lines.push(self.module);
+                lines.extend(self.module);
             }
             match self.place {
                 After(list) if line == list => lines.extend([line, self.registration]),
@@ -209,16 +218,16 @@ fn differences(tree: &Path, before: &Path) -> (Vec<String>, Vec<(String, Vec<Str
 }
 
 #[test]
-fn additions_need_one_file_and_two_lines() {
+fn additions_need_one_file_and_at_most_two_lines() {
     let page = fs::read_to_string(external_packages::root().join("docs/src/extending.md")).unwrap();
     for addition in ADDITIONS {
         let tree = copy_of_tree();
         addition.make(tree.path());
         let (new, changed) = differences(tree.path(), &external_packages::root());
         assert_eq!(new, [addition.becomes]);
-        let lines = vec![addition.module.to_owned(), addition.registration.to_owned()];
-        assert_eq!(changed, [(addition.registered_in.to_owned(), lines)]);
-        for text in [addition.becomes, addition.registered_in, addition.module, addition.registration] {
+        let lines: Vec<&str> = addition.module.into_iter().chain([addition.registration]).collect();
+        assert_eq!(changed, [(addition.registered_in.to_owned(), lines.iter().map(ToString::to_string).collect())]);
+        for text in [addition.becomes, addition.registered_in].into_iter().chain(lines) {
             assert!(page.contains(&format!("`{text}`")), "`{text}` is not in extending.md");
         }
     }
@@ -229,10 +238,11 @@ fn example_files_work_inside_the_tree() {
     let tree = copy_of_tree();
     ADDITIONS.iter().for_each(|addition| addition.make(tree.path()));
     ENTRIES.into_iter().for_each(|entry| add_table_entry(tree.path(), entry));
-    // The tree built below differs by one file and two lines per addition, and one line per entry.
+    // The tree built below differs by one file and at most two lines per addition, and one line per entry.
     let (new, changed) = differences(tree.path(), &external_packages::root());
     let lines: usize = changed.iter().map(|(_, lines)| lines.len()).sum();
-    assert_eq!((new.len(), lines), (ADDITIONS.len(), 2 * ADDITIONS.len() + ENTRIES.len()), "{new:?} {changed:?}");
+    let expected: usize = ADDITIONS.iter().map(|addition| 1 + usize::from(addition.module.is_some())).sum();
+    assert_eq!((new.len(), lines), (ADDITIONS.len(), expected + ENTRIES.len()), "{new:?} {changed:?}");
     let features = ["-p", "calorimeter-runner", "--no-default-features", "--features", "cpu"];
     let program = external_packages::build(tree.path(), "calorimeter", &features);
     let config = fs::read_to_string(external_packages::root().join("examples/own_program/config.yml")).unwrap();
@@ -253,6 +263,15 @@ fn example_files_work_inside_the_tree() {
     let once_more = external_packages::run(&program, &scene, "run c.yml --out warm --regimes host-warm --format jsonl");
     let mut regimes = once_more.expect_code(0).objects().into_iter().map(|record| record["regime"].clone());
     assert!(regimes.all(|regime| regime == "host-warm"), "{once_more:?}");
+    let kernels = external_packages::run(&program, &Scene::new(), "list kernels").expect_code(0).stdout;
+    assert!(kernels.contains("native on cpu: float8 weight\n"), "{kernels}");
+    let layer = Scene::with(
+        "recipes: [baseline, float8wo]\nmodels: [{model: linear, implementations: [native], device: cpu, dtype: f32, \
+         shapes: [{name: custom, shapes: [[4, 64, 32]]}]}]",
+    );
+    let records = external_packages::run(&program, &layer, "run c.yml --format jsonl").expect_code(0).records();
+    let record = find_record(&records, "linear/float8wo/native/cpu/f32/m4-k64-n32");
+    assert!(record.is_ok() && record.accuracy.is_some(), "{record:?}");
 }
 
 #[test]

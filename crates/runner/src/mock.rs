@@ -1,7 +1,10 @@
 //! Mock device: times follow a script, and every kind of failure can be injected. It tests the whole program without a
 //! GPU and without waiting.
 
-use calorimeter_timing::Script;
+use crate::platforms::Simulator;
+use crate::worker::Assignment;
+use calorimeter_case::Case;
+use calorimeter_timing::{MockClock, Script, Stopwatch};
 use calorimeter_zoo::{Output, Workload, ZooError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -111,17 +114,49 @@ impl MockRule {
             .map_err(|error| format!("invalid {RULES_VARIABLE}: expected rules of the mock device: {error}"))
     }
 
-    /// Exits the process if the rule of a case says that its device is lost.
-    pub fn exit_if_device_lost(rules: &[Self], id: &str) {
-        if Self::for_case(rules, id).is_ok_and(|rule| rule.fault == Some(Fault::Lost)) {
-            std::process::exit(1);
-        }
-    }
-
     /// Clock script of a case, determined by its id and the seed.
     pub fn script(&self, id: &str) -> Script {
         let seed = crate::fingerprint::fnv1a(id.as_bytes()) ^ self.seed;
         Script { nanos: self.nanos, noise: self.noise, fixed: self.fixed, seed, ..Script::default() }
+    }
+}
+
+/// Simulator of the mock device.
+pub struct MockSimulator {
+    rules: Vec<MockRule>,
+    concurrent_devices: bool,
+    clock: MockClock,
+}
+
+impl MockSimulator {
+    /// Creates the simulator of an assignment. Exits the process if the device is lost.
+    pub fn create(assignment: &Assignment) -> Box<dyn Simulator> {
+        let Assignment { cases, mock: rules, concurrent_devices, .. } = assignment;
+        let rule = cases.first().and_then(|first| MockRule::for_case(rules, &first.case.id).ok());
+        if rule.is_some_and(|rule| rule.fault == Some(Fault::Lost)) {
+            std::process::exit(1);
+        }
+        let clock = MockClock::new(Script::default());
+        Box::new(Self { rules: rules.clone(), concurrent_devices: *concurrent_devices, clock })
+    }
+}
+
+impl Simulator for MockSimulator {
+    fn open(&mut self, case: &Case) -> Result<Box<dyn Workload>, ZooError> {
+        Ok(Box::new(MockWorkload::new(MockRule::for_case(&self.rules, &case.id)?)))
+    }
+
+    fn stopwatch(&mut self, case: &Case) -> Result<Box<dyn Stopwatch>, ZooError> {
+        let mut rule = MockRule::for_case(&self.rules, &case.id)?;
+        if self.concurrent_devices {
+            rule.nanos *= rule.in_company;
+        }
+        Ok(Box::new(self.clock.with_shared_machine(rule.script(&case.id))))
+    }
+
+    fn check(&self, outputs: &[Output]) -> Result<(), String> {
+        let wrong = outputs.iter().flat_map(|output| &output.values).any(|value| value.is_nan());
+        if wrong { Err("the mock device was told to be wrong".into()) } else { Ok(()) }
     }
 }
 

@@ -4,7 +4,7 @@ use crate::BusyTime;
 use crate::ThreadSensors;
 use calorimeter_case::Name;
 use calorimeter_runner::devices::DiscoveredDevice;
-use calorimeter_runner::platforms::{Platform, StopwatchChoice};
+use calorimeter_runner::platforms::{Platform, Sensing, StopwatchChoice};
 use calorimeter_runner::worker::DeviceFacts;
 use calorimeter_timing::telemetry::Source;
 use calorimeter_timing::{Failure, Work};
@@ -42,6 +42,12 @@ impl Platform for Threads {
         "busy-time".into()
     }
 
+    fn sensing(&self) -> Option<&dyn Sensing> {
+        Some(self)
+    }
+}
+
+impl Sensing for Threads {
     fn sensors(&self, _: Device, _: &DeviceFacts) -> Result<Box<dyn Source>, String> {
         Ok(Box::new(ThreadSensors))
     }

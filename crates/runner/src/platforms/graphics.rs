@@ -1,7 +1,7 @@
 //! Graphics platform: Vulkan and Metal adapters through wgpu.
 
 use super::device_defaults::DeviceDefaults;
-use super::platform::{Platform, StopwatchChoice};
+use super::{Platform, Probing, Sensing, StopwatchChoice};
 use crate::devices::DiscoveredDevice;
 use crate::worker::DeviceFacts;
 use calorimeter_case::{Device, Dtype, Implementation};
@@ -75,21 +75,6 @@ impl Platform for Graphics {
         true
     }
 
-    // An emulated GPU has the sensors of the processor.
-    // ANCHOR: sensors
-    fn sensors(&self, device: Device, facts: &DeviceFacts) -> Result<Box<dyn Source>, String> {
-        if facts.software { Ok(processor()) } else { Err(format!("no sensors for {device}")) }
-    }
-    // ANCHOR_END: sensors
-
-    fn probes(&self, device: Device, _: &mut NativeDevices) -> Result<Box<dyn Probes>, Failure> {
-        Ok(Box::new(CubeProbes::new(client(device)?)))
-    }
-
-    fn autotunes_matmul(&self) -> bool {
-        true
-    }
-
     fn defaults(&self, software: bool) -> DeviceDefaults {
         let trials = DeviceDefaults {
             // Largest buffer that all of these APIs support.
@@ -113,6 +98,33 @@ impl Platform for Graphics {
             quick_dtypes: &[Dtype::F32],
             ..trials
         }
+    }
+
+    fn sensing(&self) -> Option<&dyn Sensing> {
+        Some(self)
+    }
+
+    fn probing(&self) -> Option<&dyn Probing> {
+        Some(self)
+    }
+}
+
+// ANCHOR: sensors
+impl Sensing for Graphics {
+    // An emulated GPU has the sensors of the processor.
+    fn sensors(&self, device: Device, facts: &DeviceFacts) -> Result<Box<dyn Source>, String> {
+        if facts.software { Ok(processor()) } else { Err(format!("no sensors for {device}")) }
+    }
+}
+// ANCHOR_END: sensors
+
+impl Probing for Graphics {
+    fn probes(&self, device: Device, _: &mut NativeDevices) -> Result<Box<dyn Probes>, Failure> {
+        Ok(Box::new(CubeProbes::new(client(device)?)))
+    }
+
+    fn autotunes_matmul(&self) -> bool {
+        true
     }
 }
 

@@ -1,10 +1,11 @@
 //! Mock platform; the behavior of its cases is defined in `crate::mock`.
 
 use super::device_defaults::DeviceDefaults;
-use super::platform::Platform;
+use super::{DeviceMemory, Platform, SimulatorFactory};
 use crate::cache;
 use crate::devices::DiscoveredDevice;
 use crate::log_line::log_line;
+use crate::mock::MockSimulator;
 use crate::worker::DeviceFacts;
 use calorimeter_case::{Device, Dtype, Implementation};
 use calorimeter_timing::telemetry::{ClockLock, LockedClock};
@@ -35,21 +36,17 @@ impl Platform for Mock {
         "mock".into()
     }
 
-    fn has_graphs(&self, _: Implementation) -> bool {
-        true
-    }
-
-    fn is_scripted(&self) -> bool {
-        true
-    }
-
     fn clock_lock(&self, _: Device, _: &DeviceFacts) -> Result<Box<dyn ClockLock>, String> {
         let folder = cache::cache_dir("mock").ok_or("no cache directory: set HOME or XDG_CACHE_HOME")?;
         Ok(Box::new(ScriptedClock(folder.join("clock.log"))))
     }
 
-    fn other_users(&self, _: Device, _: &DeviceFacts) -> Result<Vec<String>, String> {
-        Ok(Vec::new())
+    fn memory(&self) -> Option<&dyn DeviceMemory> {
+        None
+    }
+
+    fn simulator(&self) -> Option<SimulatorFactory> {
+        Some(MockSimulator::create)
     }
 
     // Sizes of a processor.

@@ -4,7 +4,6 @@ use super::foreign_outputs;
 use super::open::open;
 use super::prime::prime;
 use super::state::{CaseArm, FirstOutput, OpenWorkload, PendingChecks, drop_comparisons_with_refused, refused_record};
-use crate::platforms;
 use crate::worker::event::Stage;
 use crate::worker::group_context::GroupContext;
 use crate::worker::operands::{GroupOperands, InputKind};
@@ -13,9 +12,9 @@ use crate::worker::protocol::AssignedCase;
 use calorimeter_case::record::{Accuracy, Weights, finite};
 use calorimeter_case::{Record, Status};
 use calorimeter_recipes::{QuantConfig, Sparsity};
-use calorimeter_zoo::gate::Mismatch;
 use calorimeter_zoo::{Output, OutputDigest, Reference, Task, Workload, ZooError, gate};
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 /// Checks a case on the gate inputs in a separate workload, which is closed afterwards; returns the record so far.
@@ -50,6 +49,10 @@ pub fn check_first_output(
     let operands = &mut *group.operands;
     let judging = OutputChecker { workload: &**workload, treatment, content: InputKind::Timed, label: String::new() };
     let kernel_rel_l2 = judging.compare(output, record, operands)?;
+    if operands.simulator.is_some() {
+        // A simulated case has no weights and no accuracy.
+        return Ok(());
+    }
     if let Some(yardstick) = operands.accuracy_reference(&record.case)?
         && let Some(sampled) = sampled_values(output, yardstick)
     {
@@ -125,9 +128,6 @@ pub fn check_buffer_sets(
 /// Checks after the measurement: the last outputs of sets that are still pending, and one more pass of each case on a
 /// pseudo-random set.
 pub fn check_after_timing(arms: &mut [CaseArm], group: &mut GroupContext<'_>) -> Result<(), PoisonedProcess> {
-    if platforms::for_device(group.operands.device).is_scripted() {
-        return Ok(());
-    }
     for CaseArm { job, record, pending_checks: unjudged, .. } in arms.iter_mut().filter(|arm| arm.record.is_ok()) {
         let (id, mut unjudged) = (record.case.id.clone(), std::mem::take(unjudged));
         let workload = job.0.as_mut();
@@ -268,6 +268,9 @@ impl OutputChecker<'_> {
         operands: &mut GroupOperands,
     ) -> Result<Option<f64>, ZooError> {
         let (tf32, task) = (self.workload.may_use_tf32(), operands.task.clone());
+        if let (Some(simulator), FirstOutput::Downloaded(outputs)) = (&operands.simulator, output) {
+            return Ok(simulator.check(outputs).map(|()| 0.0).map_err(|why| self.refuse(why, record)).ok());
+        }
         if let (Task::Foreign(problem), FirstOutput::Downloaded(outputs)) = (&task, output) {
             let judged =
                 foreign_outputs::check_foreign_outputs(problem, outputs, self.workload.is_process(), record, operands);
@@ -307,7 +310,7 @@ impl OutputChecker<'_> {
         }
     }
 
-    fn refuse(&self, mismatch: Mismatch, record: &mut Record) {
+    fn refuse(&self, mismatch: impl Display, record: &mut Record) {
         if record.is_ok() {
             record.outcome.status = Status::Mismatch;
             record.outcome.reason = Some(format!("wrong output{}: {mismatch}", self.label));

@@ -58,7 +58,8 @@ fn try_attach_clock(
         record.preparation.granularity_ns = Some(step.step_ns);
         record.preparation.empty_window_ns = Some(step.empty_ns);
     }
-    let (kernels, passes) = match (stopwatch.kernel_calls(&mut job, sets)?, assigned.kernels.clone()) {
+    let kernels = stopwatch.kernel_tracing().map(|tracing| tracing.kernel_calls(&mut job, sets)).transpose()?;
+    let (kernels, passes) = match (kernels, assigned.kernels.clone()) {
         (None, Some(TracedKernels { passes, kernels })) => (Some(count_calls(kernels)), passes),
         (kernels, _) => (kernels, sets),
     };

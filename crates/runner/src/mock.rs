@@ -1,7 +1,6 @@
 //! Mock device: times follow a script, and every kind of failure can be injected. It tests the whole program without a
 //! GPU and without waiting.
 
-use crate::platforms::Simulator;
 use crate::worker::Assignment;
 use calorimeter_case::Case;
 use calorimeter_timing::{MockClock, Script, Stopwatch};
@@ -121,32 +120,32 @@ impl MockRule {
     }
 }
 
-/// Simulator of the mock device.
-pub struct MockSimulator {
+/// Simulator of an assignment's cases. Their clocks share one time.
+pub struct Simulator {
     rules: Vec<MockRule>,
     concurrent_devices: bool,
     clock: MockClock,
 }
 
-impl MockSimulator {
+impl Simulator {
     /// Creates the simulator of an assignment. Exits the process if the device is lost.
-    pub fn create(assignment: &Assignment) -> Box<dyn Simulator> {
+    pub fn new(assignment: &Assignment) -> Self {
         let Assignment { cases, mock: rules, concurrent_devices, .. } = assignment;
         let rule = cases.first().and_then(|first| MockRule::for_case(rules, &first.case.id).ok());
         if rule.is_some_and(|rule| rule.fault == Some(Fault::Lost)) {
             std::process::exit(1);
         }
         let clock = MockClock::new(Script::default());
-        Box::new(Self { rules: rules.clone(), concurrent_devices: *concurrent_devices, clock })
+        Self { rules: rules.clone(), concurrent_devices: *concurrent_devices, clock }
     }
-}
 
-impl Simulator for MockSimulator {
-    fn open(&mut self, case: &Case) -> Result<Box<dyn Workload>, ZooError> {
+    /// Opens a case.
+    pub fn open(&self, case: &Case) -> Result<Box<dyn Workload>, ZooError> {
         Ok(Box::new(MockWorkload::new(MockRule::for_case(&self.rules, &case.id)?)))
     }
 
-    fn stopwatch(&mut self, case: &Case) -> Result<Box<dyn Stopwatch>, ZooError> {
+    /// Creates the stopwatch of a case, for all regimes.
+    pub fn stopwatch(&self, case: &Case) -> Result<Box<dyn Stopwatch>, ZooError> {
         let mut rule = MockRule::for_case(&self.rules, &case.id)?;
         if self.concurrent_devices {
             rule.nanos *= rule.in_company;
@@ -154,7 +153,8 @@ impl Simulator for MockSimulator {
         Ok(Box::new(self.clock.with_shared_machine(rule.script(&case.id))))
     }
 
-    fn check(&self, outputs: &[Output]) -> Result<(), String> {
+    /// Checks the outputs of a pass; the error is the reason for a mismatch.
+    pub fn check(outputs: &[Output]) -> Result<(), String> {
         let wrong = outputs.iter().flat_map(|output| &output.values).any(|value| value.is_nan());
         if wrong { Err("the mock device was told to be wrong".into()) } else { Ok(()) }
     }

@@ -13,7 +13,7 @@ pub fn supported(regime: Regime, task: &Task, implementation: Implementation, de
     let timed = task.timing_implementation(implementation);
     let captures = || platform.graphs().is_some_and(|graphs| graphs.can_capture(timed));
     match regime.clock() {
-        _ if platform.simulator().is_some() => Ok(()),
+        _ if platform.is_simulated() => Ok(()),
         Clock::Graph if !captures() => Err(format!(
             "{regime}: only `native` on cuda enqueues on a stream that can be captured, not `{timed}` on {device}"
         )),
@@ -46,7 +46,7 @@ pub fn supported_foreign(
     if problem.is_process(implementation) {
         return Err(format!("{regime}: commands are synchronous; use {time}"));
     }
-    if platform.is_synchronous() || platform.simulator().is_some() {
+    if platform.is_synchronous() || platform.is_simulated() {
         return Ok(());
     }
     Err(format!("{regime}: library calls are synchronous; use {time} on {device}"))

@@ -93,13 +93,13 @@ impl Devices {
         Self::new(|platform| {
             let its = |one: &&DiscoveredDevice| platform.kinds().contains(&one.device.kind());
             let found: Vec<DiscoveredDevice> = devices.iter().filter(its).cloned().collect();
-            if platform.simulator().is_some() && found.is_empty() { OnceLock::new() } else { OnceLock::from(found) }
+            if platform.is_simulated() && found.is_empty() { OnceLock::new() } else { OnceLock::from(found) }
         })
     }
 
     /// All devices in order of preference, without simulated devices.
     pub fn all(&self) -> impl Iterator<Item = &DiscoveredDevice> {
-        self.0.iter().filter(|asked| asked.platform.simulator().is_none()).flat_map(PlatformDevices::devices)
+        self.0.iter().filter(|asked| !asked.platform.is_simulated()).flat_map(PlatformDevices::devices)
     }
 
     /// Selects the device for a setting of the configuration. An explicit device is returned unchecked; see

@@ -90,7 +90,7 @@ impl PeakProbe<'_> {
 
     /// False on simulated devices, which have nothing to measure.
     pub fn is_supported(&self) -> bool {
-        self.platform().simulator().is_none()
+        !self.platform().is_simulated()
     }
 
     /// Peaks of this device without any value.

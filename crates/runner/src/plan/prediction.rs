@@ -30,7 +30,7 @@ pub struct Prediction {
 impl Prediction {
     /// Predicts one case in one process.
     pub fn for_case(case: &Case, timing: &Options) -> Self {
-        if platforms::for_device(case.device).simulator().is_some() {
+        if platforms::for_device(case.device).is_simulated() {
             return Self { preparation: SIMULATED_SECONDS, ..Self::default() };
         }
         let (flops, bytes) = (case.flops.unwrap_or(0) as f64, case.bytes.unwrap_or(0) as f64);

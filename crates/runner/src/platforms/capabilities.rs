@@ -1,14 +1,14 @@
 //! Optional capabilities of a platform.
 
 use super::{MatmulPrecision, Platform, StopwatchChoice, memory, other_users};
-use crate::worker::{Assignment, DeviceFacts};
-use calorimeter_case::{Case, Device, Implementation};
+use crate::worker::DeviceFacts;
+use calorimeter_case::{Device, Implementation};
 use calorimeter_kernels::probes::Probes;
 use calorimeter_shapes::Shape;
 use calorimeter_timing::memory::Timeline;
 use calorimeter_timing::telemetry::{CounterValues, Source};
 use calorimeter_timing::{Failure, Stopwatch, Work};
-use calorimeter_zoo::{NativeDevices, Output, Setup, Workload, ZooError};
+use calorimeter_zoo::{NativeDevices, Setup};
 use std::time::Duration;
 
 /// Capture of launches in a graph.
@@ -102,18 +102,3 @@ pub trait DeviceMemory {
 pub(super) struct PooledMemory;
 
 impl DeviceMemory for PooledMemory {}
-
-/// Creates the simulator of an assignment.
-pub type SimulatorFactory = fn(&Assignment) -> Box<dyn Simulator>;
-
-/// Simulated execution of an assignment's cases: nothing is computed, and all times follow a script.
-pub trait Simulator: Send {
-    /// Opens a case.
-    fn open(&mut self, case: &Case) -> Result<Box<dyn Workload>, ZooError>;
-
-    /// Creates the stopwatch of a case, for all regimes.
-    fn stopwatch(&mut self, case: &Case) -> Result<Box<dyn Stopwatch>, ZooError>;
-
-    /// Checks the outputs of a pass; the error is the reason for a mismatch.
-    fn check(&self, outputs: &[Output]) -> Result<(), String>;
-}

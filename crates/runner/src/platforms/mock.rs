@@ -1,11 +1,10 @@
 //! Mock platform; the behavior of its cases is defined in `crate::mock`.
 
 use super::device_defaults::DeviceDefaults;
-use super::{DeviceMemory, Platform, SimulatorFactory};
+use super::{DeviceMemory, Platform};
 use crate::cache;
 use crate::devices::DiscoveredDevice;
 use crate::log_line::log_line;
-use crate::mock::MockSimulator;
 use crate::worker::DeviceFacts;
 use calorimeter_case::{Device, Dtype, Implementation};
 use calorimeter_timing::telemetry::{ClockLock, LockedClock};
@@ -36,6 +35,10 @@ impl Platform for Mock {
         "mock".into()
     }
 
+    fn is_simulated(&self) -> bool {
+        true
+    }
+
     fn clock_lock(&self, _: Device, _: &DeviceFacts) -> Result<Box<dyn ClockLock>, String> {
         let folder = cache::cache_dir("mock").ok_or("no cache directory: set HOME or XDG_CACHE_HOME")?;
         Ok(Box::new(ScriptedClock(folder.join("clock.log"))))
@@ -43,10 +46,6 @@ impl Platform for Mock {
 
     fn memory(&self) -> Option<&dyn DeviceMemory> {
         None
-    }
-
-    fn simulator(&self) -> Option<SimulatorFactory> {
-        Some(MockSimulator::create)
     }
 
     // Sizes of a processor.

@@ -15,7 +15,7 @@ mod platform;
 mod probe_work;
 
 pub use crate::peaks::MatmulPrecision;
-pub use capabilities::{DeviceMemory, GraphCapture, Probing, Sensing, Simulator, SimulatorFactory};
+pub use capabilities::{DeviceMemory, GraphCapture, Probing, Sensing};
 pub use device_defaults::DeviceDefaults;
 pub use platform::{Platform, StopwatchChoice};
 pub use probe_work::ProbeWork;

@@ -1,6 +1,6 @@
 //! Trait of all platforms.
 
-use super::capabilities::{DeviceMemory, GraphCapture, PooledMemory, Probing, Sensing, SimulatorFactory};
+use super::capabilities::{DeviceMemory, GraphCapture, PooledMemory, Probing, Sensing};
 use super::device_defaults::DeviceDefaults;
 use crate::devices::DiscoveredDevice;
 use crate::worker::DeviceFacts;
@@ -38,6 +38,11 @@ pub trait Platform: Debug + Send + Sync {
 
     /// True if a launch returns after the work is done.
     fn is_synchronous(&self) -> bool {
+        false
+    }
+
+    /// True if the devices compute nothing: rules of the mock device define outputs and times.
+    fn is_simulated(&self) -> bool {
         false
     }
 
@@ -80,11 +85,6 @@ pub trait Platform: Debug + Send + Sync {
     fn memory(&self) -> Option<&dyn DeviceMemory> {
         Some(&PooledMemory)
     }
-
-    /// Simulator, if the devices compute nothing.
-    fn simulator(&self) -> Option<SimulatorFactory> {
-        None
-    }
 }
 
 impl dyn Platform {
@@ -102,7 +102,7 @@ impl dyn Platform {
     pub fn other_users(&self, device: Device, facts: &DeviceFacts) -> Result<Vec<String>, String> {
         match self.sensing() {
             Some(sensing) => sensing.other_users(device, facts),
-            None if self.simulator().is_some() => Ok(Vec::new()),
+            None if self.is_simulated() => Ok(Vec::new()),
             None => Err(format!("no sensors for {device}")),
         }
     }

@@ -14,6 +14,7 @@ use super::kernel_trace;
 use super::operands::GroupOperands;
 use super::poison::{PoisonCause, PoisonedProcess, catch_poison};
 use super::protocol::{Assignment, AssignmentPurpose};
+use crate::mock::Simulator;
 use crate::platforms;
 use calorimeter_case::{CaseId, Device, Record, Status};
 use std::collections::HashSet;
@@ -25,7 +26,7 @@ pub fn run_assignment(
     listener: &mut dyn WorkerListener,
 ) -> Result<(), PoisonedProcess> {
     let Some(first) = assignment.cases.first() else { return Ok(()) };
-    let simulator = platforms::for_device(first.case.device).simulator().map(|create| create(assignment));
+    let simulator = platforms::for_device(first.case.device).is_simulated().then(|| Simulator::new(assignment));
     if !matches!(assignment.purpose, AssignmentPurpose::ProbeInterference(_)) {
         context.probed_case = None;
     }

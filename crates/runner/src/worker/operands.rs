@@ -1,6 +1,6 @@
 //! Task, inputs and reference outputs shared by the cases of an assignment.
 
-use crate::platforms::Simulator;
+use crate::mock::Simulator;
 use calorimeter_case::{Case, CaseId, Device};
 use calorimeter_recipes::{QuantConfig, RecipeError, RecipeVariant};
 use calorimeter_zoo::foreign::ForeignHandle;
@@ -29,7 +29,7 @@ pub struct GroupOperands {
     /// Outputs of the first foreign program, after it ran.
     pub first_program_outputs: Option<Vec<Reference>>,
     /// Simulator, on devices that compute nothing.
-    pub simulator: Option<Box<dyn Simulator>>,
+    pub simulator: Option<Simulator>,
 }
 
 impl GroupOperands {

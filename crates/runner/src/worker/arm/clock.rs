@@ -45,7 +45,7 @@ fn try_attach_clock(
     };
     let algorithm = workload.kernel();
     let mut job = TimedWorkload(workload);
-    let simulated = group.operands.simulator.as_mut().map(|simulator| simulator.stopwatch(case)).transpose()?;
+    let simulated = group.operands.simulator.as_ref().map(|simulator| simulator.stopwatch(case)).transpose()?;
     let is_simulated = simulated.is_some();
     let (mut stopwatch, remark) = match simulated {
         Some(stopwatch) => (stopwatch, None),

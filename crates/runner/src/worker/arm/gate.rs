@@ -4,6 +4,7 @@ use super::foreign_outputs;
 use super::open::open;
 use super::prime::prime;
 use super::state::{CaseArm, FirstOutput, OpenWorkload, PendingChecks, drop_comparisons_with_refused, refused_record};
+use crate::mock::Simulator;
 use crate::worker::event::Stage;
 use crate::worker::group_context::GroupContext;
 use crate::worker::operands::{GroupOperands, InputKind};
@@ -268,8 +269,8 @@ impl OutputChecker<'_> {
         operands: &mut GroupOperands,
     ) -> Result<Option<f64>, ZooError> {
         let (tf32, task) = (self.workload.may_use_tf32(), operands.task.clone());
-        if let (Some(simulator), FirstOutput::Downloaded(outputs)) = (&operands.simulator, output) {
-            return Ok(simulator.check(outputs).map(|()| 0.0).map_err(|why| self.refuse(why, record)).ok());
+        if let (Some(_), FirstOutput::Downloaded(outputs)) = (&operands.simulator, output) {
+            return Ok(Simulator::check(outputs).map(|()| 0.0).map_err(|why| self.refuse(why, record)).ok());
         }
         if let (Task::Foreign(problem), FirstOutput::Downloaded(outputs)) = (&task, output) {
             let judged =

@@ -21,7 +21,7 @@ pub fn open(
     let sets = if timed { assigned.sets } else { 1 };
     let setup = Setup { implementation: case.implementation, device: group.operands.device, sets };
     let task = group.operands.task.clone();
-    let workload = match &mut group.operands.simulator {
+    let workload = match &group.operands.simulator {
         Some(simulator) => simulator.open(case),
         None => task.open(group.operands.inputs_for(content), &treatment, setup, &mut group.context.machines),
     };

@@ -232,8 +232,4 @@ impl Workload for MockWorkload {
         let wrong = self.rule.fault == Some(Fault::Mismatch) || POISONED.load(Ordering::SeqCst);
         Ok(vec![Output { rows: 1, cols: 1, values: vec![if wrong { f32::NAN } else { 1.0 }] }])
     }
-
-    fn weight_bytes(&self) -> u64 {
-        0
-    }
 }

@@ -163,10 +163,6 @@ impl Workload for ForeignKernelWorkload {
         self.next as u32
     }
 
-    fn weight_bytes(&self) -> u64 {
-        0
-    }
-
     fn may_use_tf32(&self) -> bool {
         // Unknown for foreign kernels, so TF32 tolerances are allowed.
         true

@@ -309,10 +309,6 @@ impl Workload for LibraryWorkload {
         self.next as u32
     }
 
-    fn weight_bytes(&self) -> u64 {
-        0
-    }
-
     fn kernel(&self) -> Option<String> {
         Some(self.states.first()?.interface.path.clone())
     }

@@ -88,10 +88,6 @@ impl Workload for HostOperator {
         self.next as u32
     }
 
-    fn weight_bytes(&self) -> u64 {
-        0
-    }
-
     fn kernel(&self) -> Option<String> {
         Some(self.kernel.name.clone())
     }

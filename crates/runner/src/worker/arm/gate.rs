@@ -13,7 +13,7 @@ use crate::worker::protocol::AssignedCase;
 use calorimeter_case::record::{Accuracy, Weights, finite};
 use calorimeter_case::{Record, Status};
 use calorimeter_recipes::{QuantConfig, Sparsity};
-use calorimeter_zoo::{Output, OutputDigest, Reference, Task, Workload, ZooError, gate};
+use calorimeter_zoo::{DeviceCheck, Output, OutputDigest, Reference, Task, Workload, ZooError, gate};
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::time::{Duration, Instant};
@@ -164,10 +164,22 @@ const LAST_PASS: &str = "of the last pass on";
 const EXTRA_PASS: &str = "after the last window, of";
 
 impl BufferSetChecks<'_> {
+    /// Runs a check on the device; `None` if there is none.
+    fn on_device<T>(
+        &mut self,
+        check: impl FnOnce(&mut dyn DeviceCheck) -> Result<Option<T>, ZooError>,
+    ) -> Result<Option<T>, ZooError> {
+        self.workload.device_check().map_or(Ok(None), check)
+    }
+
+    fn matches_reference(&mut self, set: u32) -> Result<bool, ZooError> {
+        Ok(self.on_device(|check| check.matches_reference(set))? == Some(true))
+    }
+
     /// Checks the output of the last pass on each pending set.
     fn check_last_outputs(&mut self) -> Result<(), ZooError> {
         for set in std::mem::take(&mut self.pending.sets) {
-            if self.workload.matches_reference(set)? == Some(true) {
+            if self.matches_reference(set)? {
                 continue;
             }
             match self.workload.last_outputs(set)? {
@@ -197,7 +209,7 @@ impl BufferSetChecks<'_> {
     fn check_random_set(&mut self) -> Result<(), ZooError> {
         // The digits of a measured time serve as random numbers.
         let set = self.record.time.windows.last().map_or(0, |window| window.nanos) % self.set_count();
-        if self.workload.matches_reference(set as u32)? != Some(true)
+        if !self.matches_reference(set as u32)?
             && let Some(outputs) = self.workload.last_outputs(set as u32)?
         {
             self.compare_set(LAST_PASS, set as u32, outputs)?;
@@ -216,7 +228,7 @@ impl BufferSetChecks<'_> {
     fn check_next(&mut self, when: &str) -> Result<(), ZooError> {
         let set = self.workload.next_set();
         self.pending.sets.retain(|&other| other != set);
-        let outputs = match self.workload.run_and_match()? {
+        let outputs = match self.on_device(|check| check.run_and_match())? {
             Some(true) => return Ok(()),
             Some(false) => self.workload.last_outputs(set)?.unwrap_or_default(),
             None => self.workload.outputs()?,
@@ -231,7 +243,7 @@ impl BufferSetChecks<'_> {
             return Ok(());
         }
         if self.pending.reference.is_none() {
-            self.pending.reference = self.workload.reference_outputs()?;
+            self.pending.reference = self.on_device(|check| check.reference_outputs())?;
         }
         let (operands, right) = (&mut *self.operands, self.pending.reference.as_deref().unwrap_or_default());
         if !outputs.is_empty() && operands.task.are_rotations_of(&outputs, right, set) {

@@ -103,10 +103,6 @@ impl Workload for CollectiveWorkload {
         self.next as u32
     }
 
-    fn weight_bytes(&self) -> u64 {
-        0
-    }
-
     fn kernel(&self) -> Option<String> {
         Some(self.team.algorithm())
     }

@@ -106,10 +106,6 @@ impl Workload for TransferWorkload {
         self.next as u32
     }
 
-    fn weight_bytes(&self) -> u64 {
-        0
-    }
-
     fn kernel(&self) -> Option<String> {
         let memory = match self.kind {
             HostMemoryKind::Pinned => "pinned",

@@ -86,7 +86,7 @@ impl PersistentRows {
 #[cfg(test)]
 mod tests {
     use super::super::{
-        nvrtc::{CudaSource, tests::assert_compiles},
+        nvrtc::{CudaSource, tests::assert_compiles_for},
         quantize_input::{self, tests::all_specs},
     };
     use super::*;
@@ -115,7 +115,7 @@ mod tests {
                 let mut macros = quantize_input::macros("in_turns", spec, turns.tile, columns);
                 macros.extend(turns.macros());
                 macros.push("REVERSE_ROWS=true".into());
-                assert_compiles(CudaSource::QuantizeInput, &macros);
+                assert_compiles_for(ComputeCapability::WGMMA, CudaSource::QuantizeInput, &macros);
             }
         }
         // Two dtypes, four formats, two granularities, three sizes.

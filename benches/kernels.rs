@@ -12,8 +12,10 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 fn kernels(criterion: &mut Criterion<DeviceTime>) {
     let device = device::device();
     let mut machines = NativeDevices::default();
-    let mut probes =
-        platforms::for_device(device).probes(device, &mut machines).unwrap_or_else(|error| panic!("{error}"));
+    let mut probes = platforms::for_device(device)
+        .require_probing(device)
+        .and_then(|probing| probing.probes(device, &mut machines))
+        .unwrap_or_else(|error| panic!("{error}"));
     let mut clock = device::clock(device);
     let mut group = criterion.benchmark_group(format!("kernels on {device}"));
     for mebibytes in [1, 64] {

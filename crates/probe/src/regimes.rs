@@ -4,19 +4,30 @@ use crate::platforms::{self, StopwatchChoice};
 use calorimeter_case::{Clock, Device, Implementation, Regime};
 use calorimeter_timing::{EndToEndClock, EnqueueClock, Failure, Work};
 use calorimeter_zoo::foreign::ForeignProblem;
-use calorimeter_zoo::{NativeDevices, Setup};
+use calorimeter_zoo::{NativeDevices, Setup, Task};
 
-/// Checks that a regime exists for an implementation on a device; the error is the reason.
-pub fn supported(regime: Regime, implementation: Implementation, device: Device) -> Result<(), String> {
+/// Checks that a regime exists for an implementation of a task on a device; the error is the reason. Simulated devices
+/// have all regimes.
+pub fn supported(regime: Regime, task: &Task, implementation: Implementation, device: Device) -> Result<(), String> {
     let platform = platforms::for_device(device);
+    let timed = task.timing_implementation(implementation);
+    let captures = || platform.graphs().is_some_and(|graphs| graphs.can_capture(timed));
     match regime.clock() {
-        Clock::Graph if !platform.has_graphs(implementation) => Err(format!(
-            "{regime}: only `native` on cuda enqueues on a stream that can be captured, not `{implementation}` on {device}"
+        _ if platform.is_simulated() => Ok(()),
+        Clock::Graph if !captures() => Err(format!(
+            "{regime}: only `native` on cuda enqueues on a stream that can be captured, not `{timed}` on {device}"
         )),
+        Clock::Graph if task.is_transfer() => {
+            Err(format!("{regime}: {} uses several streams, and only one can be captured", task.subject()))
+        }
         Clock::Enqueuing if platform.is_synchronous() => {
             Err(format!("{regime}: calls on {device} are synchronous; use {}", Regime::HostE2e))
         }
         _ => Ok(()),
+    }?;
+    match task {
+        Task::Foreign(problem) => supported_foreign(regime, problem, implementation, device),
+        Task::Model(_) | Task::Operator(_) => Ok(()),
     }
 }
 
@@ -35,7 +46,7 @@ pub fn supported_foreign(
     if problem.is_process(implementation) {
         return Err(format!("{regime}: commands are synchronous; use {time}"));
     }
-    if platform.is_synchronous() || platform.is_scripted() {
+    if platform.is_synchronous() || platform.is_simulated() {
         return Ok(());
     }
     Err(format!("{regime}: library calls are synchronous; use {time} on {device}"))
@@ -52,7 +63,7 @@ pub fn stopwatch(
     let platform = platforms::for_device(setup.device);
     match regime.clock() {
         Clock::Device => platform.stopwatch(setup, machines, work),
-        Clock::Graph => platform.graph_stopwatch(setup, machines),
+        Clock::Graph => platform.graphs().ok_or("only cuda has graphs")?.stopwatch(setup, machines),
         Clock::Waiting => Ok((Box::new(EndToEndClock), None)),
         Clock::Enqueuing => Ok((Box::new(EnqueueClock), None)),
     }

@@ -26,25 +26,23 @@ const MAX_SAMPLE_AGE: Duration = Duration::from_millis(20);
 const MAX_SAMPLES: usize = 64;
 
 impl Sensors {
-    /// Starts sampling. If sensors are unavailable, the reason is printed to standard error.
+    /// Starts sampling, if the platform has sensors. If they are unavailable, the reason is printed to standard error.
     pub fn start(device: Device, facts: &DeviceFacts) -> Self {
-        let platform = platforms::for_device(device);
-        match platform.sensors(device, facts) {
-            _ if platform.is_scripted() => Self { sampler: None, policy: String::new(), idle_power_w: None },
+        let none = Self { sampler: None, policy: String::new(), idle_power_w: None };
+        let Some(sensing) = platforms::for_device(device).sensing() else { return none };
+        match sensing.sensors(device, facts) {
             Ok(source) => {
                 let policy = clock_notes::clock_policy(Some(source.policy()), facts.locked_clock);
-                match Self::sampling(source, SAMPLE_PERIOD) {
-                    Ok(sensors) => Self { policy, ..sensors },
-                    Err(error) => Self::unavailable(&format!("cannot start the sensor thread: {error}")),
-                }
+                Self::sampling(source, SAMPLE_PERIOD)
+                    .map(|sensors| Self { policy, ..sensors })
+                    .map_err(|error| format!("cannot start the sensor thread: {error}"))
             }
-            Err(why) => Self::unavailable(&why),
+            Err(why) => Err(why),
         }
-    }
-
-    fn unavailable(why: &str) -> Self {
-        log_line!("no telemetry: {why}");
-        Self { sampler: None, policy: String::new(), idle_power_w: None }
+        .unwrap_or_else(|why| {
+            log_line!("no telemetry: {why}");
+            none
+        })
     }
 
     fn sampling(source: Box<dyn Source>, period: Duration) -> std::io::Result<Self> {

@@ -28,10 +28,6 @@ impl Workload for ClosedWorkload {
     fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
         self.launch().map(|()| Vec::new())
     }
-
-    fn weight_bytes(&self) -> u64 {
-        0
-    }
 }
 
 impl Work for TimedWorkload {

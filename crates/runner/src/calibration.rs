@@ -240,8 +240,8 @@ pub fn operator(name: &str) -> Option<Operator> {
 
 /// Implementations of an operator, determined without opening the device.
 fn implementations(operator: Operator, size: &Axes, dtype: Dtype, device: Device) -> Vec<Implementation> {
-    // The mock device supports everything; use the implementations of the CPU instead.
-    let device = if platforms::for_device(device).is_scripted() { Device::Cpu } else { device };
+    // A simulated device supports everything; use the implementations of the CPU instead.
+    let device = if platforms::for_device(device).is_simulated() { Device::Cpu } else { device };
     let task = Task::new(Subject::Operator(operator), size, Element::Float(dtype), None, 0);
     task.map(|task| task.implementations(device)).unwrap_or_default()
 }

@@ -103,7 +103,9 @@ pub fn measure_burst(
         let nanos = arm.stopwatch.windows(arm.work, &launches)?;
         let events = observer.jit_events() - before;
         if events == 0 {
-            lane.spans.extend_from_slice(arm.stopwatch.window_spans());
+            if let Some(tracing) = arm.stopwatch.kernel_tracing() {
+                lane.spans.extend_from_slice(tracing.window_spans());
+            }
             lane.windows.extend(launches.into_iter().zip(nanos).map(|(launches, nanos)| Window { launches, nanos }));
             if let Some(state) = observer.state(phase) {
                 lane.states.resize(lane.windows.len(), state);

@@ -81,7 +81,7 @@ pub use replicate_mean::ReplicateMean;
 pub use rounds::{Measurement, measure};
 pub use scatter::{ScatterStats, quantile};
 pub use stop_rule::StopRule;
-pub use stopwatch::{ClockResolution, LaunchSpan, Overhead, Reading, Stopwatch, Work};
+pub use stopwatch::{ClockResolution, KernelTracing, LaunchSpan, Overhead, Reading, Stopwatch, Work};
 pub use suite::{SuiteMean, geometric_mean};
 pub use time_one::time_one;
 #[cfg(feature = "cubecl")]

@@ -61,12 +61,6 @@ pub trait Stopwatch {
         self.window(work, launches)?.resolve().map(|_| ())
     }
 
-    /// Durations of the last windows from the first to the last work on the device, including gaps that the clock
-    /// excludes. Empty if its times include gaps.
-    fn window_spans(&self) -> &[u64] {
-        &[]
-    }
-
     /// True if times include the gaps in which the device waits between kernels.
     fn includes_gaps(&self) -> bool {
         false
@@ -81,12 +75,6 @@ pub trait Stopwatch {
     /// Clocks would rise in the pauses, and power-limited work would seem faster than it is.
     fn min_window(&self) -> Duration {
         Duration::ZERO
-    }
-
-    /// Kernels run by a number of launches: names and calls, longest total first. `None` if the clock does not see
-    /// kernels.
-    fn kernel_calls(&mut self, _work: &mut dyn Work, _launches: u32) -> Result<Option<Vec<(String, u64)>>, Failure> {
-        Ok(None)
     }
 
     /// Call time of each of some synchronized launches, and its time on the device if available.
@@ -107,11 +95,25 @@ pub trait Stopwatch {
         None
     }
 
+    /// Kernels that the clock sees, if it reports them.
+    fn kernel_tracing(&mut self) -> Option<&mut dyn KernelTracing> {
+        None
+    }
+
     /// Time since a fixed moment, for time limits: the host's clock unless the stopwatch is scripted.
     fn now(&self) -> Duration {
         static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
         START.elapsed()
     }
+}
+
+/// Capability of a stopwatch that reports kernels. Its times exclude the gaps between them.
+pub trait KernelTracing {
+    /// Kernels run by a number of launches: names and calls, longest total first.
+    fn kernel_calls(&mut self, work: &mut dyn Work, launches: u32) -> Result<Vec<(String, u64)>, Failure>;
+
+    /// Durations of the last windows from the first to the last work on the device, including the gaps.
+    fn window_spans(&self) -> &[u64];
 }
 
 /// Start of each launch call, and the duration of the call including synchronization.

@@ -2,8 +2,8 @@
 
 use crate::backends::BurnBackend;
 use crate::{
-    Forward, Layout, Matrix, Operand, OperatorProblem, Output, OutputDigest, OutputQuery, OutputSlot, Pass, Problem,
-    RotationAxis, Setup, Spec, TensorValue, Tensors, Workload, ZooError,
+    DeviceCheck, Forward, Layout, Matrix, Operand, OperatorProblem, Output, OutputDigest, OutputQuery, OutputSlot,
+    Pass, Problem, RotationAxis, Setup, Spec, TensorValue, Tensors, Workload, ZooError,
 };
 use burn::tensor::Tensor;
 use calorimeter_recipes::{Element, FloatType, Linear, PreparedWeight, QuantConfig};
@@ -201,9 +201,38 @@ impl<B: BurnBackend> Workload for BurnWorkload<B> {
         self.take_outputs(set)
     }
 
+    // Outputs that stay on the device must be comparable there with other sets.
+    fn device_check(&mut self) -> Option<&mut dyn DeviceCheck> {
+        if B::CAN_COMPARE { Some(self) } else { None }
+    }
+
+    fn last_outputs(&mut self, set: u32) -> Result<Option<Vec<Output>>, ZooError> {
+        match self.outputs.get(set as usize) {
+            Some(kept) if !kept.is_empty() => self.take_outputs(set as usize).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn next_set(&self) -> u32 {
+        self.next as u32
+    }
+
+    fn weight_bytes(&self) -> u64 {
+        self.weight_bytes
+    }
+
+    fn quantization_time(&self) -> Option<Duration> {
+        self.quantization_time
+    }
+
+    fn may_use_tf32(&self) -> bool {
+        B::TF32
+    }
+}
+
+impl<B: BurnBackend> DeviceCheck for BurnWorkload<B> {
     fn output_digests(&mut self, looks: &[OutputQuery<'_>]) -> Result<Option<Vec<OutputDigest>>, ZooError> {
-        // Outputs that are not downloaded must stay on the device, where other sets are compared with them.
-        if !B::CAN_COMPARE || looks.len() != self.slots.len() {
+        if looks.len() != self.slots.len() {
             return Ok(None);
         }
         let set = self.poisoned_pass()?;
@@ -223,13 +252,6 @@ impl<B: BurnBackend> Workload for BurnWorkload<B> {
             return Ok(None);
         }
         self.download_all(self.reference.clone()).map(Some)
-    }
-
-    fn last_outputs(&mut self, set: u32) -> Result<Option<Vec<Output>>, ZooError> {
-        match self.outputs.get(set as usize) {
-            Some(kept) if !kept.is_empty() => self.take_outputs(set as usize).map(Some),
-            _ => Ok(None),
-        }
     }
 
     fn matches_reference(&mut self, set: u32) -> Result<Option<bool>, ZooError> {
@@ -256,21 +278,5 @@ impl<B: BurnBackend> Workload for BurnWorkload<B> {
         let set = self.poisoned_pass()?;
         // If the device cannot compare, `false` makes the caller compare on the host: the outputs are still stored.
         Ok(Some(self.matches_reference(set as u32)?.unwrap_or(false)))
-    }
-
-    fn next_set(&self) -> u32 {
-        self.next as u32
-    }
-
-    fn weight_bytes(&self) -> u64 {
-        self.weight_bytes
-    }
-
-    fn quantization_time(&self) -> Option<Duration> {
-        self.quantization_time
-    }
-
-    fn may_use_tf32(&self) -> bool {
-        B::TF32
     }
 }

@@ -121,4 +121,4 @@ pub use spec::Spec;
 pub use task::{Inputs, Subject, Task};
 pub use tensors::Tensors;
 pub use value::{Pass, TensorValue};
-pub use workload::{Output, Workload};
+pub use workload::{DeviceCheck, Output, Workload};

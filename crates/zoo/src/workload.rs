@@ -18,34 +18,13 @@ pub trait Workload: Send {
     /// Runs one pass into memory filled with NaN and downloads its outputs.
     fn outputs(&mut self) -> Result<Vec<Output>, ZooError>;
 
-    /// Runs one pass into memory filled with NaN and computes digests of its outputs on the device.
-    ///
-    /// `None`, without running a pass, if outputs can only be downloaded whole.
-    fn output_digests(&mut self, _looks: &[OutputQuery<'_>]) -> Result<Option<Vec<OutputDigest>>, ZooError> {
-        Ok(None)
-    }
-
-    /// Downloads the reference outputs: the first checked outputs of set 0.
-    fn reference_outputs(&mut self) -> Result<Option<Vec<Output>>, ZooError> {
-        Ok(None)
+    /// Checks of outputs on the device, if they can stay there; without them, the host compares the outputs.
+    fn device_check(&mut self) -> Option<&mut dyn DeviceCheck> {
+        None
     }
 
     /// Downloads the outputs of the last pass on `set`. `None` if there was no pass or its outputs are gone.
     fn last_outputs(&mut self, _set: u32) -> Result<Option<Vec<Output>>, ZooError> {
-        Ok(None)
-    }
-
-    /// Compares the last outputs of `set`, rotated back by its offset, bit for bit with the reference outputs of set 0.
-    ///
-    /// `None` if unsupported or not run.
-    fn matches_reference(&mut self, _set: u32) -> Result<Option<bool>, ZooError> {
-        Ok(None)
-    }
-
-    /// Runs one pass into memory filled with NaN and compares its outputs with the reference outputs, bit for bit.
-    ///
-    /// The outputs can be downloaded afterwards. `None`, without running a pass, if unsupported.
-    fn run_and_match(&mut self) -> Result<Option<bool>, ZooError> {
         Ok(None)
     }
 
@@ -60,7 +39,9 @@ pub trait Workload: Send {
     }
 
     /// Bytes of the weights on the device.
-    fn weight_bytes(&self) -> u64;
+    fn weight_bytes(&self) -> u64 {
+        0
+    }
 
     /// Host time to prune and quantize the weights, if they are.
     fn quantization_time(&self) -> Option<Duration> {
@@ -86,6 +67,27 @@ pub trait Workload: Send {
     fn kernel(&self) -> Option<String> {
         None
     }
+}
+
+/// Checks of outputs that stay on the device. The first checked outputs of set 0 are the reference for all others.
+pub trait DeviceCheck {
+    /// Runs one pass into memory filled with NaN and computes digests of its outputs on the device.
+    ///
+    /// `None`, without running a pass, if outputs can only be downloaded whole.
+    fn output_digests(&mut self, looks: &[OutputQuery<'_>]) -> Result<Option<Vec<OutputDigest>>, ZooError>;
+
+    /// Downloads the reference outputs.
+    fn reference_outputs(&mut self) -> Result<Option<Vec<Output>>, ZooError>;
+
+    /// Compares the last outputs of `set`, rotated back by its offset, bit for bit with the reference outputs.
+    ///
+    /// `None` if unsupported or not run.
+    fn matches_reference(&mut self, set: u32) -> Result<Option<bool>, ZooError>;
+
+    /// Runs one pass into memory filled with NaN and compares its outputs with the reference outputs, bit for bit.
+    ///
+    /// The outputs can be downloaded afterwards. `None`, without running a pass, if there is no reference.
+    fn run_and_match(&mut self) -> Result<Option<bool>, ZooError>;
 }
 
 /// Output in host memory.

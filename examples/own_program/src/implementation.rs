@@ -68,8 +68,4 @@ impl Workload for Softmax {
     fn next_set(&self) -> u32 {
         self.next as u32
     }
-
-    fn weight_bytes(&self) -> u64 {
-        0
-    }
 }

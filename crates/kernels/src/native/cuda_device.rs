@@ -201,7 +201,7 @@ impl CudaDevice {
         if let Some(module) = modules.get(&key) {
             return Ok(module.clone());
         }
-        let (needed, only) = source.needed();
+        let (needed, only) = source.required_gpu();
         if only { self.require_exactly(source.name(), needed) } else { self.require(source.name(), needed) }?;
         let image = self.cubin(source, &key.1)?;
         let context = self.stream.context();

@@ -88,7 +88,7 @@ impl PersistentRows {
 mod tests {
     use super::super::{
         layer_specs::tests::dynamic_specs,
-        nvrtc::{CudaSource, tests::assert_compiles},
+        nvrtc::{CudaSource, tests::assert_compiles_for},
         quantize_input,
     };
     use super::*;
@@ -117,7 +117,7 @@ mod tests {
                 let mut macros = quantize_input::macros("in_turns", spec, turns.tile, columns);
                 macros.extend(turns.macros());
                 macros.push("REVERSE_ROWS=true".into());
-                assert_compiles(CudaSource::QuantizeInput, &macros);
+                assert_compiles_for(ComputeCapability::WGMMA, CudaSource::QuantizeInput, &macros);
             }
         }
         // Two dtypes, four formats, two granularities, three sizes.

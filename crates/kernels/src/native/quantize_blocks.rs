@@ -1,8 +1,8 @@
 //! e4m3 quantization with block scales in the layout of cuBLASLt.
 
 use super::{
-    CudaDevice, CudaKernel, NativeError, ScaleSource, kernel::LaunchGeometry,
-    nvrtc::CudaSource, quantize, sizes::check_matrix,
+    CudaDevice, CudaKernel, NativeError, ScaleSource, kernel::LaunchGeometry, nvrtc::CudaSource, quantize,
+    sizes::check_matrix,
 };
 
 /// Block size along each blocked dimension.

@@ -1,8 +1,8 @@
 //! Row-wise e4m3 quantization.
 
 use super::{
-    CudaDevice, CudaKernel, NativeError, ScaleSource, nvrtc::CudaSource, quantize,
-    row_tile::RowTile, sizes::check_matrix,
+    CudaDevice, CudaKernel, NativeError, ScaleSource, nvrtc::CudaSource, quantize, row_tile::RowTile,
+    sizes::check_matrix,
 };
 
 /// Elements per thread: four 16-byte loads in flight; a block of 512 threads covers 16384 columns.

@@ -74,13 +74,13 @@ impl Devices {
         Self::new(|platform| {
             let its = |one: &&DiscoveredDevice| platform.kinds().contains(&one.device.kind());
             let found: Vec<DiscoveredDevice> = devices.iter().filter(its).cloned().collect();
-            if platform.is_scripted() && found.is_empty() { OnceLock::new() } else { OnceLock::from(found) }
+            if platform.is_simulated() && found.is_empty() { OnceLock::new() } else { OnceLock::from(found) }
         })
     }
 
-    /// All devices in order of preference, without mock devices.
+    /// All devices in order of preference, without simulated devices.
     pub fn all(&self) -> impl Iterator<Item = &DiscoveredDevice> {
-        self.0.iter().filter(|asked| !asked.platform.is_scripted()).flat_map(PlatformDevices::devices)
+        self.0.iter().filter(|asked| !asked.platform.is_simulated()).flat_map(PlatformDevices::devices)
     }
 
     /// Finds a device; the error lists the existing ones.

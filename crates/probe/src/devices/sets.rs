@@ -6,7 +6,7 @@ use calorimeter_case::{Device, Regime, buffer_sets};
 
 /// Number of buffer sets that a case with `bytes` per launch needs in a regime.
 pub fn buffer_set_count(found: &DiscoveredDevice, regime: Regime, bytes: u64) -> u32 {
-    if platforms::for_device(found.device).is_scripted() || !regime.rotates() {
+    if platforms::for_device(found.device).memory().is_none() || !regime.rotates() {
         return 1;
     }
     buffer_sets(found.cache_bytes(), bytes, cache_multiple(found.device, found.software))

@@ -6,11 +6,10 @@ use super::matmul_shapes::probe_shapes;
 use super::rate_samples::RateSamples;
 use super::recheck::{ProbeComparer, ProbeComparison};
 use crate::devices::DeviceFacts;
-use crate::platforms::ProbeWork;
-use crate::platforms::{self, Platform};
+use crate::platforms::{self, Platform, ProbeWork, Probing};
 use crate::regimes::stopwatch;
 use crate::timed_workload::TimedWorkload;
-use calorimeter_case::Regime;
+use calorimeter_case::{Implementation, Regime};
 use calorimeter_recipes::QuantConfig;
 use calorimeter_shapes::Shape;
 use calorimeter_timing::{
@@ -88,9 +87,13 @@ impl PeakProbe<'_> {
         platforms::for_device(self.device)
     }
 
-    /// False on the mock device, which has nothing to measure.
+    fn probing(&self) -> Result<&'static dyn Probing, Failure> {
+        self.platform().require_probing(self.device)
+    }
+
+    /// False on simulated devices, which have nothing to measure.
     pub fn is_supported(&self) -> bool {
-        !self.platform().is_scripted()
+        !self.platform().is_simulated()
     }
 
     /// Peaks of this device without any value.
@@ -101,7 +104,8 @@ impl PeakProbe<'_> {
 
     /// Bandwidth of memory far larger than the cache: the faster of read and copy in each sample.
     pub fn measure_memory(&mut self) -> Result<RateSamples, String> {
-        let (bytes, sets) = self.platform().cache_exceeding_buffers(self.facts.cache_bytes);
+        let probing = self.probing().map_err(|error| error.to_string())?;
+        let (bytes, sets) = probing.cache_exceeding_buffers(self.facts.cache_bytes);
         // Two sizes, since physical page placement affects the bandwidth; the better one counts.
         let sizes = if self.shares_memory() && sets == 1 { vec![bytes / 2, bytes] } else { vec![bytes] };
         self.measure_traffic(&sizes, sets)
@@ -140,7 +144,7 @@ impl PeakProbe<'_> {
 
     /// Opens a memory probe; returns it with the bytes per launch.
     fn memory_probe(&mut self, kind: MemoryAccess, bytes: u64, sets: u32) -> Result<(ProbeWork, f64), Failure> {
-        let mut probes = self.platform().probes(self.device, self.machines)?;
+        let mut probes = self.probing()?.probes(self.device, self.machines)?;
         let mut probe = match kind {
             MemoryAccess::Read => probes.read(bytes, sets)?,
             MemoryAccess::Copy => probes.copy(bytes, sets)?,
@@ -175,14 +179,20 @@ impl PeakProbe<'_> {
         let dtypes = self.platform().defaults(self.facts.software).dtypes;
         let has = |kind: &MatmulPrecision| match (kind.dtype(), square(SMALL)) {
             (Some(dtype), _) => dtypes.contains(&dtype),
-            (None, Ok(form)) => self.platform().extra_matmul(*kind, form, self.device, self.machines).is_some(),
+            (None, Ok(form)) => self
+                .probing()
+                .is_ok_and(|probing| probing.extra_matmul(*kind, form, self.device, self.machines).is_some()),
             (None, Err(_)) => false,
         };
         MatmulPrecision::ALL.into_iter().filter(has).collect()
     }
 
     fn check_may_tune(&self) -> Result<(), String> {
-        if self.platform().autotunes_matmul() && !self.may_tune { Err(TUNING_FORBIDDEN.into()) } else { Ok(()) }
+        if !self.may_tune && self.platform().probing().is_some_and(Probing::autotunes_matmul) {
+            Err(TUNING_FORBIDDEN.into())
+        } else {
+            Ok(())
+        }
     }
 
     fn burst_rate(&mut self, kind: MatmulPrecision, form: Shape) -> Result<f64, Failure> {
@@ -212,14 +222,15 @@ impl PeakProbe<'_> {
 
     /// Opens a matmul in every implementation that serves as probe and supports it.
     fn open_matmuls(&mut self, kind: MatmulPrecision, form: Shape) -> Result<Vec<Box<dyn Work>>, Failure> {
-        if let Some(product) = self.platform().extra_matmul(kind, form, self.device, self.machines) {
+        let probing = self.probing()?;
+        if let Some(product) = probing.extra_matmul(kind, form, self.device, self.machines) {
             return Ok(vec![product?]);
         }
         let dtype = kind.dtype().ok_or_else(|| format!("no {kind} matmul on this device"))?;
         let (mut products, mut failed): (Vec<Box<dyn Work>>, _) = (Vec::new(), None);
         let problem = Problem { model: "linear".parse()?, shape: form, dtype, seed: 1 };
         let tensors = problem.tensors();
-        for implementation in self.platform().matmul_implementations() {
+        for implementation in probing.matmul_implementations() {
             let setup = Setup { implementation, ..self.setup() };
             match open(&problem, &tensors, &QuantConfig::unquantized(dtype), setup, self.machines) {
                 Ok(workload) => products.push(Box::new(TimedWorkload(workload))),
@@ -233,7 +244,8 @@ impl PeakProbe<'_> {
     }
 
     fn setup(&self) -> Setup {
-        Setup { implementation: self.platform().probe_implementation(), device: self.device, sets: 1 }
+        let implementation = self.platform().probing().map_or(Implementation::Eager, Probing::probe_implementation);
+        Setup { implementation, device: self.device, sets: 1 }
     }
 
     /// True if other processes may use the same memory.
@@ -268,7 +280,8 @@ impl PeakProbe<'_> {
 
     /// Opens reads and copies far larger than the cache.
     fn open_memory_probes(&mut self) -> Result<Vec<OpenProbe>, String> {
-        let (bytes, sets) = self.platform().cache_exceeding_buffers(self.facts.cache_bytes);
+        let probing = self.probing().map_err(|error| error.to_string())?;
+        let (bytes, sets) = probing.cache_exceeding_buffers(self.facts.cache_bytes);
         let rival = |kind| {
             let (mover, amount) = self.memory_probe(kind, bytes, sets)?;
             Ok(OpenProbe { limit: Limit::Memory, shape: None, work: Box::new(mover), amount })

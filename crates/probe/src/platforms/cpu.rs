@@ -2,9 +2,8 @@
 
 use super::device_defaults::DeviceDefaults;
 use super::memory;
-use super::platform::{Platform, StopwatchChoice};
-use crate::devices::DeviceFacts;
-use crate::devices::DiscoveredDevice;
+use super::{DeviceMemory, Platform, Probing, Sensing, StopwatchChoice};
+use crate::devices::{DeviceFacts, DiscoveredDevice};
 use crate::host::{available_memory, cpu_name};
 use calorimeter_case::{Device, Dtype, Implementation};
 use calorimeter_kernels::probes::{HostProbes, Probes};
@@ -47,30 +46,6 @@ impl Platform for Cpu {
         true
     }
 
-    fn sensors(&self, _: Device, _: &DeviceFacts) -> Result<Box<dyn Source>, String> {
-        Ok(processor())
-    }
-
-    fn counters(&self, work: &mut dyn Work, launches: u32) -> Option<CounterValues> {
-        // If counters are unavailable, the journal's header has the reason among the facts of the processor.
-        let mut counters = Counters::open().ok()?;
-        counters.start().ok()?;
-        for _ in 0..launches {
-            work.launch().ok()?;
-        }
-        work.synchronize().ok()?;
-        counters.read().ok()
-    }
-
-    fn probes(&self, _: Device, _: &mut NativeDevices) -> Result<Box<dyn Probes>, Failure> {
-        Ok(Box::new(HostProbes))
-    }
-
-    fn matmul_implementations(&self) -> Vec<Implementation> {
-        // The faster one depends on the processor; only burn supports f16.
-        vec![Implementation::Native, Implementation::Eager]
-    }
-
     fn defaults(&self, _: bool) -> DeviceDefaults {
         DeviceDefaults {
             quick_array_bytes: 256 << 20,
@@ -91,21 +66,63 @@ impl Platform for Cpu {
         }
     }
 
+    fn shares_memory(&self, _: bool) -> bool {
+        true
+    }
+
+    fn sensing(&self) -> Option<&dyn Sensing> {
+        Some(self)
+    }
+
+    fn probing(&self) -> Option<&dyn Probing> {
+        Some(self)
+    }
+
+    fn memory(&self) -> Option<&dyn DeviceMemory> {
+        Some(self)
+    }
+}
+
+impl Sensing for Cpu {
+    fn sensors(&self, _: Device, _: &DeviceFacts) -> Result<Box<dyn Source>, String> {
+        Ok(processor())
+    }
+
+    fn counters(&self, work: &mut dyn Work, launches: u32) -> Option<CounterValues> {
+        // If counters are unavailable, the journal's header has the reason among the facts of the processor.
+        let mut counters = Counters::open().ok()?;
+        counters.start().ok()?;
+        for _ in 0..launches {
+            work.launch().ok()?;
+        }
+        work.synchronize().ok()?;
+        counters.read().ok()
+    }
+}
+
+impl Probing for Cpu {
+    fn probes(&self, _: Device, _: &mut NativeDevices) -> Result<Box<dyn Probes>, Failure> {
+        Ok(Box::new(HostProbes))
+    }
+
+    fn matmul_implementations(&self) -> Vec<Implementation> {
+        // The faster one depends on the processor; only burn supports f16.
+        vec![Implementation::Native, Implementation::Eager]
+    }
+
     fn cache_exceeding_buffers(&self, cache_bytes: u64) -> (u64, u32) {
         // A copy needs twice the buffer, and other processes need memory, too.
         let most = available_memory().unwrap_or(4 << 30) / 8;
         ((4 * cache_bytes).clamp(256 << 20, most.clamp(256 << 20, 2 << 30)), 1)
     }
+}
 
-    fn shares_memory(&self, _: bool) -> bool {
-        true
-    }
-
-    fn free_memory(&self, _: Device, _: &mut NativeDevices) -> Option<u64> {
+impl DeviceMemory for Cpu {
+    fn free_bytes(&self, _: Device, _: &mut NativeDevices) -> Option<u64> {
         available_memory()
     }
 
-    fn record_memory(&self, _: Setup, _: Duration, run: &mut memory::TrackedPasses<'_>) -> Result<Timeline, Failure> {
+    fn record(&self, _: Setup, _: Duration, run: &mut memory::TrackedPasses<'_>) -> Result<Timeline, Failure> {
         memory::record_allocator(run)
     }
 }

@@ -5,9 +5,8 @@ mod probe_matmul;
 use super::device_defaults::DeviceDefaults;
 use super::memory::{self, TrackedPasses, record_pool};
 use super::other_users;
-use super::platform::{Platform, StopwatchChoice};
-use crate::devices::DeviceFacts;
-use crate::devices::DiscoveredDevice;
+use super::{DeviceMemory, GraphCapture, Platform, Probing, Sensing, StopwatchChoice};
+use crate::devices::{DeviceFacts, DiscoveredDevice};
 use crate::peaks::MatmulPrecision;
 use calorimeter_case::{Device, Implementation};
 use calorimeter_kernels::native::{self, CudaDevice};
@@ -97,41 +96,56 @@ impl Platform for Cuda {
         }
     }
 
-    fn has_graphs(&self, implementation: Implementation) -> bool {
+    fn clock_lock(&self, _: Device, facts: &DeviceFacts) -> Result<Box<dyn ClockLock>, String> {
+        nvml_lock(uuid(facts))
+    }
+
+    fn defaults(&self, _: bool) -> DeviceDefaults {
+        // The largest size fills the device; smaller ones finish before the power cap.
+        DeviceDefaults { peak_matmul_sizes: &[2048, 4096, 8192], ..DeviceDefaults::default() }
+    }
+
+    fn graphs(&self) -> Option<&dyn GraphCapture> {
+        Some(self)
+    }
+
+    fn sensing(&self) -> Option<&dyn Sensing> {
+        Some(self)
+    }
+
+    fn probing(&self) -> Option<&dyn Probing> {
+        Some(self)
+    }
+
+    fn memory(&self) -> Option<&dyn DeviceMemory> {
+        Some(self)
+    }
+}
+
+impl GraphCapture for Cuda {
+    fn can_capture(&self, implementation: Implementation) -> bool {
         implementation == Implementation::Native
     }
 
-    fn graph_stopwatch(&self, setup: Setup, machines: &mut NativeDevices) -> Result<StopwatchChoice, Failure> {
+    fn stopwatch(&self, setup: Setup, machines: &mut NativeDevices) -> Result<StopwatchChoice, Failure> {
         let stream = native_device(setup.device, machines)?.stream().clone();
         // Captures every buffer set once; otherwise replays would hit the cache.
         let captured = NonZeroU32::new(setup.sets).unwrap_or(NonZeroU32::MIN);
         Ok((Box::new(GraphClock::new(stream, captured)), None))
     }
+}
 
-    fn second_stopwatch(
-        &self,
-        setup: Setup,
-        machines: &mut NativeDevices,
-    ) -> Result<Option<Box<dyn Stopwatch>>, Failure> {
-        // Without CUPTI, events are already the primary clock.
-        if setup.implementation != Implementation::Native || Cupti::load().is_err() {
-            return Ok(None);
-        }
-        Ok(Some(Box::new(CudaEvents::new(native_device(setup.device, machines)?.stream().clone()))))
-    }
-
+impl Sensing for Cuda {
     fn sensors(&self, _: Device, facts: &DeviceFacts) -> Result<Box<dyn Source>, String> {
         nvml(uuid(facts))
-    }
-
-    fn clock_lock(&self, _: Device, facts: &DeviceFacts) -> Result<Box<dyn ClockLock>, String> {
-        nvml_lock(uuid(facts))
     }
 
     fn other_users(&self, device: Device, facts: &DeviceFacts) -> Result<Vec<String>, String> {
         other_users::current_users(self.sensors(device, facts)?.as_mut())
     }
+}
 
+impl Probing for Cuda {
     fn probes(&self, device: Device, machines: &mut NativeDevices) -> Result<Box<dyn Probes>, Failure> {
         Ok(Box::new(NativeProbes::new(native_device(device, machines)?)))
     }
@@ -156,21 +170,25 @@ impl Platform for Cuda {
         Some(made.and_then(|machine| Ok(Box::new(make(&machine, form)?) as Box<dyn Work>)))
     }
 
-    fn defaults(&self, _: bool) -> DeviceDefaults {
-        // The largest size fills the device; smaller ones finish before the power cap.
-        DeviceDefaults { peak_matmul_sizes: &[2048, 4096, 8192], ..DeviceDefaults::default() }
-    }
-
     fn cache_exceeding_buffers(&self, cache_bytes: u64) -> (u64, u32) {
         ((4 * cache_bytes).max(1 << 30), 1)
     }
 
-    fn record_memory(
+    fn second_stopwatch(
         &self,
         setup: Setup,
-        patience: Duration,
-        run: &mut TrackedPasses<'_>,
-    ) -> Result<Timeline, Failure> {
+        machines: &mut NativeDevices,
+    ) -> Result<Option<Box<dyn Stopwatch>>, Failure> {
+        // Without CUPTI, events are already the primary clock.
+        if setup.implementation != Implementation::Native || Cupti::load().is_err() {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(CudaEvents::new(native_device(setup.device, machines)?.stream().clone()))))
+    }
+}
+
+impl DeviceMemory for Cuda {
+    fn record(&self, setup: Setup, patience: Duration, run: &mut TrackedPasses<'_>) -> Result<Timeline, Failure> {
         if setup.implementation == Implementation::Native {
             return record_driver(run);
         }

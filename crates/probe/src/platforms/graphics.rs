@@ -1,9 +1,8 @@
 //! Graphics platform: Vulkan and Metal adapters through wgpu.
 
 use super::device_defaults::DeviceDefaults;
-use super::platform::{Platform, StopwatchChoice};
-use crate::devices::DeviceFacts;
-use crate::devices::DiscoveredDevice;
+use super::{Platform, Probing, Sensing, StopwatchChoice};
+use crate::devices::{DeviceFacts, DiscoveredDevice};
 use calorimeter_case::{Device, Dtype, Implementation};
 use calorimeter_kernels::probes::{CubeProbes, Probes};
 use calorimeter_timing::telemetry::{Source, last_level_cache, processor};
@@ -75,21 +74,6 @@ impl Platform for Graphics {
         true
     }
 
-    // An emulated GPU has the sensors of the processor.
-    // ANCHOR: sensors
-    fn sensors(&self, device: Device, facts: &DeviceFacts) -> Result<Box<dyn Source>, String> {
-        if facts.software { Ok(processor()) } else { Err(format!("no sensors for {device}")) }
-    }
-    // ANCHOR_END: sensors
-
-    fn probes(&self, device: Device, _: &mut NativeDevices) -> Result<Box<dyn Probes>, Failure> {
-        Ok(Box::new(CubeProbes::new(client(device)?)))
-    }
-
-    fn autotunes_matmul(&self) -> bool {
-        true
-    }
-
     fn defaults(&self, software: bool) -> DeviceDefaults {
         let trials = DeviceDefaults {
             // Largest buffer that all of these APIs support.
@@ -113,6 +97,33 @@ impl Platform for Graphics {
             quick_dtypes: &[Dtype::F32],
             ..trials
         }
+    }
+
+    fn sensing(&self) -> Option<&dyn Sensing> {
+        Some(self)
+    }
+
+    fn probing(&self) -> Option<&dyn Probing> {
+        Some(self)
+    }
+}
+
+// ANCHOR: sensors
+impl Sensing for Graphics {
+    // An emulated GPU has the sensors of the processor.
+    fn sensors(&self, device: Device, facts: &DeviceFacts) -> Result<Box<dyn Source>, String> {
+        if facts.software { Ok(processor()) } else { Err(format!("no sensors for {device}")) }
+    }
+}
+// ANCHOR_END: sensors
+
+impl Probing for Graphics {
+    fn probes(&self, device: Device, _: &mut NativeDevices) -> Result<Box<dyn Probes>, Failure> {
+        Ok(Box::new(CubeProbes::new(client(device)?)))
+    }
+
+    fn autotunes_matmul(&self) -> bool {
+        true
     }
 }
 

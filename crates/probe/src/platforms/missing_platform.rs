@@ -1,9 +1,10 @@
 //! Platform that is not part of this build.
 
-use super::platform::Platform;
+use super::{GraphCapture, Platform, StopwatchChoice};
 use crate::devices::DiscoveredDevice;
 use calorimeter_case::Implementation;
-use calorimeter_zoo::DeviceKind;
+use calorimeter_timing::Failure;
+use calorimeter_zoo::{DeviceKind, NativeDevices, Setup};
 
 /// Platform without devices, because it is not part of this build.
 #[derive(Debug)]
@@ -39,8 +40,18 @@ impl Platform for MissingPlatform {
         self.advice.into()
     }
 
+    fn graphs(&self) -> Option<&dyn GraphCapture> {
+        Some(self)
+    }
+}
+
+impl GraphCapture for MissingPlatform {
     // Unknown in this build, so that plans are not rejected for this reason.
-    fn has_graphs(&self, _: Implementation) -> bool {
+    fn can_capture(&self, _: Implementation) -> bool {
         true
+    }
+
+    fn stopwatch(&self, _: Setup, _: &mut NativeDevices) -> Result<StopwatchChoice, Failure> {
+        Err("the platform is not part of this build".into())
     }
 }

@@ -1,9 +1,8 @@
 //! Mock platform; the runner defines the behavior of its cases.
 
 use super::device_defaults::DeviceDefaults;
-use super::platform::Platform;
-use crate::devices::DeviceFacts;
-use crate::devices::DiscoveredDevice;
+use super::{DeviceMemory, Platform};
+use crate::devices::{DeviceFacts, DiscoveredDevice};
 use calorimeter_case::{Device, Dtype, Implementation};
 use calorimeter_sinks::{cache, log_line};
 use calorimeter_timing::telemetry::{ClockLock, LockedClock};
@@ -34,11 +33,7 @@ impl Platform for Mock {
         "mock".into()
     }
 
-    fn has_graphs(&self, _: Implementation) -> bool {
-        true
-    }
-
-    fn is_scripted(&self) -> bool {
+    fn is_simulated(&self) -> bool {
         true
     }
 
@@ -47,8 +42,8 @@ impl Platform for Mock {
         Ok(Box::new(ScriptedClock(folder.join("clock.log"))))
     }
 
-    fn other_users(&self, _: Device, _: &DeviceFacts) -> Result<Vec<String>, String> {
-        Ok(Vec::new())
+    fn memory(&self) -> Option<&dyn DeviceMemory> {
+        None
     }
 
     // Sizes of a processor.

@@ -1,5 +1,6 @@
 //! Platforms, one file each; registered in `BUILT_IN`.
 
+mod capabilities;
 mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
@@ -14,6 +15,7 @@ mod platform;
 mod probe_work;
 
 pub use crate::peaks::MatmulPrecision;
+pub use capabilities::{DeviceMemory, GraphCapture, Probing, Sensing};
 pub use device_defaults::DeviceDefaults;
 pub use platform::{Platform, StopwatchChoice};
 pub use probe_work::ProbeWork;

@@ -1,24 +1,18 @@
 //! Trait of all platforms.
 
+use super::capabilities::{DeviceMemory, GraphCapture, PooledMemory, Probing, Sensing};
 use super::device_defaults::DeviceDefaults;
-use super::{memory, other_users};
-use crate::devices::DeviceFacts;
-use crate::devices::DiscoveredDevice;
-use crate::peaks::MatmulPrecision;
-use calorimeter_case::{Device, Implementation};
-use calorimeter_kernels::probes::Probes;
-use calorimeter_shapes::Shape;
-use calorimeter_timing::memory::Timeline;
-use calorimeter_timing::telemetry::{ClockLock, CounterValues, Source};
+use crate::devices::{DeviceFacts, DiscoveredDevice};
+use calorimeter_case::Device;
+use calorimeter_timing::telemetry::{ClockLock, Source};
 use calorimeter_timing::{Failure, Stopwatch, WallClock, Work};
 use calorimeter_zoo::{DeviceKind, NativeDevices, Setup};
 use std::fmt::Debug;
-use std::time::Duration;
 
 /// Stopwatch, with a remark if it is not the preferred one.
 pub type StopwatchChoice = (Box<dyn Stopwatch>, Option<String>);
 
-/// Platform of some device kinds: discovery, timing, sensors and probes. The defaults suit most devices.
+/// Platform of some device kinds. The defaults suit most devices; optional capabilities are separate traits.
 pub trait Platform: Debug + Send + Sync {
     /// Kinds of its devices.
     fn kinds(&self) -> &'static [DeviceKind];
@@ -41,28 +35,13 @@ pub trait Platform: Debug + Send + Sync {
         "slope".into()
     }
 
-    /// True if launches of an implementation can be captured in a graph.
-    fn has_graphs(&self, _: Implementation) -> bool {
-        false
-    }
-
-    /// Selects the stopwatch for graphs.
-    fn graph_stopwatch(&self, _: Setup, _: &mut NativeDevices) -> Result<StopwatchChoice, Failure> {
-        Err("only cuda has graphs".into())
-    }
-
-    /// Second device clock for the same work, if there is one; `doctor --deep` compares the two.
-    fn second_stopwatch(&self, _: Setup, _: &mut NativeDevices) -> Result<Option<Box<dyn Stopwatch>>, Failure> {
-        Ok(None)
-    }
-
     /// True if a launch returns after the work is done.
     fn is_synchronous(&self) -> bool {
         false
     }
 
-    /// True if nothing is computed and times follow a script.
-    fn is_scripted(&self) -> bool {
+    /// True if the devices compute nothing: rules of the mock device define outputs and times.
+    fn is_simulated(&self) -> bool {
         false
     }
 
@@ -71,56 +50,9 @@ pub trait Platform: Debug + Send + Sync {
         false
     }
 
-    /// Sensors of a device, or the reason why there are none.
-    fn sensors(&self, device: Device, _: &DeviceFacts) -> Result<Box<dyn Source>, String> {
-        Err(format!("no sensors for {device}"))
-    }
-
-    /// Other users of a device, one line each, or the reason why they are unknown. Workers of this program are
-    /// excluded.
-    fn other_users(&self, device: Device, facts: &DeviceFacts) -> Result<Vec<String>, String> {
-        other_users::users_between_samples(self.sensors(device, facts)?.as_mut())
-    }
-
-    /// Clock lock of a device, not yet acquired, or the reason why there is none.
-    fn clock_lock(&self, device: Device, _: &DeviceFacts) -> Result<Box<dyn ClockLock>, String> {
-        Err(format!("cannot lock the clock of {device}: lock it before the run, or omit the option"))
-    }
-
-    /// Hardware counters over some launches, if available.
-    fn counters(&self, _: &mut dyn Work, _launches: u32) -> Option<CounterValues> {
-        None
-    }
-
-    /// Probes of known cost, for peaks and `doctor --deep`.
-    fn probes(&self, device: Device, _: &mut NativeDevices) -> Result<Box<dyn Probes>, Failure> {
-        Err(format!("no probes for {device} in this build").into())
-    }
-
-    /// Implementation that the probes belong to; it determines their clock.
-    fn probe_implementation(&self) -> Implementation {
-        Implementation::Eager
-    }
-
-    /// Implementations whose matmuls are measured; the fastest determines the peak.
-    fn matmul_implementations(&self) -> Vec<Implementation> {
-        vec![self.probe_implementation()]
-    }
-
-    /// Matmul of a kind that no model uses, such as TF32.
-    fn extra_matmul(
-        &self,
-        _kind: MatmulPrecision,
-        _form: Shape,
-        _: Device,
-        _: &mut NativeDevices,
-    ) -> Option<Result<Box<dyn Work>, Failure>> {
-        None
-    }
-
-    /// True if matmuls are autotuned at the first launch, which takes seconds.
-    fn autotunes_matmul(&self) -> bool {
-        false
+    /// True if other processes use the same memory.
+    fn shares_memory(&self, software: bool) -> bool {
+        software
     }
 
     /// Default sizes for probes and calibration; `software` is true for an emulated GPU.
@@ -128,29 +60,49 @@ pub trait Platform: Debug + Send + Sync {
         DeviceDefaults::default()
     }
 
-    /// Bytes of a buffer and number of buffers to rotate through, so that a cache of this size has practically no hits.
-    fn cache_exceeding_buffers(&self, cache_bytes: u64) -> (u64, u32) {
-        let largest = self.defaults(false).max_buffer_bytes;
-        (largest, (4 * cache_bytes / largest + 1).min(16) as u32)
+    /// Clock lock of a device, not yet acquired, or the reason why there is none.
+    fn clock_lock(&self, device: Device, _: &DeviceFacts) -> Result<Box<dyn ClockLock>, String> {
+        Err(format!("cannot lock the clock of {device}: lock it before the run, or omit the option"))
     }
 
-    /// True if other processes use the same memory.
-    fn shares_memory(&self, software: bool) -> bool {
-        software
+    /// Capture of launches in graphs, if supported.
+    fn graphs(&self) -> Option<&dyn GraphCapture> {
+        None
     }
 
-    /// Free bytes on a device, if it reports them.
-    fn free_memory(&self, device: Device, machines: &mut NativeDevices) -> Option<u64> {
-        machines.free_memory(device)
+    /// Sensors, if there are any.
+    fn sensing(&self) -> Option<&dyn Sensing> {
+        None
     }
 
-    /// Records the memory of a case during some passes.
-    fn record_memory(
-        &self,
-        setup: Setup,
-        patience: Duration,
-        run: &mut memory::TrackedPasses<'_>,
-    ) -> Result<Timeline, Failure> {
-        memory::record_pool(setup.device, memory::recording_limit(setup.device, patience, run)?, run)
+    /// Probes, if there are any.
+    fn probing(&self) -> Option<&dyn Probing> {
+        None
+    }
+
+    /// Memory of the devices; `None` if they allocate nothing.
+    fn memory(&self) -> Option<&dyn DeviceMemory> {
+        Some(&PooledMemory)
+    }
+}
+
+impl dyn Platform {
+    /// Probes, or the reason why there are none.
+    pub fn require_probing(&self, device: Device) -> Result<&dyn Probing, Failure> {
+        self.probing().ok_or_else(|| format!("no probes for {device} in this build").into())
+    }
+
+    /// Sensors of a device, or the reason why there are none.
+    pub fn sensors(&self, device: Device, facts: &DeviceFacts) -> Result<Box<dyn Source>, String> {
+        self.sensing().ok_or_else(|| format!("no sensors for {device}"))?.sensors(device, facts)
+    }
+
+    /// Other users of a device, one line each, or the reason why they are unknown. A simulated device has none.
+    pub fn other_users(&self, device: Device, facts: &DeviceFacts) -> Result<Vec<String>, String> {
+        match self.sensing() {
+            Some(sensing) => sensing.other_users(device, facts),
+            None if self.is_simulated() => Ok(Vec::new()),
+            None => Err(format!("no sensors for {device}")),
+        }
     }
 }

@@ -66,15 +66,20 @@ impl RealRig {
     /// Opens the device.
     pub fn open(found: DiscoveredDevice) -> Result<Self, Failure> {
         let mut machines = NativeDevices::default();
-        let open = || platforms::for_device(found.device).probes(found.device, &mut machines);
+        let open =
+            || platforms::for_device(found.device).require_probing(found.device)?.probes(found.device, &mut machines);
         let probes = with_stderr_prefix(&found.device.kind().name().to_string(), open)?;
         let sensors = Sensors::start(found.device, &found.facts());
         Ok(Self { found, machines, probes, sensors })
     }
 
-    fn setup(&self) -> Setup {
+    fn setup(&self) -> Result<Setup, Failure> {
         let device = self.found.device;
-        Setup { implementation: platforms::for_device(device).probe_implementation(), device, sets: 1 }
+        Ok(Setup {
+            implementation: platforms::for_device(device).require_probing(device)?.probe_implementation(),
+            device,
+            sets: 1,
+        })
     }
 
     /// Probe with the stopwatch of a regime.
@@ -83,7 +88,7 @@ impl RealRig {
         probe: Box<dyn calorimeter_kernels::probes::Probe>,
         regime: Regime,
     ) -> Result<TimedWork, Failure> {
-        let setup = self.setup();
+        let setup = self.setup()?;
         let choose =
             |machines: &mut NativeDevices, work: &mut dyn Work| Ok(stopwatch(regime, setup, machines, work)?.0);
         self.timed_with(probe, choose)
@@ -139,13 +144,13 @@ impl Rig for RealRig {
     }
 
     fn other_clocks(&mut self, steps: u64) -> Result<Vec<TimedWork>, Failure> {
-        let (platform, setup) = (platforms::for_device(self.found.device), self.setup());
+        let (platform, setup) = (platforms::for_device(self.found.device), self.setup()?);
         let mut clocks = Vec::new();
-        if let Some(other) = platform.second_stopwatch(setup, &mut self.machines)? {
+        if let Some(other) = platform.require_probing(setup.device)?.second_stopwatch(setup, &mut self.machines)? {
             let probe = self.probes.spin(steps)?;
             clocks.push(self.timed_with(probe, |_, _| Ok(other))?);
         }
-        if platform.has_graphs(setup.implementation) {
+        if platform.graphs().is_some_and(|graphs| graphs.can_capture(setup.implementation)) {
             let probe = self.probes.spin(steps)?;
             clocks.push(self.timed_probe(probe, Regime::Graph)?);
         }

@@ -54,8 +54,4 @@ impl Workload for Sum {
         self.synchronize()?;
         Ok(vec![Output { rows: 1, cols: self.last.len(), values: self.last.clone() }])
     }
-
-    fn weight_bytes(&self) -> u64 {
-        0
-    }
 }

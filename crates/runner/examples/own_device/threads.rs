@@ -4,7 +4,7 @@ use crate::BusyTime;
 use crate::ThreadSensors;
 use calorimeter_case::Name;
 use calorimeter_probe::devices::{DeviceFacts, DiscoveredDevice};
-use calorimeter_probe::platforms::{Platform, StopwatchChoice};
+use calorimeter_probe::platforms::{Platform, Sensing, StopwatchChoice};
 use calorimeter_timing::telemetry::Source;
 use calorimeter_timing::{Failure, Work};
 use calorimeter_zoo::{Device, DeviceKind, NativeDevices, Setup};
@@ -41,6 +41,12 @@ impl Platform for Threads {
         "busy-time".into()
     }
 
+    fn sensing(&self) -> Option<&dyn Sensing> {
+        Some(self)
+    }
+}
+
+impl Sensing for Threads {
     fn sensors(&self, _: Device, _: &DeviceFacts) -> Result<Box<dyn Source>, String> {
         Ok(Box::new(ThreadSensors))
     }

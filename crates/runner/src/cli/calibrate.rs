@@ -134,8 +134,7 @@ fn requested_entries(arguments: &CalibrateArguments, device: Option<DeviceSelect
 }
 
 fn calibration_target(found: &DiscoveredDevice) -> CalibrationTarget {
-    // The mock device allocates no arrays.
-    let free_bytes = if platforms::for_device(found.device).is_scripted() { None } else { available_memory() };
+    let free_bytes = platforms::for_device(found.device).memory().and_then(|_| available_memory());
     CalibrationTarget { device: found.device, software: found.software, cache_bytes: found.cache_bytes(), free_bytes }
 }
 

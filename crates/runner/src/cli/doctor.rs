@@ -36,7 +36,7 @@ fn run_checks(arguments: DoctorArguments) -> Result<Exit, CliError> {
             printed = print(&check_line(check));
         }
     };
-    let checks = if platforms::for_device(device).is_scripted() {
+    let checks = if platforms::for_device(device).is_simulated() {
         selftest::run(&mut MockRig::new(MockFaults::default()), &mut show)
     } else {
         let mut rig = RealRig::open(found).map_err(|error| CliError::Usage(format!("{device}: {error}")))?;

@@ -3,8 +3,8 @@
 use super::ids::IdAllocator;
 use crate::dialects::published_counts;
 use crate::entries::ResolvedEntry;
-use calorimeter_case::{CaseId, CaseIdentity, Clock, Implementation, Name, Regime};
-use calorimeter_probe::{platforms, regimes};
+use calorimeter_case::{CaseId, CaseIdentity, Implementation, Name, Regime};
+use calorimeter_probe::regimes;
 use calorimeter_recipes::{QuantConfig, RecipeVariant};
 use calorimeter_sinks::Case;
 use calorimeter_zoo::{Subject, Task};
@@ -168,14 +168,7 @@ impl PlannedCase {
     fn check_support(&self) -> Result<(), String> {
         let (entry, task) = (self.index.entry(), self.index.task().1);
         let (regime, implementation) = (self.index.regime, self.implementation());
-        regimes::supported(regime, task.timing_implementation(implementation), entry.device)?;
-        if let Task::Foreign(problem) = task {
-            regimes::supported_foreign(regime, problem, implementation, entry.device)?;
-        }
-        let captured = regime.clock() == Clock::Graph && !platforms::for_device(entry.device).is_scripted();
-        if captured && task.is_transfer() {
-            return Err(format!("{regime}: {} uses several streams, and only one can be captured", entry.subject));
-        }
+        regimes::supported(regime, task, implementation, entry.device)?;
         let treatment = task.support(self.variant(), implementation, entry.device);
         treatment.map(drop).map_err(|error| error.to_string())
     }

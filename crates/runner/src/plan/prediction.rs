@@ -3,6 +3,7 @@
 
 use super::{Group, Plan};
 use calorimeter_case::{Case, Device};
+use calorimeter_probe::platforms;
 use calorimeter_timing::Options;
 use std::iter::Sum;
 use std::ops::{Add, Mul};
@@ -12,8 +13,8 @@ const CPU_SETUP_SECONDS: f64 = 0.1;
 const GPU_SETUP_SECONDS: f64 = 1.0;
 /// Bytes of a case that the host generates and checks per second.
 const HOST_BYTES_PER_SECOND: f64 = 5e8;
-/// Seconds of a case on the mock device, whose time is simulated.
-const MOCK_SECONDS: f64 = 0.01;
+/// Seconds of a case on a simulated device.
+const SIMULATED_SECONDS: f64 = 0.01;
 
 /// Predicted seconds of cases.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -29,8 +30,8 @@ pub struct Prediction {
 impl Prediction {
     /// Predicts one case in one process.
     pub fn for_case(case: &Case, timing: &Options) -> Self {
-        if matches!(case.device, Device::Mock(_)) {
-            return Self { preparation: MOCK_SECONDS, ..Self::default() };
+        if platforms::for_device(case.device).is_simulated() {
+            return Self { preparation: SIMULATED_SECONDS, ..Self::default() };
         }
         let (flops, bytes) = (case.flops.unwrap_or(0) as f64, case.bytes.unwrap_or(0) as f64);
         // Typical rates of a processor and a GPU; only the order of magnitude matters.

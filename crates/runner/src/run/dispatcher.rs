@@ -81,7 +81,7 @@ impl Dispatcher<'_> {
         let (entry, next) = (self.plan.entry(group), next?);
         let (device, upcoming) = (self.devices.get(entry.device), self.plan.entry(next));
         let platform = platforms::for_device(entry.device);
-        let is_independent = !platform.is_synchronous() && !platform.is_scripted() && !device.software;
+        let is_independent = !platform.is_synchronous() && !platform.is_simulated() && !device.software;
         let is_built_in = !matches!(upcoming.subject, Subject::Foreign(_));
         let need = |group| host_bytes(group, self.plan, self.devices);
         if self.untimed

@@ -31,7 +31,7 @@ impl HostMemoryBudget {
 /// other.
 pub fn host_bytes(group: &Group, plan: &Plan, devices: &RunDevices) -> u64 {
     let device = devices.get(plan.entry(group).device);
-    if platforms::for_device(device.device).is_scripted() {
+    if platforms::for_device(device.device).memory().is_none() {
         return 0;
     }
     let runs = group.cases().iter().filter(|case| case.supported().is_ok());

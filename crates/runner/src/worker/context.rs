@@ -55,7 +55,7 @@ impl WorkerContext {
 
     pub fn free_memory(&mut self, device: Device) -> Option<u64> {
         if self.free_memory.is_none() {
-            self.free_memory = platforms::for_device(device).free_memory(device, &mut self.machines);
+            self.free_memory = platforms::for_device(device).memory()?.free_bytes(device, &mut self.machines);
         }
         self.free_memory
     }

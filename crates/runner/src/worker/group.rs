@@ -13,7 +13,7 @@ use super::kernel_trace;
 use super::operands::GroupOperands;
 use super::poison::{PoisonCause, PoisonedProcess, catch_poison};
 use super::protocol::{Assignment, AssignmentPurpose};
-use crate::mock::MockRule;
+use crate::mock::Simulator;
 use calorimeter_case::{CaseId, Device, Record, Status};
 use calorimeter_probe::platforms;
 use calorimeter_probe::sensors::Sensors;
@@ -26,9 +26,7 @@ pub fn run_assignment(
     listener: &mut dyn WorkerListener,
 ) -> Result<(), PoisonedProcess> {
     let Some(first) = assignment.cases.first() else { return Ok(()) };
-    if platforms::for_device(first.case.device).is_scripted() {
-        MockRule::exit_if_device_lost(&assignment.mock, &first.case.id);
-    }
+    let simulator = platforms::for_device(first.case.device).is_simulated().then(|| Simulator::new(assignment));
     if !matches!(assignment.purpose, AssignmentPurpose::ProbeInterference(_)) {
         context.probed_case = None;
     }
@@ -43,6 +41,7 @@ pub fn run_assignment(
             return Ok(());
         }
     };
+    operands.simulator = simulator;
     if let AssignmentPurpose::TraceKernels = assignment.purpose {
         return kernel_trace::trace_kernels(&mut GroupContext {
             assignment,

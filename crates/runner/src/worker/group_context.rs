@@ -5,7 +5,7 @@ use super::event::WorkerListener;
 use super::operands::GroupOperands;
 use super::protocol::Assignment;
 use calorimeter_case::TuningLevel;
-use calorimeter_probe::platforms;
+use calorimeter_probe::platforms::{self, Probing};
 use calorimeter_zoo::Implementation;
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ impl GroupContext<'_> {
     /// this process only.
     pub fn peaks_dir(&self) -> Option<PathBuf> {
         let shared = self.context.tuning_level != TuningLevel::default()
-            && platforms::for_device(self.operands.device).autotunes_matmul();
+            && platforms::for_device(self.operands.device).probing().is_some_and(Probing::autotunes_matmul);
         self.context.peaks_dir.clone().filter(|_| !shared)
     }
 }

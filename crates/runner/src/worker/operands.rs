@@ -1,8 +1,8 @@
 //! Task, inputs and reference outputs shared by the cases of an assignment.
 
+use crate::mock::Simulator;
 use calorimeter_case::{Case, CaseId, Device};
 use calorimeter_recipes::{QuantConfig, RecipeError, RecipeVariant};
-use calorimeter_timing::{MockClock, Script};
 use calorimeter_zoo::foreign::ForeignHandle;
 use calorimeter_zoo::{Inputs, OutputQuery, Reference, Subject, Task, ZooError};
 use std::collections::HashSet;
@@ -28,8 +28,8 @@ pub struct GroupOperands {
     pub passed_cases: HashSet<CaseId>,
     /// Outputs of the first foreign program, after it ran.
     pub first_program_outputs: Option<Vec<Reference>>,
-    /// Simulated time of the mock device.
-    pub mock_clock: MockClock,
+    /// Simulator, on devices that compute nothing.
+    pub simulator: Option<Simulator>,
 }
 
 impl GroupOperands {
@@ -41,17 +41,15 @@ impl GroupOperands {
             None => case.workload.as_str().parse()?,
         };
         let task = Task::new(subject, &case.shape, case.element, case.output, seed)?;
-        let (references, mock) = (Vec::new(), MockClock::new(Script::default()));
-        let passed = HashSet::new();
         Ok(Self {
             task,
             device: case.device,
             timed_inputs: None,
             gate_inputs: None,
-            references,
-            passed_cases: passed,
+            references: Vec::new(),
+            passed_cases: HashSet::new(),
             first_program_outputs: None,
-            mock_clock: mock,
+            simulator: None,
         })
     }
 
@@ -91,13 +89,13 @@ impl GroupOperands {
     }
 
     /// Queries that reduce the outputs to a digest sufficient for all checks. Empty if whole outputs are required: for
-    /// foreign programs, or if accuracy samples other positions.
+    /// foreign programs and simulators, or if accuracy samples other positions.
     pub fn output_queries(
         &mut self,
         content: InputKind,
         treatment: &QuantConfig,
     ) -> Result<Vec<OutputQuery<'_>>, ZooError> {
-        if matches!(self.task, Task::Foreign(_)) {
+        if matches!(self.task, Task::Foreign(_)) || self.simulator.is_some() {
             return Ok(Vec::new());
         }
         let own = self.reference_index(content, treatment)?;

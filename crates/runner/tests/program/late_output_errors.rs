@@ -47,10 +47,6 @@ impl Workload for CopyWorkload {
     fn last_outputs(&mut self, _: u32) -> Result<Option<Vec<Output>>, ZooError> {
         Ok(self.cheats.then(|| vec![self.left()]))
     }
-
-    fn weight_bytes(&self) -> u64 {
-        0
-    }
 }
 
 impl CopyWorkload {

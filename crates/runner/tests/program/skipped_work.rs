@@ -94,10 +94,6 @@ impl Workload for Product {
     fn next_set(&self) -> u32 {
         self.next as u32
     }
-
-    fn weight_bytes(&self) -> u64 {
-        0
-    }
 }
 
 struct NullListener;

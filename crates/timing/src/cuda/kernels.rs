@@ -1,7 +1,7 @@
 //! CUPTI kernel clock: device time of everything the work launches, on any stream.
 
 use super::{Activities, ActivityKinds, Cupti, KernelTotal};
-use crate::{ClockResolution, Failure, Overhead, Reading, Stopwatch, Work};
+use crate::{ClockResolution, Failure, KernelTracing, Overhead, Reading, Stopwatch, Work};
 use std::time::Duration;
 
 /// Clock that measures the time in which at least one kernel, copy or memset of a window was running. Overlapping
@@ -91,8 +91,8 @@ impl Stopwatch for KernelClock {
         (self.interrupted_bursts > 0).then(|| format!("{} {remark}", self.interrupted_bursts))
     }
 
-    fn window_spans(&self) -> &[u64] {
-        &self.spans
+    fn kernel_tracing(&mut self) -> Option<&mut dyn KernelTracing> {
+        Some(self)
     }
 
     /// Enabling, disabling and reading records takes about a millisecond.
@@ -100,12 +100,18 @@ impl Stopwatch for KernelClock {
         Duration::from_millis(20)
     }
 
-    fn kernel_calls(&mut self, work: &mut dyn Work, launches: u32) -> Result<Option<Vec<(String, u64)>>, Failure> {
-        let totals = self.kernels(work, launches)?;
-        Ok(Some(totals.into_iter().map(|total| (total.name.to_string(), total.calls)).collect()))
-    }
-
     fn resolution(&mut self, work: &mut dyn Work) -> Result<ClockResolution, Failure> {
         ClockResolution::from_launches(|launches| Ok(self.activities(work, launches)?.busy_ns()))
+    }
+}
+
+impl KernelTracing for KernelClock {
+    fn kernel_calls(&mut self, work: &mut dyn Work, launches: u32) -> Result<Vec<(String, u64)>, Failure> {
+        let totals = self.kernels(work, launches)?;
+        Ok(totals.into_iter().map(|total| (total.name.to_string(), total.calls)).collect())
+    }
+
+    fn window_spans(&self) -> &[u64] {
+        &self.spans
     }
 }

@@ -94,10 +94,6 @@ impl Workload for CommandWorkload {
         Err(self.failure(status, &String::from_utf8_lossy(&words)))
     }
 
-    fn weight_bytes(&self) -> u64 {
-        0
-    }
-
     fn is_process(&self) -> bool {
         true
     }

@@ -8,7 +8,8 @@ pub(crate) mod workload;
 
 use crate::element_bytes::decode;
 use crate::{
-    Matrix, Operand, Operation, Output, OutputDigest, OutputQuery, OutputSlot, SetRotation, Spec, Workload, ZooError,
+    DeviceCheck, Matrix, Operand, Operation, Output, OutputDigest, OutputQuery, OutputSlot, SetRotation, Spec,
+    Workload, ZooError,
 };
 use calorimeter_kernels::native::{CudaDevice, CudaKernel, DeviceBuffer, DeviceMatrix, LineRotation, NativeError};
 use calorimeter_recipes::Dtype;
@@ -188,6 +189,25 @@ impl Workload for NativeOperator {
         self.read(&self.sets[set].outputs)
     }
 
+    fn device_check(&mut self) -> Option<&mut dyn DeviceCheck> {
+        Some(self)
+    }
+
+    fn last_outputs(&mut self, set: u32) -> Result<Option<Vec<Output>>, ZooError> {
+        let ran = self.ran.get(set as usize).copied().unwrap_or(false);
+        ran.then(|| self.read(&self.sets[set as usize].outputs)).transpose()
+    }
+
+    fn next_set(&self) -> u32 {
+        self.next as u32
+    }
+
+    fn kernel(&self) -> Option<String> {
+        Some(self.pass.kernels.join("; then "))
+    }
+}
+
+impl DeviceCheck for NativeOperator {
     fn output_digests(&mut self, looks: &[OutputQuery<'_>]) -> Result<Option<Vec<OutputDigest>>, ZooError> {
         let outputs = &self.sets[self.next].outputs;
         let kinds: Option<Vec<Dtype>> = self.slots.iter().map(|slot| digest::digest_dtype(slot.element)).collect();
@@ -209,11 +229,6 @@ impl Workload for NativeOperator {
 
     fn reference_outputs(&mut self) -> Result<Option<Vec<Output>>, ZooError> {
         self.reference.as_ref().map(|right| self.read(right)).transpose()
-    }
-
-    fn last_outputs(&mut self, set: u32) -> Result<Option<Vec<Output>>, ZooError> {
-        let ran = self.ran.get(set as usize).copied().unwrap_or(false);
-        ran.then(|| self.read(&self.sets[set as usize].outputs)).transpose()
     }
 
     fn matches_reference(&mut self, set: u32) -> Result<Option<bool>, ZooError> {
@@ -239,18 +254,6 @@ impl Workload for NativeOperator {
         let set = self.poisoned_pass()?;
         // If the device cannot compare, `false` makes the caller compare on the host: the outputs are still stored.
         Ok(Some(self.matches_reference(set as u32)?.unwrap_or(false)))
-    }
-
-    fn next_set(&self) -> u32 {
-        self.next as u32
-    }
-
-    fn weight_bytes(&self) -> u64 {
-        0
-    }
-
-    fn kernel(&self) -> Option<String> {
-        Some(self.pass.kernels.join("; then "))
     }
 }
 

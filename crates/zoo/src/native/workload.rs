@@ -5,7 +5,7 @@ use super::try_copy;
 use super::upload::upload;
 use super::weight::{duplicate_weight, encode_weight, upload_weight};
 use crate::element_bytes::decode;
-use crate::{Output, OutputDigest, OutputQuery, Problem, Tensors, Workload, ZooError};
+use crate::{DeviceCheck, Output, OutputDigest, OutputQuery, Problem, Tensors, Workload, ZooError};
 use calorimeter_kernels::native::{CudaDevice, DeviceBuffer, DeviceMatrix, LayerPlan, NativeError, PrepackedWeight};
 use calorimeter_recipes::{Element, PrecisionHint, QuantConfig};
 use std::sync::Arc;
@@ -145,43 +145,13 @@ impl<P: ModelPass> Workload for NativeModelWorkload<P> {
         self.read(&self.sets[set].output)
     }
 
-    fn output_digests(&mut self, looks: &[OutputQuery<'_>]) -> Result<Option<Vec<OutputDigest>>, ZooError> {
-        let [one] = looks else { return Ok(None) };
-        if self.reference.is_none() && !digest::can_copy(&self.machine, std::slice::from_ref(&self.sets[0].output))? {
-            return Ok(None);
-        }
-        let set = self.poisoned_pass()?;
-        self.save_reference(set)?;
-        let (buffer, kind) = (&self.sets[set].output, self.problem.dtype);
-        let size = [self.size.0 as usize, self.size.1 as usize];
-        Ok(Some(vec![digest::compute_digest(&self.machine, DeviceMatrix { buffer, kind, size }, one)?]))
-    }
-
-    fn reference_outputs(&mut self) -> Result<Option<Vec<Output>>, ZooError> {
-        self.reference.as_ref().map(|right| self.read(right)).transpose()
+    fn device_check(&mut self) -> Option<&mut dyn DeviceCheck> {
+        Some(self)
     }
 
     fn last_outputs(&mut self, set: u32) -> Result<Option<Vec<Output>>, ZooError> {
         let ran = self.sets.get(set as usize).is_some_and(|set| set.ran);
         ran.then(|| self.read(&self.sets[set as usize].output)).transpose()
-    }
-
-    fn matches_reference(&mut self, set: u32) -> Result<Option<bool>, ZooError> {
-        let (Some(right), Some(ModelBufferSet { output, ran: true, .. })) =
-            (&self.reference, self.sets.get(set as usize))
-        else {
-            return Ok(None);
-        };
-        let circle = self.problem.rotation_in_bytes(set, self.size.0 as usize, output.len());
-        Ok(Some(self.machine.is_rotation_of(right, output, circle)?))
-    }
-
-    fn run_and_match(&mut self) -> Result<Option<bool>, ZooError> {
-        if self.reference.is_none() {
-            return Ok(None);
-        }
-        let set = self.poisoned_pass()?;
-        self.matches_reference(set as u32)
     }
 
     fn next_set(&self) -> u32 {
@@ -206,5 +176,41 @@ impl<P: ModelPass> Workload for NativeModelWorkload<P> {
 
     fn kernel(&self) -> Option<String> {
         Some(self.pass.algorithm())
+    }
+}
+
+impl<P: ModelPass> DeviceCheck for NativeModelWorkload<P> {
+    fn output_digests(&mut self, looks: &[OutputQuery<'_>]) -> Result<Option<Vec<OutputDigest>>, ZooError> {
+        let [one] = looks else { return Ok(None) };
+        if self.reference.is_none() && !digest::can_copy(&self.machine, std::slice::from_ref(&self.sets[0].output))? {
+            return Ok(None);
+        }
+        let set = self.poisoned_pass()?;
+        self.save_reference(set)?;
+        let (buffer, kind) = (&self.sets[set].output, self.problem.dtype);
+        let size = [self.size.0 as usize, self.size.1 as usize];
+        Ok(Some(vec![digest::compute_digest(&self.machine, DeviceMatrix { buffer, kind, size }, one)?]))
+    }
+
+    fn reference_outputs(&mut self) -> Result<Option<Vec<Output>>, ZooError> {
+        self.reference.as_ref().map(|right| self.read(right)).transpose()
+    }
+
+    fn matches_reference(&mut self, set: u32) -> Result<Option<bool>, ZooError> {
+        let (Some(right), Some(ModelBufferSet { output, ran: true, .. })) =
+            (&self.reference, self.sets.get(set as usize))
+        else {
+            return Ok(None);
+        };
+        let circle = self.problem.rotation_in_bytes(set, self.size.0 as usize, output.len());
+        Ok(Some(self.machine.is_rotation_of(right, output, circle)?))
+    }
+
+    fn run_and_match(&mut self) -> Result<Option<bool>, ZooError> {
+        if self.reference.is_none() {
+            return Ok(None);
+        }
+        let set = self.poisoned_pass()?;
+        self.matches_reference(set as u32)
     }
 }

@@ -52,7 +52,10 @@ fn check(
                         for set in 0..setup.sets {
                             // The outputs of the first set are downloaded; where supported, the device compares the
                             // outputs of later sets with them.
-                            let matches_first = workload.run_and_match().unwrap_or_else(|e| panic!("{case}: {e}"));
+                            let matches_first = workload
+                                .device_check()
+                                .map_or(Ok(None), |check| check.run_and_match())
+                                .unwrap_or_else(|e| panic!("{case}: {e}"));
                             let output = match matches_first {
                                 Some(_) => workload.last_outputs(set).map(|kept| kept.unwrap_or_default().remove(0)),
                                 None => workload.output(),

@@ -150,7 +150,10 @@ fn check(device: Device, implementations: &[Implementation], operators: &[Operat
                         let set = workload.next_set();
                         // The outputs of the first set are downloaded; where supported, the device compares the outputs
                         // of later sets with them.
-                        let matches_first = workload.run_and_match().unwrap_or_else(|error| panic!("{case}: {error}"));
+                        let matches_first = workload
+                            .device_check()
+                            .map_or(Ok(None), |check| check.run_and_match())
+                            .unwrap_or_else(|error| panic!("{case}: {error}"));
                         let outputs = match matches_first {
                             Some(_) => workload.last_outputs(set).map(Option::unwrap_or_default),
                             None => workload.outputs(),

@@ -36,6 +36,7 @@ fn try_attach_clock(
 ) -> Result<CaseArm, Failure> {
     let OpenWorkload { workload, setup, treatment } = open;
     let (case, sets) = (&assigned.case, setup.sets);
+    let platform = platforms::for_device(setup.device);
     let factors = group.operands.task.matmul_element(&treatment, setup.implementation);
     let kinds = match case.flops {
         Some(_) => peaks::matmul_precisions(case, factors, &treatment, workload.may_use_tf32()),
@@ -43,25 +44,34 @@ fn try_attach_clock(
     };
     let algorithm = workload.kernel();
     let mut job = TimedWorkload(workload);
-    let (mut stopwatch, remark) = stopwatch(case.regime, setup, &mut group.context.machines, &mut job)?;
+    let simulated = group.operands.simulator.as_ref().map(|simulator| simulator.stopwatch(case)).transpose()?;
+    let is_simulated = simulated.is_some();
+    let (mut stopwatch, remark) = match simulated {
+        Some(stopwatch) => (stopwatch, None),
+        None => stopwatch(case.regime, setup, &mut group.context.machines, &mut job)?,
+    };
     record.outcome.warnings.extend(remark);
     record.execution.stopwatch = Some(stopwatch.name().to_owned());
-    let step = granularity(setup.implementation, stopwatch.as_mut(), &mut job, group)?;
-    record.preparation.granularity_ns = Some(step.step_ns);
-    record.preparation.empty_window_ns = Some(step.empty_ns);
-    let (kernels, passes) = match (stopwatch.kernel_calls(&mut job, sets)?, assigned.kernels.clone()) {
+    if !is_simulated {
+        let step = granularity(setup.implementation, stopwatch.as_mut(), &mut job, group)?;
+        record.preparation.granularity_ns = Some(step.step_ns);
+        record.preparation.empty_window_ns = Some(step.empty_ns);
+    }
+    let kernels = stopwatch.kernel_tracing().map(|tracing| tracing.kernel_calls(&mut job, sets)).transpose()?;
+    let (kernels, passes) = match (kernels, assigned.kernels.clone()) {
         (None, Some(TracedKernels { passes, kernels })) => (Some(count_calls(kernels)), passes),
         (kernels, _) => (kernels, sets),
     };
     record.execution.kernel_launches = kernels.as_ref().map(|kernels| total_calls(kernels) as f64 / f64::from(passes));
     record.execution.kernel = kernels.map(|kernels| kernel_names(kernels, passes)).or(algorithm);
-    if let Some(bytes) = case.buffer_set_bytes().filter(|_| case.regime.rotates()) {
+    let rotates = case.regime.rotates() && platform.memory().is_some();
+    if let Some(bytes) = case.buffer_set_bytes().filter(|_| rotates) {
         let facts = &group.assignment.device;
         let rotation = Rotation { sets, bytes, cache_bytes: Some(facts.cache_bytes) };
         record.outcome.warnings.extend(cache_warning(&rotation, cache_multiple(setup.device, facts.software)));
         record.execution.rotation = Some(rotation);
     }
-    if case.regime.clock() == Clock::Device && !platforms::for_device(setup.device).is_synchronous() {
+    if case.regime.clock() == Clock::Device && !platform.is_synchronous() && !is_simulated {
         record.time.enqueue_ns = Some(enqueue_nanos(&mut job)?);
     }
     let share = match treatment.sparsity {

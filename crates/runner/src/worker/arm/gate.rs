@@ -4,6 +4,7 @@ use super::foreign_outputs;
 use super::open::open;
 use super::prime::prime;
 use super::state::{CaseArm, FirstOutput, OpenWorkload, PendingChecks, drop_comparisons_with_refused, refused_record};
+use crate::mock::Simulator;
 use crate::worker::event::Stage;
 use crate::worker::group_context::GroupContext;
 use crate::worker::operands::{GroupOperands, InputKind};
@@ -11,11 +12,10 @@ use crate::worker::poison::{PoisonedProcess, catch_poison};
 use crate::worker::protocol::AssignedCase;
 use calorimeter_case::record::{Accuracy, Weights, finite};
 use calorimeter_case::{Record, Status};
-use calorimeter_probe::platforms;
 use calorimeter_recipes::{QuantConfig, Sparsity};
-use calorimeter_zoo::gate::Mismatch;
-use calorimeter_zoo::{Output, OutputDigest, Reference, Task, Workload, ZooError, gate};
+use calorimeter_zoo::{DeviceCheck, Output, OutputDigest, Reference, Task, Workload, ZooError, gate};
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 /// Checks a case on the gate inputs in a separate workload, which is closed afterwards; returns the record so far.
@@ -50,6 +50,10 @@ pub fn check_first_output(
     let operands = &mut *group.operands;
     let judging = OutputChecker { workload: &**workload, treatment, content: InputKind::Timed, label: String::new() };
     let kernel_rel_l2 = judging.compare(output, record, operands)?;
+    if operands.simulator.is_some() {
+        // A simulated case has no weights and no accuracy.
+        return Ok(());
+    }
     if let Some(yardstick) = operands.accuracy_reference(&record.case)?
         && let Some(sampled) = sampled_values(output, yardstick)
     {
@@ -125,9 +129,6 @@ pub fn check_buffer_sets(
 /// Checks after the measurement: the last outputs of sets that are still pending, and one more pass of each case on a
 /// pseudo-random set.
 pub fn check_after_timing(arms: &mut [CaseArm], group: &mut GroupContext<'_>) -> Result<(), PoisonedProcess> {
-    if platforms::for_device(group.operands.device).is_scripted() {
-        return Ok(());
-    }
     for CaseArm { job, record, pending_checks: unjudged, .. } in arms.iter_mut().filter(|arm| arm.record.is_ok()) {
         let (id, mut unjudged) = (record.case.id.clone(), std::mem::take(unjudged));
         let workload = job.0.as_mut();
@@ -163,10 +164,22 @@ const LAST_PASS: &str = "of the last pass on";
 const EXTRA_PASS: &str = "after the last window, of";
 
 impl BufferSetChecks<'_> {
+    /// Runs a check on the device; `None` if there is none.
+    fn on_device<T>(
+        &mut self,
+        check: impl FnOnce(&mut dyn DeviceCheck) -> Result<Option<T>, ZooError>,
+    ) -> Result<Option<T>, ZooError> {
+        self.workload.device_check().map_or(Ok(None), check)
+    }
+
+    fn matches_reference(&mut self, set: u32) -> Result<bool, ZooError> {
+        Ok(self.on_device(|check| check.matches_reference(set))? == Some(true))
+    }
+
     /// Checks the output of the last pass on each pending set.
     fn check_last_outputs(&mut self) -> Result<(), ZooError> {
         for set in std::mem::take(&mut self.pending.sets) {
-            if self.workload.matches_reference(set)? == Some(true) {
+            if self.matches_reference(set)? {
                 continue;
             }
             match self.workload.last_outputs(set)? {
@@ -196,7 +209,7 @@ impl BufferSetChecks<'_> {
     fn check_random_set(&mut self) -> Result<(), ZooError> {
         // The digits of a measured time serve as random numbers.
         let set = self.record.time.windows.last().map_or(0, |window| window.nanos) % self.set_count();
-        if self.workload.matches_reference(set as u32)? != Some(true)
+        if !self.matches_reference(set as u32)?
             && let Some(outputs) = self.workload.last_outputs(set as u32)?
         {
             self.compare_set(LAST_PASS, set as u32, outputs)?;
@@ -215,7 +228,7 @@ impl BufferSetChecks<'_> {
     fn check_next(&mut self, when: &str) -> Result<(), ZooError> {
         let set = self.workload.next_set();
         self.pending.sets.retain(|&other| other != set);
-        let outputs = match self.workload.run_and_match()? {
+        let outputs = match self.on_device(|check| check.run_and_match())? {
             Some(true) => return Ok(()),
             Some(false) => self.workload.last_outputs(set)?.unwrap_or_default(),
             None => self.workload.outputs()?,
@@ -230,7 +243,7 @@ impl BufferSetChecks<'_> {
             return Ok(());
         }
         if self.pending.reference.is_none() {
-            self.pending.reference = self.workload.reference_outputs()?;
+            self.pending.reference = self.on_device(|check| check.reference_outputs())?;
         }
         let (operands, right) = (&mut *self.operands, self.pending.reference.as_deref().unwrap_or_default());
         if !outputs.is_empty() && operands.task.are_rotations_of(&outputs, right, set) {
@@ -268,6 +281,9 @@ impl OutputChecker<'_> {
         operands: &mut GroupOperands,
     ) -> Result<Option<f64>, ZooError> {
         let (tf32, task) = (self.workload.may_use_tf32(), operands.task.clone());
+        if let (Some(_), FirstOutput::Downloaded(outputs)) = (&operands.simulator, output) {
+            return Ok(Simulator::check(outputs).map(|()| 0.0).map_err(|why| self.refuse(why, record)).ok());
+        }
         if let (Task::Foreign(problem), FirstOutput::Downloaded(outputs)) = (&task, output) {
             let judged =
                 foreign_outputs::check_foreign_outputs(problem, outputs, self.workload.is_process(), record, operands);
@@ -307,7 +323,7 @@ impl OutputChecker<'_> {
         }
     }
 
-    fn refuse(&self, mismatch: Mismatch, record: &mut Record) {
+    fn refuse(&self, mismatch: impl Display, record: &mut Record) {
         if record.is_ok() {
             record.outcome.status = Status::Mismatch;
             record.outcome.reason = Some(format!("wrong output{}: {mismatch}", self.label));

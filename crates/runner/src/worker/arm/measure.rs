@@ -104,7 +104,9 @@ fn read_counters(arm: &mut CaseArm, platform: &dyn Platform) {
     if arm.job.0.is_process() {
         return;
     }
-    let Some(counted) = platform.counters(&mut arm.job, COUNTED_LAUNCHES) else { return };
+    let Some(counted) = platform.sensing().and_then(|sensing| sensing.counters(&mut arm.job, COUNTED_LAUNCHES)) else {
+        return;
+    };
     let Some(telemetry) = &mut arm.record.telemetry else { return };
     let each = |count: u64| Some(count as f64 / f64::from(COUNTED_LAUNCHES));
     (telemetry.cycles, telemetry.instructions) = (each(counted.cycles), each(counted.instructions));

@@ -5,7 +5,6 @@ mod clock;
 mod foreign_outputs;
 mod gate;
 mod measure;
-mod mock;
 mod nvtx_range;
 mod open;
 mod prime;
@@ -25,16 +24,12 @@ use super::operands::InputKind;
 use super::protocol::{AssignedCase, AssignmentPurpose};
 use autotune_decisions::AutotuneDecisions;
 use calorimeter_case::Record;
-use calorimeter_probe::platforms;
 use calorimeter_zoo::backends::autotune_anchor;
 use state::refused_record;
 
 /// Prepares a case for timing. Returns its record as an error if it failed or is not to be timed.
 pub fn prepare(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<CaseArm, Box<Record>> {
     let case = &assigned.case;
-    if platforms::for_device(group.operands.device).is_scripted() {
-        return mock::prepare(assigned, group);
-    }
     if let AssignmentPurpose::ProbeInterference(_) = group.assignment.purpose {
         return probe::prepare(assigned, group);
     }

@@ -20,10 +20,12 @@ pub fn open(
     let timed = group.assignment.purpose.is_timed() && content == InputKind::Timed;
     let sets = if timed { assigned.sets } else { 1 };
     let setup = Setup { implementation: case.implementation, device: group.operands.device, sets };
-    let (task, inputs) = (group.operands.task.clone(), group.operands.inputs_for(content));
-    let workload = task
-        .open(inputs, &treatment, setup, &mut group.context.machines)
-        .map_err(|error| refused_record(case, error))?;
+    let task = group.operands.task.clone();
+    let workload = match &group.operands.simulator {
+        Some(simulator) => simulator.open(case),
+        None => task.open(group.operands.inputs_for(content), &treatment, setup, &mut group.context.machines),
+    };
+    let workload = workload.map_err(|error| refused_record(case, error))?;
     let setup = Setup { implementation: task.timing_implementation(case.implementation), ..setup };
     Ok(OpenWorkload { workload, setup, treatment })
 }

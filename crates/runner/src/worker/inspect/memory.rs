@@ -62,9 +62,6 @@ impl Inspection for MemoryInspection {
         group: &mut GroupContext<'_>,
     ) -> Result<Option<Facet>, Failure> {
         let record = subject.record;
-        if platforms::for_device(group.operands.device).is_scripted() {
-            return Err("the mock device has none".into());
-        }
         let timeline = record_timeline(record, group)?;
         let parts = if record.case.memory_profiler { record_parts(record, group) } else { Ok(None) };
         let no_phases = |why: Failure| subject.remarks.push(format!("the memory page does not show phases: {why}"));
@@ -241,6 +238,7 @@ fn record_memory(
     runs: &mut WorkloadPasses<'_>,
 ) -> Result<Timeline, Failure> {
     let (task, device) = (group.operands.task.clone(), group.operands.device);
+    let memory = platforms::for_device(device).memory().ok_or("the device has none")?;
     let treatment = group.operands.treatment(&record.case)?;
     let setup = Setup { implementation: record.case.implementation, device, sets: 1 };
     // Computed before the recording starts, because inputs are shared by all cases.
@@ -251,7 +249,7 @@ fn record_memory(
         workload.synchronize()?;
         runs(workload.as_mut(), mark, again)
     };
-    platforms::for_device(device).record_memory(setup, patience, &mut run)
+    memory.record(setup, patience, &mut run)
 }
 
 /// Writes the snapshots and the page of a case: the baseline first, if any, and the pass divided into phases last.

@@ -40,9 +40,7 @@ mod weights;
 pub use float_gemm::FloatGemm;
 pub use float_vec::FloatVec;
 pub use int8_gemm::Int8Gemm;
-pub use layers::{
-    Cpu, HostLayer, HostLayerContext, HostWeight, LAYER_KERNELS, QuantizedRows, prepare_layer,
-};
+pub use layers::{Cpu, HostLayer, HostLayerContext, HostWeight, LAYER_KERNELS, QuantizedRows, prepare_layer};
 pub use partition::run_parallel;
 pub use rows::{RowwiseOperator, layer_norm};
 pub use weights::{HostGemmWeight, Int4Weight, Int8Weight};

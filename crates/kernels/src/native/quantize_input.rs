@@ -251,13 +251,7 @@ fn name(spec: DynamicSpec) -> String {
 }
 
 /// Macros of a kernel that processes whole row tiles.
-fn tiled_macros(
-    name: &str,
-    spec: DynamicSpec,
-    tile: RowTile,
-    stride: usize,
-    size: (usize, usize),
-) -> Vec<String> {
+fn tiled_macros(name: &str, spec: DynamicSpec, tile: RowTile, stride: usize, size: (usize, usize)) -> Vec<String> {
     [macros(name, spec, tile, stride), vec![tile.full_tile_macro(size)]].concat()
 }
 

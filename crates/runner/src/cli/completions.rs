@@ -2,8 +2,8 @@
 //! comma-separated lists.
 
 use super::command::Cli;
-use calorimeter_probe::calibration::{Operations, Patterns};
 use calorimeter_case::{DeviceKind, Element, Implementation, Regime, expand_pattern};
+use calorimeter_probe::calibration::{Operations, Patterns};
 use calorimeter_recipes::{Dtype, Recipe};
 use calorimeter_shapes::ShapeSource;
 use calorimeter_zoo::operators::presets::Preset;

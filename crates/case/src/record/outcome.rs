@@ -1,10 +1,10 @@
-//! Status of a case, with its reason and warnings.
+//! Status of a case, with its reason.
 
-use super::column::{CellReader, Column, Field, join_nonempty};
+use super::column::{CellReader, Column, Field};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Status of a case with its reason and warnings.
+/// Status of a case with its reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Status.
@@ -21,14 +21,11 @@ pub struct Outcome {
     /// Last lines of the worker's stderr.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr_tail: Option<String>,
-    /// Warnings for readers of the record.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<String>,
 }
 
 impl From<Status> for Outcome {
     fn from(status: Status) -> Self {
-        Self { status, reason: None, started: None, ended: None, stderr_tail: None, warnings: Vec::new() }
+        Self { status, reason: None, started: None, ended: None, stderr_tail: None }
     }
 }
 
@@ -103,23 +100,14 @@ impl Outcome {
         },
     ];
 
-    /// Last columns of tables.
-    pub const REMARKS: &'static [Column<Self>] = &[
-        Column {
-            name: "stderr_tail",
-            field: "stderr_tail",
-            unit: "",
-            doc: "last 4 KiB of stderr of the lost worker",
-            read: CellReader::Text(|outcome| outcome.stderr_tail.as_deref()),
-        },
-        Column {
-            name: "warnings",
-            field: "warnings",
-            unit: "",
-            doc: "warnings for readers of the record; a list in the record, joined by `; ` in the column",
-            read: CellReader::Written(|outcome| join_nonempty(&outcome.warnings)),
-        },
-    ];
+    /// Column near the end of tables.
+    pub const STDERR_COLUMNS: &'static [Column<Self>] = &[Column {
+        name: "stderr_tail",
+        field: "stderr_tail",
+        unit: "",
+        doc: "last 4 KiB of stderr of the lost worker",
+        read: CellReader::Text(|outcome| outcome.stderr_tail.as_deref()),
+    }];
 
     /// Fields without a column.
     pub const JOURNAL_ONLY: &'static [Field] = &[

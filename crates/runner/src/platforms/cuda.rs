@@ -9,7 +9,7 @@ use super::platform::{Platform, StopwatchChoice};
 use crate::devices::DiscoveredDevice;
 use crate::peaks::MatmulPrecision;
 use crate::worker::DeviceFacts;
-use calorimeter_case::{Device, Implementation};
+use calorimeter_case::{Device, Implementation, Warning};
 use calorimeter_kernels::native::{self, CudaDevice};
 use calorimeter_kernels::probes::{NativeProbes, Probes};
 use calorimeter_shapes::Shape;
@@ -77,16 +77,14 @@ impl Platform for Cuda {
         machines: &mut NativeDevices,
         _: &mut dyn Work,
     ) -> Result<StopwatchChoice, Failure> {
+        let warning = |why, times| Warning::fallback_clock(format!("no kernel records ({why})"), times);
         Ok(match Cupti::load() {
             Ok(cupti) => (Box::new(KernelClock::new(cupti)), None),
             Err(why) if setup.implementation == Implementation::Native => {
                 let stream = native_device(setup.device, machines)?.stream().clone();
-                let remark = format!("no kernel records ({why}); times are from CUDA events");
-                (Box::new(CudaEvents::new(stream)), Some(remark))
+                (Box::new(CudaEvents::new(stream)), Some(warning(why, "from CUDA events")))
             }
-            Err(why) => {
-                (Box::new(WallClock::slope()), Some(format!("no kernel records ({why}); times are wall-clock slopes")))
-            }
+            Err(why) => (Box::new(WallClock::slope()), Some(warning(why, "wall-clock slopes"))),
         })
     }
 

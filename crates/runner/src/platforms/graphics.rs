@@ -4,7 +4,7 @@ use super::device_defaults::DeviceDefaults;
 use super::platform::{Platform, StopwatchChoice};
 use crate::devices::DiscoveredDevice;
 use crate::worker::DeviceFacts;
-use calorimeter_case::{Device, Dtype, Implementation};
+use calorimeter_case::{Device, Dtype, Implementation, Warning};
 use calorimeter_kernels::probes::{CubeProbes, Probes};
 use calorimeter_timing::telemetry::{Source, last_level_cache, processor};
 use calorimeter_timing::{Failure, Timestamps, WallClock, Work};
@@ -58,7 +58,7 @@ impl Platform for Graphics {
             return Ok((Box::new(WallClock::slope()), None));
         }
         let slope = |why: &str| -> StopwatchChoice {
-            (Box::new(WallClock::slope()), Some(format!("{why}; times are wall-clock slopes")))
+            (Box::new(WallClock::slope()), Some(Warning::fallback_clock(why, "wall-clock slopes")))
         };
         Ok(match Timestamps::new(client(setup.device)?) {
             None => slope("the adapter has no timestamp queries"),

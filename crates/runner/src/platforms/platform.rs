@@ -5,7 +5,7 @@ use super::{memory, other_users};
 use crate::devices::DiscoveredDevice;
 use crate::peaks::MatmulPrecision;
 use crate::worker::DeviceFacts;
-use calorimeter_case::{Device, Implementation};
+use calorimeter_case::{Device, Implementation, Warning};
 use calorimeter_kernels::probes::Probes;
 use calorimeter_shapes::Shape;
 use calorimeter_timing::memory::Timeline;
@@ -15,8 +15,8 @@ use calorimeter_zoo::{DeviceKind, NativeDevices, Setup};
 use std::fmt::Debug;
 use std::time::Duration;
 
-/// Stopwatch, with a remark if it is not the preferred one.
-pub type StopwatchChoice = (Box<dyn Stopwatch>, Option<String>);
+/// Stopwatch, with a warning if it is not the preferred one.
+pub type StopwatchChoice = (Box<dyn Stopwatch>, Option<Warning>);
 
 /// Platform of some device kinds: discovery, timing, sensors and probes. The defaults suit most devices.
 pub trait Platform: Debug + Send + Sync {

@@ -9,7 +9,7 @@ use crate::worker::event::TracedKernels;
 use crate::worker::group_context::GroupContext;
 use crate::worker::protocol::AssignedCase;
 use calorimeter_case::record::Rotation;
-use calorimeter_case::{Clock, Implementation, Record, Status, required_buffer_sets};
+use calorimeter_case::{Clock, Implementation, Record, Status, Warning, required_buffer_sets};
 use calorimeter_recipes::Sparsity;
 use calorimeter_timing::{ClockResolution, EnqueueClock, Failure, Stopwatch};
 
@@ -44,8 +44,8 @@ fn try_attach_clock(
     };
     let algorithm = workload.kernel();
     let mut job = TimedWorkload(workload);
-    let (mut stopwatch, remark) = stopwatch(case.regime, setup, &mut group.context.machines, &mut job)?;
-    record.outcome.warnings.extend(remark);
+    let (mut stopwatch, warning) = stopwatch(case.regime, setup, &mut group.context.machines, &mut job)?;
+    record.warnings.extend(warning);
     record.execution.stopwatch = Some(stopwatch.name().to_owned());
     let step = granularity(setup.implementation, stopwatch.as_mut(), &mut job, group)?;
     record.preparation.granularity_ns = Some(step.step_ns);
@@ -59,7 +59,7 @@ fn try_attach_clock(
     if let Some(bytes) = case.buffer_set_bytes().filter(|_| case.regime.rotates()) {
         let facts = &group.assignment.device;
         let rotation = Rotation { sets, bytes, cache_bytes: Some(facts.cache_bytes) };
-        record.outcome.warnings.extend(cache_warning(&rotation, cache_multiple(setup.device, facts.software)));
+        record.warnings.extend(cache_warning(&rotation, cache_multiple(setup.device, facts.software)));
         record.execution.rotation = Some(rotation);
     }
     if case.regime.clock() == Clock::Device && !platforms::for_device(setup.device).is_synchronous() {
@@ -127,11 +127,11 @@ fn total_calls(kernels: &[(String, u64)]) -> u64 {
 }
 
 /// Warns if the buffer sets total less than `times` times the cache size, so that operands may be cached.
-fn cache_warning(rotation: &Rotation, times: u64) -> Option<String> {
+fn cache_warning(rotation: &Rotation, times: u64) -> Option<Warning> {
     let cache = rotation.cache_bytes?;
     let few = u64::from(rotation.sets) < required_buffer_sets(cache, rotation.bytes, times);
     // The text contains no figure of the case, so that a summary can merge equal warnings.
-    few.then(|| format!("operands may be cached: the buffer sets total at most {times}x the cache size"))
+    few.then(|| Warning::cached_operands(times))
 }
 
 /// Host time in nanoseconds to enqueue a launch: the minimum over a few short windows.
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(of(4, 48 << 20), None);
         assert_eq!(of(512, 1 << 20), None);
         // More than the cache, but fewer sets than required: memory was short.
-        assert!(of(3, 32 << 20).unwrap().contains("at most 3x the cache size"));
+        assert_eq!(of(3, 32 << 20), Some(Warning::cached_operands(3)));
         // Maximum number of buffer sets.
         assert!(of(512, 4096).is_some());
     }

@@ -11,7 +11,7 @@ use crate::worker::operands::{GroupOperands, InputKind};
 use crate::worker::poison::{PoisonedProcess, catch_poison};
 use crate::worker::protocol::AssignedCase;
 use calorimeter_case::record::{Accuracy, Weights, finite};
-use calorimeter_case::{Record, Status};
+use calorimeter_case::{Record, Status, Warning};
 use calorimeter_recipes::{QuantConfig, Sparsity};
 use calorimeter_zoo::gate::Mismatch;
 use calorimeter_zoo::{Output, OutputDigest, Reference, Task, Workload, ZooError, gate};
@@ -70,9 +70,10 @@ pub fn check_first_output(
         quantise_ns: workload.quantization_time().map(|time| time.as_nanos() as u64),
     };
     let timed = group.assignment.purpose.is_timed();
+    // Block sparsity skips its zero blocks.
     let semi_structured = treatment.sparsity == Some(Sparsity::SemiStructured);
     if record.is_ok() && timed && semi_structured && !workload.skips_zeros() {
-        record.warn(DENSE_KERNEL_WARNING);
+        record.warnings.push(Warning::dense_kernel());
     }
     Ok(())
 }
@@ -280,8 +281,9 @@ impl OutputChecker<'_> {
         };
         match judged {
             Ok(judged) => {
-                if judged.tf32 && !std::mem::replace(&mut record.execution.tf32, true) {
-                    record.warn(TF32_WARNING);
+                if judged.tf32 {
+                    record.execution.tf32 = true;
+                    record.warnings.push(Warning::tf32());
                 }
                 Ok(Some(judged.rel_l2))
             }
@@ -314,11 +316,3 @@ impl OutputChecker<'_> {
         }
     }
 }
-
-/// Warning if f32 was requested and tensor cores computed with TF32.
-const TF32_WARNING: &str =
-    "f32 operands were rounded to TF32 (10-bit mantissas) for tensor cores: not comparable with full f32";
-
-/// Warning if a 2:4 sparse weight is multiplied dense. Block sparsity is exempt, because it skips its zero blocks.
-const DENSE_KERNEL_WARNING: &str = "semi-sparse: the pruned weight is stored compressed and multiplied dense, \
-     because its kernel does not use sparse tensor cores; the time is not that of sparsity";

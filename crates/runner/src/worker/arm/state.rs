@@ -2,7 +2,7 @@
 
 use crate::peaks::MatmulPrecision;
 use crate::worker::protocol::AssignedCase;
-use calorimeter_case::{Case, CaseId, Record, Status};
+use calorimeter_case::{Case, CaseId, Record, Status, Warning};
 use calorimeter_recipes::QuantConfig;
 use calorimeter_timing::{Failure, Stopwatch, Work};
 use calorimeter_zoo::{Output, OutputDigest, Setup, Workload, ZooError};
@@ -73,7 +73,7 @@ pub fn drop_comparisons_with_refused(arms: &mut [CaseArm]) {
     for CaseArm { record, .. } in arms {
         if record.speedup.as_ref().is_some_and(|speedup| refused.contains(&speedup.vs)) {
             record.speedup = None;
-            record.warn("no speed-up: the time of the baseline was refused");
+            record.warnings.push(Warning::missing_speedup("the time of the baseline was refused"));
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::worker::arm::{CaseArm, TimedWorkload};
 use crate::worker::event::{Stage, TracedKernels};
 use crate::worker::group_context::GroupContext;
 use crate::worker::protocol::Assignment;
-use calorimeter_case::{Case, Record};
+use calorimeter_case::{Case, Record, Warning};
 use calorimeter_timing::{Failure, Stopwatch};
 
 /// Inspection of measured cases, which produces one facet per record. Inspections are independent of each other, so
@@ -34,8 +34,8 @@ pub trait Inspection {
     /// Releases device resources before other cases are timed.
     fn release(&mut self) {}
 
-    /// Beginning of the warning if the inspection of a case fails.
-    fn missing_facet(&self) -> &'static str;
+    /// Warning if the inspection of a case fails.
+    fn failure_warning(&self, error: &Failure) -> Warning;
 
     /// Findings from comparing cases with each other, after all were inspected.
     fn compare(&self, _: &[CaseArm], _: &Assignment) -> Vec<InspectionFinding> {
@@ -53,13 +53,13 @@ pub struct InspectedCase<'a> {
     pub record: &'a Record,
     /// Kernels traced by another worker.
     pub kernels: Option<&'a TracedKernels>,
-    /// Remarks for the reader of the result.
-    pub remarks: Vec<String>,
+    /// Warnings for the reader of the record.
+    pub warnings: Vec<Warning>,
 }
 
 impl<'a> From<&'a mut CaseArm> for InspectedCase<'a> {
     fn from(arm: &'a mut CaseArm) -> Self {
         let CaseArm { job, stopwatch, record, assigned, .. } = arm;
-        Self { job, stopwatch: stopwatch.as_mut(), record, kernels: assigned.kernels.as_ref(), remarks: Vec::new() }
+        Self { job, stopwatch: stopwatch.as_mut(), record, kernels: assigned.kernels.as_ref(), warnings: Vec::new() }
     }
 }

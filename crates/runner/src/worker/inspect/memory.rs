@@ -9,7 +9,7 @@ use crate::worker::arm::CaseArm;
 use crate::worker::group_context::GroupContext;
 use crate::worker::protocol::Assignment;
 use calorimeter_case::record::{self, Footprint, PeakMemory};
-use calorimeter_case::{Case, CaseId, Implementation, Record};
+use calorimeter_case::{Case, CaseId, Implementation, Record, Warning};
 use calorimeter_sinks::atomic;
 use calorimeter_sinks::memory_page::{self, MemoryProfile};
 use calorimeter_timing::Failure;
@@ -67,7 +67,7 @@ impl Inspection for MemoryInspection {
         }
         let timeline = record_timeline(record, group)?;
         let parts = if record.case.memory_profiler { record_parts(record, group) } else { Ok(None) };
-        let no_phases = |why: Failure| subject.remarks.push(format!("the memory page does not show phases: {why}"));
+        let no_phases = |why: Failure| subject.warnings.push(Warning::missing_phases(why));
         let parts = parts.map_err(no_phases).ok().flatten();
         let peaks = timeline.peaks();
         let memory = PeakMemory {
@@ -83,8 +83,8 @@ impl Inspection for MemoryInspection {
         Ok(None)
     }
 
-    fn missing_facet(&self) -> &'static str {
-        "its memory was not followed"
+    fn failure_warning(&self, error: &Failure) -> Warning {
+        Warning::missing_memory(error)
     }
 
     fn compare(&self, arms: &[CaseArm], assignment: &Assignment) -> Vec<InspectionFinding> {
@@ -112,7 +112,7 @@ impl Inspection for MemoryInspection {
                 let parts = parts.as_ref().map(|parts| (format!("{}, phase by phase", label(case)), parts));
                 let written =
                     write_profile(folder, case, &profiles, parts).map(|()| format!("{}/{}", FOLDER, file_name(case)));
-                let failed = |error: Failure| warnings.push(format!("cannot write the memory profile: {error}"));
+                let failed = |error: Failure| warnings.push(Warning::missing_memory_profile(error));
                 written.map_err(failed).ok()
             });
             let footprint = Footprint {

@@ -93,10 +93,10 @@ fn run_one(
         group.listener.report_progress(&case, inspection.stage());
         let mut subject = InspectedCase::from(arm);
         let result = catch_poison(&case, || inspection.inspect(&mut subject, group))?;
-        let (mut warnings, mut facet) = (subject.remarks, None);
+        let (mut warnings, mut facet) = (subject.warnings, None);
         match result {
             Ok(found) => facet = found,
-            Err(error) => warnings.push(format!("{}: {error}", inspection.missing_facet())),
+            Err(error) => warnings.push(inspection.failure_warning(&error)),
         }
         found.push(InspectionFinding { case, facet, warnings });
     }
@@ -112,7 +112,7 @@ mod tests {
     use crate::worker::operands::GroupOperands;
     use crate::worker::protocol::{Assignment, AssignmentPurpose};
     use crate::worker::remaining::tests::assignment;
-    use calorimeter_case::{Axes, Case, CaseId, Device, Export, FusionModel, Implementation, Record};
+    use calorimeter_case::{Axes, Case, CaseId, Device, Export, FusionModel, Implementation, Record, WarningCode};
     use calorimeter_timing::Options;
 
     /// A case that requests every inspection, and its baseline.
@@ -173,7 +173,7 @@ mod tests {
         let [unfused, fused] = &again[..] else { panic!("{again:?}") };
         assert_eq!(*fused, records[1]);
         assert!(unfused.time.iterations_ns.is_empty() && unfused.profile.trace.is_none(), "{unfused:?}");
-        assert!(unfused.outcome.warnings.is_empty() && !records[0].outcome.warnings.is_empty(), "{unfused:?}");
+        assert!(unfused.warnings.is_empty() && !records[0].warnings.is_empty(), "{unfused:?}");
     }
 
     #[test]
@@ -191,9 +191,8 @@ mod tests {
         let [unfused, fused] = &records[..] else { panic!("{records:?}") };
         assert!(!unfused.time.iterations_ns.is_empty() && fused.execution.fusion_state.is_some(), "{records:?}");
         assert!(unfused.profile.trace.is_some(), "{unfused:?}");
-        let warnings = unfused.outcome.warnings.join("\n");
-        for part in ["iterations_ns", "percentiles", "not unfused", "its memory was not followed"] {
-            assert!(warnings.contains(part), "{part} in {warnings}");
-        }
+        let codes: Vec<WarningCode> = unfused.warnings.iter().map(|warning| warning.code).collect();
+        use WarningCode::{LaunchOverhead, MissingMemory, MissingPercentiles, NotUnfused};
+        assert_eq!(codes, [LaunchOverhead, MissingPercentiles, NotUnfused, MissingMemory]);
     }
 }

@@ -6,8 +6,8 @@ use crate::cache::file_name;
 use crate::worker::event::TracedKernels;
 use crate::worker::group_context::GroupContext;
 use crate::worker::protocol::Assignment;
-use calorimeter_case::Case;
 use calorimeter_case::record::{KernelShare, Profile};
+use calorimeter_case::{Case, Warning};
 use calorimeter_timing::trace::{KernelRow, Span, Trace, Track};
 use calorimeter_timing::{Failure, LaunchSpan, Work};
 use calorimeter_zoo::parts::record_parts;
@@ -39,8 +39,8 @@ impl Inspection for TraceInspection {
         Ok(Some(Facet::Trace(write_trace(subject, folder, has_parts)?)))
     }
 
-    fn missing_facet(&self) -> &'static str {
-        "no trace"
+    fn failure_warning(&self, error: &Failure) -> Warning {
+        Warning::missing_trace(error)
     }
 }
 
@@ -133,7 +133,7 @@ fn record_kernels(one: &mut InspectedCase<'_>, trace: &mut Trace) -> Result<bool
     let cupti = match Cupti::load() {
         Ok(cupti) => cupti,
         Err(why) => {
-            one.remarks.push(format!("the trace shows launches, not kernels: {why}"));
+            one.warnings.push(Warning::trace_of_launches(why));
             return Ok(false);
         }
     };

@@ -95,8 +95,7 @@ impl DeviceInterference {
 /// Command for the interference probe: the first case of a group, without its baseline and with short time limits.
 pub fn probe_command(assignment: Assignment, timeout: Duration) -> Option<DeviceCommand> {
     let timing = assignment.purpose.timing()?.clone();
-    let AssignedCase { case, sets, .. } = assignment.cases.first()?.clone();
-    let cases = vec![AssignedCase { case, baseline: None, sets, kernels: None }];
+    let cases = vec![AssignedCase { baseline: None, kernels: None, ..assignment.cases.first()?.clone() }];
     let purpose = AssignmentPurpose::ProbeInterference(Options {
         min_time: timing.min_time.min(PROBE_TIME),
         max_time: timing.max_time.min(5 * PROBE_TIME),

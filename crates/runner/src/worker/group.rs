@@ -33,16 +33,8 @@ pub fn run_assignment(
         context.probed_case = None;
     }
     let ahead = context.prefetch.take().and_then(InputPrefetch::finish);
-    let mut operands = match GroupOperands::new(&first.case, assignment.foreign, assignment.seed) {
-        Ok(operands) => ahead.filter(|ahead| ahead.is_equivalent(&operands)).unwrap_or(operands),
-        Err(error) => {
-            for assigned in &assignment.cases {
-                let record = Record::without_time(assigned.case.clone(), Status::Failed, error.to_string());
-                listener.on_event(WorkerEvent::CaseFinished(Box::new(record)));
-            }
-            return Ok(());
-        }
-    };
+    let own = GroupOperands::new(first);
+    let mut operands = ahead.filter(|ahead| ahead.is_equivalent(&own)).unwrap_or(own);
     if let AssignmentPurpose::TraceKernels = assignment.purpose {
         return kernel_trace::trace_kernels(&mut GroupContext {
             assignment,
@@ -71,7 +63,7 @@ pub fn run_assignment(
             }
         }
         if assignment.purpose.is_timed() && group.context.prefetch.is_none() {
-            group.context.prefetch = assignment.next.as_ref().and_then(InputPrefetch::start);
+            group.context.prefetch = InputPrefetch::start(&assignment.next);
         }
         match &assignment.purpose {
             AssignmentPurpose::Check | AssignmentPurpose::TraceKernels => continue,

@@ -31,7 +31,7 @@ pub use child::serve_if_worker;
 pub use event::{Stage, TracedKernels, WorkerEvent, WorkerListener};
 pub use in_process::InProcess;
 pub use pool::Subprocess;
-pub use protocol::{AssignedCase, Assignment, AssignmentPurpose, DeviceFacts, NextGroup, WorkerCaches};
+pub use protocol::{AssignedCase, Assignment, AssignmentPurpose, CaseSpec, DeviceFacts, WorkerCaches};
 pub use repeated::RepeatedExecutor;
 
 use crate::devices::DiscoveredDevice;

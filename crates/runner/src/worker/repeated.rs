@@ -38,7 +38,7 @@ impl Executor for RepeatedExecutor {
             // A case that failed in one process is not repeated in the next.
             let well = |id: &CaseId| found.get(id).is_none_or(|records| records.iter().all(Record::is_ok));
             // A prefetch would be lost with its process.
-            let rest = Assignment { next: None, ..assignment.filter_cases(well) };
+            let rest = Assignment { next: Vec::new(), ..assignment.filter_cases(well) };
             self.workers.run(&rest, device, timeout, &mut CollectingListener { records: &mut found, listener })?;
             if listener.interrupted() {
                 return Ok(());

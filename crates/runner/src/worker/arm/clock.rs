@@ -7,7 +7,6 @@ use crate::platforms;
 use crate::regimes::stopwatch;
 use crate::worker::event::TracedKernels;
 use crate::worker::group_context::GroupContext;
-use crate::worker::protocol::AssignedCase;
 use calorimeter_case::record::Rotation;
 use calorimeter_case::{Clock, Implementation, Record, Status, Warning, required_buffer_sets};
 use calorimeter_recipes::Sparsity;
@@ -18,28 +17,27 @@ const FINE_STEP_NS: u64 = 1000;
 
 /// Selects the stopwatch and queries its resolution and kernels before the measurement.
 pub fn attach_clock(
-    assigned: &AssignedCase,
-    open: OpenWorkload,
+    open: OpenWorkload<'_>,
     record: Record,
     unjudged: PendingChecks,
     group: &mut GroupContext<'_>,
 ) -> Result<CaseArm, Box<Record>> {
-    try_attach_clock(assigned, open, record, unjudged, group)
-        .map_err(|error| Box::new(Record::without_time(assigned.case.clone(), Status::Failed, error.to_string())))
+    let case = &open.assigned.case;
+    try_attach_clock(open, record, unjudged, group)
+        .map_err(|error| Box::new(Record::without_time(case.clone(), Status::Failed, error.to_string())))
 }
 
 fn try_attach_clock(
-    assigned: &AssignedCase,
-    open: OpenWorkload,
+    open: OpenWorkload<'_>,
     mut record: Record,
     unjudged: PendingChecks,
     group: &mut GroupContext<'_>,
 ) -> Result<CaseArm, Failure> {
-    let OpenWorkload { workload, setup, treatment } = open;
-    let (case, sets) = (&assigned.case, setup.sets);
-    let factors = group.operands.task.matmul_element(&treatment, setup.implementation);
+    let OpenWorkload { assigned, workload, setup } = open;
+    let (case, treatment, sets) = (&assigned.case, &assigned.spec.treatment, setup.sets);
+    let factors = group.operands.task.matmul_element(treatment, setup.implementation);
     let kinds = match case.flops {
-        Some(_) => peaks::matmul_precisions(case, factors, &treatment, workload.may_use_tf32()),
+        Some(_) => peaks::matmul_precisions(case, factors, treatment, workload.may_use_tf32()),
         None => Vec::new(),
     };
     let algorithm = workload.kernel();

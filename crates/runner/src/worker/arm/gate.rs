@@ -28,27 +28,26 @@ pub fn check_gate_inputs(assigned: &AssignedCase, group: &mut GroupContext<'_>) 
     }
     let mut opened = open(assigned, InputKind::Gate, group)?;
     let mut record = Record::new(case.clone(), Status::Ok);
-    let output = prime(assigned, &mut opened, &mut record, InputKind::Gate, group)
-        .map_err(|error| refused_record(case, error))?;
-    let OpenWorkload { workload, treatment, .. } = opened;
+    let output =
+        prime(&mut opened, &mut record, InputKind::Gate, group).map_err(|error| refused_record(case, error))?;
+    let (workload, treatment) = (&*opened.workload, &assigned.spec.treatment);
     group.listener.report_progress(&case.id, Stage::Check);
-    let judged =
-        OutputChecker { workload: &*workload, treatment: &treatment, content: InputKind::Gate, label: String::new() };
+    let judged = OutputChecker { workload, treatment, content: InputKind::Gate, label: String::new() };
     judged.compare(&output, &mut record, group.operands).map_err(|error| refused_record(case, error))?;
     Ok(record)
 }
 
 /// Compares the outputs of the first pass with their references; fills in status, accuracy and weight size.
 pub fn check_first_output(
-    open: &OpenWorkload,
+    open: &OpenWorkload<'_>,
     output: &FirstOutput,
     record: &mut Record,
     group: &mut GroupContext<'_>,
 ) -> Result<(), ZooError> {
-    let OpenWorkload { workload, treatment, .. } = open;
+    let (workload, treatment) = (&*open.workload, &open.assigned.spec.treatment);
     group.listener.report_progress(&record.case.id, Stage::Check);
     let operands = &mut *group.operands;
-    let judging = OutputChecker { workload: &**workload, treatment, content: InputKind::Timed, label: String::new() };
+    let judging = OutputChecker { workload, treatment, content: InputKind::Timed, label: String::new() };
     let kernel_rel_l2 = judging.compare(output, record, operands)?;
     if let Some(yardstick) = operands.accuracy_reference(&record.case)?
         && let Some(sampled) = sampled_values(output, yardstick)
@@ -101,15 +100,15 @@ const CHECK_TIME: Duration = Duration::from_millis(250);
 /// Compares the outputs of the buffer sets other than the first, whose outputs passed. Returns the sets that exceeded
 /// the time limit; they are checked after the last window, when each holds the output of a timed pass.
 pub fn check_buffer_sets(
-    open: &mut OpenWorkload,
+    open: &mut OpenWorkload<'_>,
     output: FirstOutput,
     record: &mut Record,
     group: &mut GroupContext<'_>,
 ) -> Result<PendingChecks, ZooError> {
-    let OpenWorkload { workload, setup, .. } = open;
-    let operands = &mut *group.operands;
+    let OpenWorkload { assigned, workload, setup } = open;
+    let (operands, treatment) = (&mut *group.operands, &assigned.spec.treatment);
     let mut unjudged = PendingChecks::for_other_sets(setup.sets, output);
-    let mut sets = BufferSetChecks { workload: &mut **workload, record, operands, pending: &mut unjudged };
+    let mut sets = BufferSetChecks { workload: &mut **workload, treatment, record, operands, pending: &mut unjudged };
     let start = Instant::now();
     for passes in 1..setup.sets {
         if !sets.record.is_ok() || (passes > 1 && start.elapsed() > CHECK_TIME) {
@@ -129,12 +128,15 @@ pub fn check_after_timing(arms: &mut [CaseArm], group: &mut GroupContext<'_>) ->
     if platforms::for_device(group.operands.device).is_scripted() {
         return Ok(());
     }
-    for CaseArm { job, record, pending_checks: unjudged, .. } in arms.iter_mut().filter(|arm| arm.record.is_ok()) {
+    for CaseArm { job, record, assigned, pending_checks: unjudged, .. } in
+        arms.iter_mut().filter(|arm| arm.record.is_ok())
+    {
         let (id, mut unjudged) = (record.case.id.clone(), std::mem::take(unjudged));
         let workload = job.0.as_mut();
         group.listener.report_progress(&id, Stage::Check);
         let judged = catch_poison(&id, || -> Result<(), ZooError> {
-            let mut sets = BufferSetChecks { workload, record, operands: &mut *group.operands, pending: &mut unjudged };
+            let (treatment, operands) = (&assigned.spec.treatment, &mut *group.operands);
+            let mut sets = BufferSetChecks { workload, treatment, record, operands, pending: &mut unjudged };
             sets.check_last_outputs()?;
             sets.check_pending()?;
             if sets.record.is_ok() { sets.check_random_set() } else { Ok(()) }
@@ -154,6 +156,7 @@ pub fn check_after_timing(arms: &mut [CaseArm], group: &mut GroupContext<'_>) ->
 /// Checks of a case's buffer sets.
 struct BufferSetChecks<'a> {
     workload: &'a mut dyn Workload,
+    treatment: &'a QuantConfig,
     record: &'a mut Record,
     operands: &'a mut GroupOperands,
     pending: &'a mut PendingChecks,
@@ -238,9 +241,8 @@ impl BufferSetChecks<'_> {
             return Ok(());
         }
         let outputs = operands.task.rotate_back(outputs, set);
-        let (treatment, label) = (operands.treatment(&self.record.case)?, format!(" {when} buffer set {set}"));
-        let judging =
-            OutputChecker { workload: &*self.workload, treatment: &treatment, content: InputKind::Timed, label };
+        let (treatment, label) = (self.treatment, format!(" {when} buffer set {set}"));
+        let judging = OutputChecker { workload: &*self.workload, treatment, content: InputKind::Timed, label };
         let output = FirstOutput::Downloaded(outputs);
         if judging.compare(&output, self.record, operands)?.is_some()
             && let FirstOutput::Downloaded(outputs) = &output

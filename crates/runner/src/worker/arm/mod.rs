@@ -42,8 +42,8 @@ pub fn prepare(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<
     let decisions = group.context.autotune_dir.clone().map(AutotuneDecisions::snapshot);
     let mut record = gate::check_gate_inputs(assigned, group)?;
     let mut open = open::open(assigned, InputKind::Timed, group)?;
-    let output = prime::prime(assigned, &mut open, &mut record, InputKind::Timed, group)
-        .map_err(|error| refused_record(case, error))?;
+    let output =
+        prime::prime(&mut open, &mut record, InputKind::Timed, group).map_err(|error| refused_record(case, error))?;
     gate::check_first_output(&open, &output, &mut record, group).map_err(|error| refused_record(case, error))?;
     if !group.assignment.purpose.is_timed() || !record.is_ok() {
         return Err(Box::new(record));
@@ -59,5 +59,5 @@ pub fn prepare(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<
     });
     record.execution.autotune = decided.unwrap_or_default();
     record.execution.autotune_level = group.tuning_level(case.implementation);
-    clock::attach_clock(assigned, open, record, unjudged, group)
+    clock::attach_clock(open, record, unjudged, group)
 }

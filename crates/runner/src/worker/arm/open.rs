@@ -9,21 +9,20 @@ use calorimeter_case::Record;
 use calorimeter_zoo::Setup;
 
 /// Opens the workload of a case; for the gate inputs with a single buffer set.
-pub fn open(
-    assigned: &AssignedCase,
+pub fn open<'a>(
+    assigned: &'a AssignedCase,
     content: InputKind,
     group: &mut GroupContext<'_>,
-) -> Result<OpenWorkload, Box<Record>> {
+) -> Result<OpenWorkload<'a>, Box<Record>> {
     let case = &assigned.case;
-    let treatment = group.operands.treatment(case).map_err(|error| refused_record(case, error))?;
     group.listener.report_progress(&case.id, Stage::Open);
     let timed = group.assignment.purpose.is_timed() && content == InputKind::Timed;
     let sets = if timed { assigned.sets } else { 1 };
     let setup = Setup { implementation: case.implementation, device: group.operands.device, sets };
     let (task, inputs) = (group.operands.task.clone(), group.operands.inputs_for(content));
     let workload = task
-        .open(inputs, &treatment, setup, &mut group.context.machines)
+        .open(inputs, &assigned.spec.treatment, setup, &mut group.context.machines)
         .map_err(|error| refused_record(case, error))?;
     let setup = Setup { implementation: task.timing_implementation(case.implementation), ..setup };
-    Ok(OpenWorkload { workload, setup, treatment })
+    Ok(OpenWorkload { assigned, workload, setup })
 }

@@ -18,7 +18,7 @@ pub fn reopen(arm: &mut CaseArm, group: &mut GroupContext<'_>) {
             return;
         }
     };
-    let output = prime(assigned, &mut opened, record, InputKind::Timed, group)
+    let output = prime(&mut opened, record, InputKind::Timed, group)
         .and_then(|output| check_first_output(&opened, &output, record, group).map(|()| output));
     match output {
         Ok(output) => {

@@ -3,7 +3,6 @@
 use crate::peaks::MatmulPrecision;
 use crate::worker::protocol::AssignedCase;
 use calorimeter_case::{Case, CaseId, Record, Status, Warning};
-use calorimeter_recipes::QuantConfig;
 use calorimeter_timing::{Failure, Stopwatch, Work};
 use calorimeter_zoo::{Output, OutputDigest, Setup, Workload, ZooError};
 
@@ -79,17 +78,16 @@ pub fn drop_comparisons_with_refused(arms: &mut [CaseArm]) {
 }
 
 /// Open workload of a case and its setup.
-pub struct OpenWorkload {
+pub struct OpenWorkload<'a> {
+    pub assigned: &'a AssignedCase,
     pub workload: Box<dyn Workload>,
     pub setup: Setup,
-    pub treatment: QuantConfig,
 }
 
 /// Case of the interference probe; its workload stays open between measurements.
 pub struct ProbedCase {
     pub case: CaseId,
     pub setup: Setup,
-    pub treatment: QuantConfig,
     pub workload: Option<Box<dyn Workload>>,
 }
 

@@ -2,9 +2,9 @@
 
 use super::finding::{Facet, InspectionFinding};
 use crate::worker::arm::{CaseArm, TimedWorkload};
-use crate::worker::event::{Stage, TracedKernels};
+use crate::worker::event::Stage;
 use crate::worker::group_context::GroupContext;
-use crate::worker::protocol::Assignment;
+use crate::worker::protocol::{AssignedCase, Assignment};
 use calorimeter_case::{Case, Record, Warning};
 use calorimeter_timing::{Failure, Stopwatch};
 
@@ -51,8 +51,8 @@ pub struct InspectedCase<'a> {
     pub stopwatch: &'a mut dyn Stopwatch,
     /// Record of the measurement.
     pub record: &'a Record,
-    /// Kernels traced by another worker.
-    pub kernels: Option<&'a TracedKernels>,
+    /// Assignment of the case.
+    pub assigned: &'a AssignedCase,
     /// Warnings for the reader of the record.
     pub warnings: Vec<Warning>,
 }
@@ -60,6 +60,6 @@ pub struct InspectedCase<'a> {
 impl<'a> From<&'a mut CaseArm> for InspectedCase<'a> {
     fn from(arm: &'a mut CaseArm) -> Self {
         let CaseArm { job, stopwatch, record, assigned, .. } = arm;
-        Self { job, stopwatch: stopwatch.as_mut(), record, kernels: assigned.kernels.as_ref(), warnings: Vec::new() }
+        Self { job, stopwatch: stopwatch.as_mut(), record, assigned, warnings: Vec::new() }
     }
 }

@@ -7,7 +7,7 @@ use crate::cache::file_name;
 use crate::platforms;
 use crate::worker::arm::CaseArm;
 use crate::worker::group_context::GroupContext;
-use crate::worker::protocol::Assignment;
+use crate::worker::protocol::{AssignedCase, Assignment};
 use calorimeter_case::record::{self, Footprint, PeakMemory};
 use calorimeter_case::{Case, CaseId, Implementation, Record, Warning};
 use calorimeter_sinks::atomic;
@@ -65,8 +65,8 @@ impl Inspection for MemoryInspection {
         if platforms::for_device(group.operands.device).is_scripted() {
             return Err("the mock device has none".into());
         }
-        let timeline = record_timeline(record, group)?;
-        let parts = if record.case.memory_profiler { record_parts(record, group) } else { Ok(None) };
+        let timeline = record_timeline(subject.assigned, group)?;
+        let parts = if record.case.memory_profiler { record_parts(subject.assigned, group) } else { Ok(None) };
         let no_phases = |why: Failure| subject.warnings.push(Warning::missing_phases(why));
         let parts = parts.map_err(no_phases).ok().flatten();
         let peaks = timeline.peaks();
@@ -193,9 +193,9 @@ fn run_pass(workload: &mut dyn Workload) -> Result<(), ZooError> {
 }
 
 /// Records the memory of passes as they are timed.
-fn record_timeline(record: &Record, group: &mut GroupContext<'_>) -> Result<Timeline, Failure> {
-    let patience = if record.case.memory_profiler { PEAK_TIMEOUT } else { SHORT_PEAK_TIMEOUT };
-    record_memory(record, group, patience, &mut |workload, mark, again| {
+fn record_timeline(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<Timeline, Failure> {
+    let patience = if assigned.case.memory_profiler { PEAK_TIMEOUT } else { SHORT_PEAK_TIMEOUT };
+    record_memory(assigned, group, patience, &mut |workload, mark, again| {
         mark(BEFORE_MARK);
         for name in PASSES {
             run_pass(workload)?;
@@ -211,14 +211,14 @@ fn record_timeline(record: &Record, group: &mut GroupContext<'_>) -> Result<Time
 
 /// Records the memory of a pass that synchronizes between phases, which may change its peak. `None` if the task has a
 /// single phase.
-fn record_parts(record: &Record, group: &mut GroupContext<'_>) -> Result<Option<Timeline>, Failure> {
+fn record_parts(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<Option<Timeline>, Failure> {
     let count = group.operands.task.parts().len();
     if count < 2 {
         return Ok(None);
     }
     // Allocated before the recording starts, so that it does not appear in the timeline.
     let (mut parts, mut ended) = (Vec::<PassPart>::with_capacity(count), Instant::now());
-    let mut timeline = record_memory(record, group, Duration::ZERO, &mut |workload, mark, _| {
+    let mut timeline = record_memory(assigned, group, Duration::ZERO, &mut |workload, mark, _| {
         run_pass(workload)?;
         parts.clear();
         parts = parts::record_parts(std::mem::take(&mut parts), || run_pass(workload))?;
@@ -235,19 +235,18 @@ fn record_parts(record: &Record, group: &mut GroupContext<'_>) -> Result<Option<
 
 /// Opens the case, runs its passes and drops it.
 fn record_memory(
-    record: &Record,
+    AssignedCase { case, spec, .. }: &AssignedCase,
     group: &mut GroupContext<'_>,
     patience: Duration,
     runs: &mut WorkloadPasses<'_>,
 ) -> Result<Timeline, Failure> {
     let (task, device) = (group.operands.task.clone(), group.operands.device);
-    let treatment = group.operands.treatment(&record.case)?;
-    let setup = Setup { implementation: record.case.implementation, device, sets: 1 };
+    let setup = Setup { implementation: case.implementation, device, sets: 1 };
     // Computed before the recording starts, because inputs are shared by all cases.
     let inputs = group.operands.timed_inputs();
     let machines = &mut group.context.machines;
     let mut run = |mark: &mut dyn FnMut(&'static str), again: &dyn Fn() -> bool| -> Result<(), ZooError> {
-        let mut workload = task.open(inputs, &treatment, setup, machines)?;
+        let mut workload = task.open(inputs, &spec.treatment, setup, machines)?;
         workload.synchronize()?;
         runs(workload.as_mut(), mark, again)
     };

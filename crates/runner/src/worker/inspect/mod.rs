@@ -136,7 +136,8 @@ mod tests {
         };
         let arm = |case: Case, launches: f64| {
             let mut arm = arm(scripted(1e6, 500.0));
-            (arm.record.case, arm.record.execution.kernel_launches) = (case, Some(launches));
+            (arm.assigned.case, arm.record.case) = (case.clone(), case);
+            arm.record.execution.kernel_launches = Some(launches);
             arm
         };
         let mut fused = arm(case("fused", Implementation::Fused), 1.0);
@@ -154,7 +155,7 @@ mod tests {
             ..assignment(0)
         };
         let mut arms = arms();
-        let mut operands = GroupOperands::new(&arms[0].record.case, None, assignment.seed).unwrap();
+        let mut operands = GroupOperands::new(&arms[0].assigned);
         operands.passed_cases.extend(passed.iter().map(|id| CaseId::from(id.to_string())));
         let mut context = WorkerContext::new(None, None);
         let mut group = GroupContext {

@@ -134,7 +134,7 @@ pub mod tests {
             job,
             stopwatch,
             record,
-            assigned: crate::worker::AssignedCase { case: Case::default(), baseline: None, sets: 1, kernels: None },
+            assigned: crate::worker::remaining::tests::assignment(1).cases.remove(0),
             matmul_kinds: vec![],
             computed_share: 1.0,
             pending_checks: Default::default(),

@@ -50,7 +50,7 @@ fn write_trace(one: &mut InspectedCase<'_>, folder: &Path, has_parts: bool) -> R
     if !recorded {
         add_launches(one, &mut trace)?;
     }
-    let rows = match one.kernels {
+    let rows = match &one.assigned.kernels {
         Some(traced) => add_traced_kernels(traced, &mut trace),
         None => trace.kernel_table(),
     };
@@ -61,7 +61,7 @@ fn write_trace(one: &mut InspectedCase<'_>, folder: &Path, has_parts: bool) -> R
         let parts = trace_parts(one, || offset + start.elapsed().as_nanos() as u64)?;
         parts.into_iter().for_each(|part| trace.add_span(part));
     }
-    let passes = one.kernels.map_or(TRACED_LAUNCHES, |traced| traced.passes);
+    let passes = one.assigned.kernels.as_ref().map_or(TRACED_LAUNCHES, |traced| traced.passes);
     let relative = format!("{}/{}.json", FOLDER, file_name(&one.record.case.id));
     std::fs::create_dir_all(folder.join(FOLDER))?;
     trace.save(&folder.join(&relative))?;

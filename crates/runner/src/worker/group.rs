@@ -16,10 +16,10 @@ use super::poison::{PoisonCause, PoisonedProcess, catch_poison};
 use super::protocol::{Assignment, AssignmentPurpose};
 use crate::mock::MockRule;
 use crate::platforms;
-use calorimeter_case::{CaseId, Device, Record, Status};
-use std::collections::HashSet;
+use calorimeter_case::{Device, Record, Status};
 
-/// Runs an assignment. Every case gets a record, unless one poisons the process or the run is interrupted.
+/// Runs an assignment. Every case gets a record, unless one poisons the process or the run is interrupted. A baseline
+/// gets another record in each batch that needs it; only the first is valid.
 pub fn run_assignment(
     assignment: &Assignment,
     context: &mut WorkerContext,
@@ -48,10 +48,9 @@ pub fn run_assignment(
         listener.report_progress(&first.case.id, Stage::Open);
         context.sensors = Some(Sensors::start(operands.device, &assignment.device));
     }
-    let mut once = DedupListener { listener, recorded: HashSet::new() };
     let mut inspections = inspections();
-    for batch in batches(assignment, operands.device, context, &mut once) {
-        let mut group = GroupContext { assignment, operands: &mut operands, context, listener: &mut once };
+    for batch in batches(assignment, operands.device, context, listener) {
+        let mut group = GroupContext { assignment, operands: &mut operands, context, listener };
         let mut arms: Vec<CaseArm> = Vec::new();
         for assigned in batch {
             if group.listener.interrupted() {
@@ -101,23 +100,4 @@ fn finish_case(record: Record, group: &mut GroupContext<'_>) -> Result<(), Poiso
     }
     group.listener.on_event(WorkerEvent::CaseFinished(Box::new(record)));
     Ok(())
-}
-
-/// Forwards only the first result of each case: a baseline is measured again in each batch that needs it.
-struct DedupListener<'a> {
-    listener: &'a mut dyn WorkerListener,
-    recorded: HashSet<CaseId>,
-}
-
-impl WorkerListener for DedupListener<'_> {
-    fn on_event(&mut self, event: WorkerEvent) {
-        match &event {
-            WorkerEvent::CaseFinished(record) if !self.recorded.insert(record.case.id.clone()) => {}
-            _ => self.listener.on_event(event),
-        }
-    }
-
-    fn interrupted(&self) -> bool {
-        self.listener.interrupted()
-    }
 }

@@ -27,7 +27,7 @@ pub struct InProcess {
 
 impl InProcess {
     fn context(&mut self, identity: &str) -> &mut WorkerContext {
-        self.contexts.entry(identity.to_owned()).or_insert_with(|| WorkerContext::new(None, None))
+        self.contexts.entry(identity.to_owned()).or_insert_with(WorkerContext::new)
     }
 }
 

@@ -180,18 +180,6 @@ impl Assignment {
     /// Returns the assignment restricted to cases that satisfy `keep`.
     pub fn filter_cases(&self, keep: impl Fn(&CaseId) -> bool) -> Self {
         let cases = self.cases.iter().filter(|assigned| keep(&assigned.case.id)).cloned().collect();
-        Self { cases, ..self.without_cases() }
-    }
-
-    fn without_cases(&self) -> Self {
-        Self {
-            cases: Vec::new(),
-            device: self.device.clone(),
-            run_dir: self.run_dir.clone(),
-            purpose: self.purpose.clone(),
-            mock: self.mock.clone(),
-            concurrent_devices: self.concurrent_devices,
-            next: self.next.clone(),
-        }
+        Self { cases, ..self.clone() }
     }
 }

@@ -8,7 +8,7 @@ use crate::regimes::stopwatch;
 use crate::worker::event::TracedKernels;
 use crate::worker::group_context::GroupContext;
 use calorimeter_case::record::Rotation;
-use calorimeter_case::{Clock, Implementation, Record, Status, Warning, required_buffer_sets};
+use calorimeter_case::{Clock, Implementation, Record, Warning, required_buffer_sets};
 use calorimeter_recipes::Sparsity;
 use calorimeter_timing::{ClockResolution, EnqueueClock, Failure, Stopwatch};
 
@@ -17,17 +17,6 @@ const FINE_STEP_NS: u64 = 1000;
 
 /// Selects the stopwatch and queries its resolution and kernels before the measurement.
 pub fn attach_clock(
-    open: OpenWorkload<'_>,
-    record: Record,
-    unjudged: PendingChecks,
-    group: &mut GroupContext<'_>,
-) -> Result<CaseArm, Box<Record>> {
-    let case = &open.assigned.case;
-    try_attach_clock(open, record, unjudged, group)
-        .map_err(|error| Box::new(Record::without_time(case.clone(), Status::Failed, error.to_string())))
-}
-
-fn try_attach_clock(
     open: OpenWorkload<'_>,
     mut record: Record,
     unjudged: PendingChecks,

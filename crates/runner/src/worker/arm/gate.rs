@@ -3,7 +3,7 @@
 use super::foreign_outputs;
 use super::open::open;
 use super::prime::prime;
-use super::state::{CaseArm, FirstOutput, OpenWorkload, PendingChecks, drop_comparisons_with_refused, refused_record};
+use super::state::{CaseArm, FirstOutput, OpenWorkload, PendingChecks, drop_comparisons_with_refused};
 use crate::platforms;
 use crate::worker::event::Stage;
 use crate::worker::group_context::GroupContext;
@@ -19,7 +19,7 @@ use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 /// Checks a case on the gate inputs in a separate workload, which is closed afterwards; returns the record so far.
-pub fn check_gate_inputs(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<Record, Box<Record>> {
+pub fn check_gate_inputs(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<Record, ZooError> {
     let case = &assigned.case;
     // Foreign programs have references only for the timed inputs. A case that passed before was already checked on the
     // gate inputs in this process.
@@ -28,12 +28,11 @@ pub fn check_gate_inputs(assigned: &AssignedCase, group: &mut GroupContext<'_>) 
     }
     let mut opened = open(assigned, InputKind::Gate, group)?;
     let mut record = Record::new(case.clone(), Status::Ok);
-    let output =
-        prime(&mut opened, &mut record, InputKind::Gate, group).map_err(|error| refused_record(case, error))?;
+    let output = prime(&mut opened, &mut record, InputKind::Gate, group)?;
     let (workload, treatment) = (&*opened.workload, &assigned.spec.treatment);
     group.listener.report_progress(&case.id, Stage::Check);
     let judged = OutputChecker { workload, treatment, content: InputKind::Gate, label: String::new() };
-    judged.compare(&output, &mut record, group.operands).map_err(|error| refused_record(case, error))?;
+    judged.compare(&output, &mut record, group.operands)?;
     Ok(record)
 }
 

@@ -1,6 +1,6 @@
 //! Arms of the mock device: nothing is computed; times follow the rules.
 
-use super::state::{CaseArm, PendingChecks, TimedWorkload, refused_record};
+use super::state::{CaseArm, PendingChecks, TimedWorkload};
 use crate::mock::{MockRule, MockWorkload};
 use crate::worker::event::Stage;
 use crate::worker::group_context::GroupContext;
@@ -9,15 +9,10 @@ use calorimeter_case::{Record, Status};
 use calorimeter_timing::Stopwatch;
 use calorimeter_zoo::{Workload, ZooError};
 
-pub fn prepare(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<CaseArm, Box<Record>> {
-    let case = &assigned.case;
-    group.listener.report_progress(&case.id, Stage::Open);
-    let arm = mock_arm(assigned, group).map_err(|error| refused_record(case, error))?;
-    if group.assignment.purpose.is_timed() && arm.record.is_ok() { Ok(arm) } else { Err(Box::new(arm.record)) }
-}
-
-fn mock_arm(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<CaseArm, ZooError> {
+/// Prepares a case without a workload; its rule determines whether the output is wrong.
+pub fn prepare(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<CaseArm, ZooError> {
     let (id, assignment) = (&assigned.case.id, group.assignment);
+    group.listener.report_progress(id, Stage::Open);
     let mut rule = MockRule::for_case(&assignment.mock, id)?;
     if assignment.concurrent_devices {
         rule.nanos *= rule.in_company;

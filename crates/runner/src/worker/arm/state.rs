@@ -124,10 +124,10 @@ impl PendingChecks {
 }
 
 /// Record of a case that failed before it could be timed.
-pub fn refused_record(case: &Case, error: ZooError) -> Box<Record> {
-    let (status, reason) = match error {
-        ZooError::Unsupported(why) => (Status::Unsupported, why),
-        other => (Status::Failed, other.to_string()),
+pub fn refused_record(case: &Case, error: &Failure) -> Box<Record> {
+    let (status, reason) = match error.downcast_ref() {
+        Some(ZooError::Unsupported(why)) => (Status::Unsupported, why.clone()),
+        _ => (Status::Failed, error.to_string()),
     };
     Box::new(Record::without_time(case.clone(), status, reason))
 }

@@ -157,7 +157,7 @@ mod tests {
         let mut arms = arms();
         let mut operands = GroupOperands::new(&arms[0].assigned);
         operands.passed_cases.extend(passed.iter().map(|id| CaseId::from(id.to_string())));
-        let mut context = WorkerContext::new(None, None);
+        let mut context = WorkerContext::new();
         let mut group = GroupContext {
             assignment: &assignment,
             operands: &mut operands,

@@ -36,7 +36,7 @@ pub use implementation::Implementation;
 pub use mode::{Mode, Suite};
 pub use name::Name;
 pub use nearest::{UnknownName, hint, nearest};
-pub use record::{Record, Status};
+pub use record::{Record, Status, Warning, WarningCode};
 pub use regime::{Clock, Regime, buffer_sets, required_buffer_sets};
 pub use registry::{NameTaken, Registry};
 pub use text_file::{read_text, too_large_error};

@@ -47,7 +47,7 @@ pub use name_pattern::{expand_pattern, parse_positive};
 pub use nearest::{UnknownName, hint, nearest};
 pub use packed_tensor::PackedTensor;
 pub use precision_hint::PrecisionHint;
-pub use record::{Record, Status};
+pub use record::{Record, Status, Warning, WarningCode};
 pub use regime::{Clock, Regime, buffer_sets, required_buffer_sets};
 pub use registry::{NameTaken, Registry};
 pub use sparsity::Sparsity;

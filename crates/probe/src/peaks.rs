@@ -19,6 +19,7 @@ use rate_samples::RateSamples;
 use recheck::{ProbeComparer, RecheckResult, judge};
 pub use roofline::{exceeded_limits, roofline};
 
+use calorimeter_case::Warning;
 use calorimeter_case::record::Roofline;
 use calorimeter_sinks::{Record, cache};
 use std::path::Path;
@@ -37,7 +38,7 @@ pub fn load_or_measure(
     let path = cache_path(kept, probe);
     let peaks = known.get_or_insert_with(|| match read_cached(path.as_deref(), probe) {
         Ok(kept) => kept.unwrap_or_else(|| probe.empty_peaks()),
-        Err(why) => DevicePeaks { rejection: Some(format!("cached peaks are ignored: {why}")), ..probe.empty_peaks() },
+        Err(why) => DevicePeaks { rejection: Some(why), ..probe.empty_peaks() },
     });
     let mut new = false;
     if peaks.memory_gbps.is_none() && !peaks.failed.contains_key(&Limit::Memory) {
@@ -71,15 +72,13 @@ pub fn remeasure_exceeded(
     peaks: &mut DevicePeaks,
     kept: Option<&Path>,
     probe: &mut PeakProbe<'_>,
-) -> Vec<String> {
+) -> Vec<Warning> {
     let outdone = if probe.shares_memory() { peaks.take_exceeded(roof, kinds) } else { Vec::new() };
     let mut failed = Vec::new();
     for &kind in &outdone {
         match probe.measure_matmul(kind) {
             Ok(peak) => peaks.raise(kind, peak),
-            Err(why) => {
-                failed.push(format!("faster than the peak of {kind}, which could not be measured again: {why}"))
-            }
+            Err(why) => failed.push(Warning::exceeded_peak(kind, why)),
         }
     }
     if !outdone.is_empty() {
@@ -97,7 +96,7 @@ pub fn verify_fast_case(
     known: &mut DevicePeaks,
     kept: Option<&Path>,
     mut case: CaseRecheck<'_, '_>,
-) -> Result<Vec<String>, String> {
+) -> Result<Vec<Warning>, String> {
     let before = known.clone();
     let doubts = verify_limits(record, over, known, &mut case);
     if *known != before {
@@ -111,7 +110,7 @@ fn verify_limits(
     over: &[Limit],
     known: &mut DevicePeaks,
     turns: &mut dyn ProbeComparer,
-) -> Result<Vec<String>, String> {
+) -> Result<Vec<Warning>, String> {
     let mut doubts = Vec::new();
     let (memory, products): (Vec<Limit>, _) = over.iter().copied().partition(|&what| what == Limit::Memory);
     for over in [products, memory].into_iter().filter(|over| !over.is_empty()) {
@@ -120,14 +119,14 @@ fn verify_limits(
             RecheckResult::Plausible(found) => found,
             RecheckResult::Unclear(why) => {
                 let peaks = over.iter().map(Limit::to_string).collect::<Vec<_>>().join(" and ");
-                doubts.push(format!("rate above the measured peak of {peaks}, possibly wrong: {why}"));
+                doubts.push(Warning::doubtful_rate(peaks, why));
                 continue;
             }
         };
         match (found.limit, found.shape) {
             (Limit::Matmul(kind), Some(form)) => match turns.sustained_rate(kind, form) {
                 Ok(sustained) => known.raise(kind, GemmPeak { burst: found.rate.max(sustained), sustained }),
-                Err(why) => doubts.push(format!("a matmul faster than the peak could not be sustained: {why}")),
+                Err(why) => doubts.push(Warning::unsustained_peak(why)),
             },
             _ => known.raise_memory(found.rate),
         }
@@ -214,8 +213,8 @@ pub fn read_file(path: &Path) -> Result<Option<DevicePeaks>, String> {
 mod tests {
     use super::recheck::ProbeComparison;
     use super::*;
-    use calorimeter_case::Device;
     use calorimeter_case::record::{Estimate, Execution, PeakKind, Rates, RooflineBound, Rotation, Time};
+    use calorimeter_case::{Device, WarningCode};
     use calorimeter_shapes::Shape;
     use calorimeter_sinks::{Case, Status};
 
@@ -289,8 +288,8 @@ mod tests {
         let mut peaks = DevicePeaks { memory_gbps: None, ..peaks() };
         peaks.record_failure(Limit::Matmul(F32), "no kernel".into());
         peaks.record_failure(Limit::Memory, "no buffer".into());
-        assert_eq!(peaks.missing_peaks(&[BF16]), ["cannot measure the peak of memory: no buffer"]);
-        assert_eq!(peaks.missing_peaks(&[F32])[0], "cannot measure the peak of f32: no kernel");
+        assert_eq!(peaks.missing_peaks(&[BF16]), [Warning::missing_peak("memory", "no buffer")]);
+        assert_eq!(peaks.missing_peaks(&[F32])[0], Warning::missing_peak("f32", "no kernel"));
         let kept: DevicePeaks = serde_json::from_value(serde_json::to_value(&peaks).unwrap()).unwrap();
         assert!(kept.failed.is_empty() && kept.products.len() == 1);
         let file = serde_json::to_value(&peaks).unwrap();
@@ -437,7 +436,7 @@ mod tests {
         let mut known = peaks();
         let mut apart = scripted(Limit::Matmul(BF16), &[1.1, 1.3, 1.5, 1.7], 900.0);
         let doubts = verify_limits(&fast, &[Limit::Matmul(BF16)], &mut known, &mut apart).unwrap();
-        assert!(doubts[0].starts_with("rate above the measured peak of bf16, possibly wrong"), "{doubts:?}");
+        assert_eq!(doubts[0].code, WarningCode::DoubtfulRate, "{doubts:?}");
         assert_eq!(known, peaks());
     }
 

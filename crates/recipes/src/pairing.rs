@@ -1,11 +1,12 @@
 //! Combinations of recipes and sparsities.
 
 use crate::{Dtype, QuantConfig, Recipe, RecipeError, Sparsity};
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fmt;
 
 /// Recipe with an optional sparsity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RecipeVariant {
     /// Quantization of weights and inputs.
     pub recipe: Recipe,

@@ -2,8 +2,11 @@
 
 use crate::entries::{DeviceSelection, Entry, Origin, Overrides, Size};
 use crate::mock::MockRule;
+use crate::plan::{Group, PlannedCase};
 use crate::run::{Request, RunError};
-use crate::worker::{AssignedCase, Assignment, AssignmentPurpose, Executor, Subprocess, WorkerEvent, WorkerListener};
+use crate::worker::{
+    AssignedCase, Assignment, AssignmentPurpose, CaseSpec, Executor, Subprocess, WorkerEvent, WorkerListener,
+};
 use calorimeter_case::Axes;
 use calorimeter_case::record::Speedup;
 use calorimeter_probe::clock_lock::ClockLocks;
@@ -77,13 +80,16 @@ pub fn measure(
     let prepared = Request { entries: entries(&found)?, overrides, ..Request::default() }.prepare()?;
     let mut workloads: Vec<WorkloadComparisons> =
         prepared.plan().cases().map(WorkloadComparisons::new).collect::<Result<_, _>>()?;
+    let planned = prepared.plan().groups().iter().flat_map(Group::cases);
+    let specs: Vec<CaseSpec> = planned.filter_map(PlannedCase::spec).collect();
     let each = workloads.len() as u32;
     for index in 0..wanted.count {
         if index % each == 0 {
             workers.restart_worker();
         }
-        let workload = &mut workloads[(index % each) as usize];
-        workload.compare(index, &found, workers, interrupted)?;
+        let at = (index % each) as usize;
+        let workload = &mut workloads[at];
+        workload.compare(&specs[at], index, &found, workers, interrupted)?;
         if let Some(speedup) = workload.speedups.last() {
             show(&workload.case.id, speedup);
         }
@@ -105,13 +111,14 @@ impl WorkloadComparisons {
     /// Compares the workload with a copy of itself.
     fn compare(
         &mut self,
+        spec: &CaseSpec,
         index: u32,
         found: &DiscoveredDevice,
         workers: &mut Subprocess,
         interrupted: &dyn Fn() -> bool,
     ) -> Result<(), NoiseError> {
         let mut comparison = ComparisonListener { records: Vec::new(), interrupted };
-        let ran = workers.run(&aa_assignment(&self.case, index, found), found, TIMEOUT, &mut comparison);
+        let ran = workers.run(&aa_assignment(&self.case, spec, index, found), found, TIMEOUT, &mut comparison);
         ran.map_err(RunError::from)?;
         if interrupted() {
             return Err(NoiseError::Interrupted);
@@ -209,15 +216,13 @@ fn failed(error: impl Display) -> NoiseError {
 }
 
 /// Assignment of a case and its copy, compared with each other.
-fn aa_assignment(case: &Case, index: u32, found: &DiscoveredDevice) -> Assignment {
+fn aa_assignment(case: &Case, spec: &CaseSpec, index: u32, found: &DiscoveredDevice) -> Assignment {
     let named = |name: char| Case { id: format!("{}#{name}{index}", case.id).into(), ..case.clone() };
     let sets = devices::buffer_set_count(found, case.regime, case.bytes.unwrap_or(0));
-    let (first, second) = (named('a'), named('b'));
-    let baseline = Some(first.id.clone());
-    let cases = vec![
-        AssignedCase { case: first, baseline: None, sets, kernels: None },
-        AssignedCase { case: second, baseline, sets, kernels: None },
-    ];
+    let spec = CaseSpec { task: spec.task.clone().with_seed(u64::from(index)), ..spec.clone() };
+    let first = AssignedCase { case: named('a'), spec, baseline: None, sets, kernels: None };
+    let second = AssignedCase { case: named('b'), baseline: Some(first.case.id.clone()), ..first.clone() };
+    let cases = vec![first, second];
     // The noise floor of earlier runs and a long warm-up are irrelevant: only the difference of two arms in one process
     // counts.
     let timing = Options {
@@ -232,17 +237,14 @@ fn aa_assignment(case: &Case, index: u32, found: &DiscoveredDevice) -> Assignmen
     };
     // On the mock device: 1 % noise.
     let mock = vec![MockRule { noise: 0.01, ..MockRule::default() }];
-    let (device, seed) = (found.facts(), u64::from(index));
     Assignment {
         cases,
-        foreign: None,
-        device,
+        device: found.facts(),
         run_dir: None,
         purpose: AssignmentPurpose::Measure(timing),
-        seed,
         mock,
         concurrent_devices: false,
-        next: None,
+        next: Vec::new(),
     }
 }
 

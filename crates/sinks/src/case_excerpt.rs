@@ -1,7 +1,7 @@
 //! Excerpt of a record for summaries: about one percent of the memory of the record.
 
 use crate::record_part::RecordPart;
-use calorimeter_case::record::{Record, Status};
+use calorimeter_case::record::{Record, Status, Warning};
 use calorimeter_case::{Axes, CaseId, Device, Element, Implementation, Mode, Name, Regime};
 use serde::{Deserialize, Deserializer};
 
@@ -66,7 +66,7 @@ impl RecordPart for CaseExcerpt {
 }
 
 impl From<&Record> for CaseExcerpt {
-    fn from(Record { case, outcome, speedup, .. }: &Record) -> Self {
+    fn from(Record { case, outcome, warnings, speedup, .. }: &Record) -> Self {
         Self {
             id: case.id.clone(),
             mode: case.mode,
@@ -80,7 +80,7 @@ impl From<&Record> for CaseExcerpt {
             regime: case.regime,
             status: outcome.status,
             reason: outcome.reason.clone(),
-            warnings: outcome.warnings.clone(),
+            warnings: warnings.iter().map(Warning::to_string).collect(),
             speedup: speedup.as_ref().map(|speedup| speedup.ratio),
         }
     }

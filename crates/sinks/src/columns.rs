@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 use crate::Case;
 use crate::record::{
     Accuracy, Column, Execution, Footprint, Outcome, Preparation, Profile, Rates, Record, Speedup, Telemetry, Time,
-    Traffic, Weights,
+    Traffic, Warnings, Weights,
 };
 
 /// Columns of `results.csv` and `results.parquet`, in order.
@@ -35,7 +35,8 @@ pub static COLUMNS: LazyLock<Vec<RecordColumn>> = LazyLock::new(|| {
         lift_columns(Profile::COLUMNS, |record| Some(&record.profile)),
         lift_columns(Footprint::FILE_COLUMNS, |record| Some(&record.footprint)),
         lift_columns(Preparation::COLUMNS, |record| Some(&record.preparation)),
-        lift_columns(Outcome::REMARKS, |record| Some(&record.outcome)),
+        lift_columns(Outcome::STDERR_COLUMNS, |record| Some(&record.outcome)),
+        lift_columns(Warnings::COLUMNS, |record| Some(&record.warnings)),
     ]
     .into_iter()
     .flatten()
@@ -47,6 +48,7 @@ pub static JOURNAL_ONLY: LazyLock<Vec<Field>> = LazyLock::new(|| {
     [
         Case::JOURNAL_ONLY,
         Outcome::JOURNAL_ONLY,
+        Warnings::JOURNAL_ONLY,
         Execution::JOURNAL_ONLY,
         Time::JOURNAL_ONLY,
         Speedup::JOURNAL_ONLY,

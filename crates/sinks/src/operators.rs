@@ -59,7 +59,7 @@ fn entry(record: &Record) -> Value {
         })),
         "kernel_launches": record.execution.kernel_launches,
         "fusion_state": record.execution.fusion_state,
-        "warnings": record.outcome.warnings,
+        "warnings": record.warnings.texts(),
     })
 }
 

@@ -259,7 +259,7 @@ int8wo               fused     3200 s ±0.4%   0.04321x ±10%   SLOWER
                 ..record.case
             };
             record.execution.stopwatch = Some(HOSTILE.into());
-            record.outcome.warnings.push(HOSTILE.into());
+            record.warnings.push(HOSTILE.into());
             record.profile.kernels = vec![KernelShare { name: HOSTILE.into(), calls: 1.0, nanos: 1.0, share: 1.0 }];
             record
         };
@@ -309,7 +309,7 @@ int8wo               fused     3200 s ±0.4%   0.04321x ±10%   SLOWER
         for index in 0..12 {
             let mut wrong = failed(Status::Mismatch, "int4wo-32", "cube", "element 17 is NaN");
             wrong.case.id = format!("wrong/{index}").into();
-            wrong.outcome.warnings.push("the clock was throttled".into());
+            wrong.warnings.push("the clock was throttled".into());
             records.push(wrong);
         }
         assert_eq!(

@@ -1,6 +1,7 @@
 //! Scatter of windows, and patterns in their order.
 
 use crate::interval::{centered_ranks, median_of_sorted, sort_order};
+use calorimeter_case::Warning;
 use calorimeter_case::record::Scatter;
 use serde::Serialize;
 
@@ -62,26 +63,16 @@ impl ScatterStats {
     }
 
     /// Warnings for readers of the time.
-    pub fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
-        if self.drift {
-            warnings.push(
-                "drift: the times rose or fell during the measurement, so the interval may not cover their long-run \
-                 median; speed-ups are not affected"
-                    .into(),
-            );
-        }
-        if self.bimodal {
-            warnings.push("bimodal times: possibly two clock speeds, or two kernels".into());
-        }
+    pub fn warnings(&self) -> impl Iterator<Item = Warning> {
         let notable = NOTABLE_AUTOCORRELATION.max(chance_correlation(self.count));
-        if self.values.autocorrelation.is_some_and(|r| r.abs() > notable) && !self.drift {
-            warnings.push("successive windows are correlated: something changes slowly".into());
-        }
-        if self.values.outliers as usize * 20 > self.count {
-            warnings.push("more than 5 % of the times are far from the median".into());
-        }
-        warnings
+        let correlated = self.values.autocorrelation.is_some_and(|r| r.abs() > notable) && !self.drift;
+        let warnings = [
+            self.drift.then(Warning::drift),
+            self.bimodal.then(Warning::bimodal),
+            correlated.then(Warning::autocorrelation),
+            (self.values.outliers as usize * 20 > self.count).then(Warning::outliers),
+        ];
+        warnings.into_iter().flatten()
     }
 }
 
@@ -168,7 +159,7 @@ mod tests {
             let alarms = |of: fn(&ScatterStats) -> bool| all.iter().filter(|series| of(series)).count();
             assert!(alarms(|series| series.drift) <= 10, "drift, {count}: {}", alarms(|series| series.drift));
             assert!(alarms(|series| series.bimodal) <= 10, "bimodal, {count}: {}", alarms(|series| series.bimodal));
-            let warned = alarms(|series| !series.warnings().is_empty());
+            let warned = alarms(|series| series.warnings().next().is_some());
             assert!(warned <= 20, "any of four, {count}: {warned}");
         }
     }
@@ -177,7 +168,7 @@ mod tests {
     fn steady_rise_is_a_drift() {
         let rising: Vec<f64> = noise(60, 1).iter().zip(0..60).map(|(t, i)| t + 0.03 * f64::from(i)).collect();
         let series = ScatterStats::from_times(&rising).unwrap();
-        assert!(series.drift && !series.warnings().is_empty(), "{series:?}");
+        assert!(series.drift && series.warnings().next() == Some(Warning::drift()), "{series:?}");
     }
 
     #[test]
@@ -199,7 +190,8 @@ mod tests {
         let wave: Vec<f64> = noise(200, 3).iter().zip(0..200).map(|(t, i)| t + (f64::from(i) / 5.0).sin()).collect();
         let series = ScatterStats::from_times(&wave).unwrap();
         assert!(series.values.autocorrelation.unwrap() > 0.3 && !series.drift, "{series:?}");
-        assert_eq!((series.bimodal, series.values.outliers, series.warnings().len()), (false, 0, 1), "{series:?}");
+        assert_eq!((series.bimodal, series.values.outliers), (false, 0), "{series:?}");
+        assert_eq!(series.warnings().collect::<Vec<_>>(), [Warning::autocorrelation()], "{series:?}");
     }
 
     #[test]

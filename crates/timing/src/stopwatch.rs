@@ -1,6 +1,7 @@
 //! Traits of works and stopwatches.
 
 use crate::Failure;
+use calorimeter_case::Warning;
 use std::time::{Duration, Instant};
 
 /// Work that can be launched repeatedly and then synchronized.
@@ -90,8 +91,8 @@ pub trait Stopwatch {
         Ok(ClockResolution::from_empty_windows(empty?))
     }
 
-    /// Remark for readers of the times, available after windows have been measured.
-    fn remark(&self) -> Option<String> {
+    /// Warning for readers of the times, available after windows have been measured.
+    fn warning(&self) -> Option<Warning> {
         None
     }
 

@@ -4,9 +4,10 @@ use crate::gate::{self, GateResult, Mismatch, ToDigest};
 use crate::gate_data::GATE_SEED;
 use crate::{Matrix, Operand, Operator, Output, OutputSample, OutputSlot, Reference, Spec, ZooError};
 use calorimeter_recipes::{Dtype, Element};
+use serde::{Deserialize, Serialize};
 
 /// Operator at a size; independent of implementation and device.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct OperatorProblem {
     /// Operator.
     pub operator: Operator,

@@ -10,9 +10,10 @@ use calorimeter_kernels::native::LineRotation;
 use calorimeter_recipes::format::Format;
 use calorimeter_recipes::{Dtype, Element, PrecisionHint, QuantConfig, Weight};
 use calorimeter_shapes::Shape;
+use serde::{Deserialize, Serialize};
 
 /// Model at a shape; independent of implementation and device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Problem {
     /// Model.
     pub model: Model,

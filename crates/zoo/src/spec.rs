@@ -2,9 +2,10 @@
 
 use calorimeter_recipes::{Dtype, Element, TrainingRecipe};
 use calorimeter_shapes::Axes;
+use serde::{Deserialize, Serialize};
 
 /// Operator with its shape, dtype and seed.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Spec {
     /// Axes by the names that the operator declares.
     pub axes: Axes,

@@ -8,6 +8,7 @@ use crate::{
 };
 use calorimeter_recipes::{Dtype, Element, QuantConfig, RecipeVariant};
 use calorimeter_shapes::{Axes, Shape};
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -33,7 +34,8 @@ impl fmt::Display for Subject {
 }
 
 /// Model, operator or foreign work at a size.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Task {
     /// Model; recipes apply to it.
     Model(Problem),
@@ -85,6 +87,16 @@ impl Task {
             }
             Subject::Foreign(foreign) => ForeignProblem::new(foreign, axes.clone(), seed).map(Self::Foreign),
         }
+    }
+
+    /// Returns the task with inputs from another seed.
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        match &mut self {
+            Self::Model(problem) => problem.seed = seed,
+            Self::Operator(problem) => problem.seed = seed,
+            Self::Foreign(problem) => problem.seed = seed,
+        }
+        self
     }
 
     /// Returns the subject without size.

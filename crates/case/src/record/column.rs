@@ -2,7 +2,7 @@
 
 use super::number::finite;
 use serde::Serialize;
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 
 /// A column of facet `F`.
 #[derive(Debug)]
@@ -126,6 +126,6 @@ pub(super) fn nonempty<T>(list: &[T]) -> Option<&[T]> {
 }
 
 /// Joins the list with `; `, or returns `None` if it is empty.
-pub(super) fn join_nonempty(list: &[String]) -> Option<String> {
+pub(super) fn join_nonempty<T: Borrow<str>>(list: &[T]) -> Option<String> {
     nonempty(list).map(|list| list.join("; "))
 }

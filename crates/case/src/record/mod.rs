@@ -19,6 +19,7 @@ mod speedup;
 mod telemetry;
 mod time;
 mod traffic;
+mod warnings;
 mod weights;
 
 pub use accuracy::Accuracy;
@@ -36,6 +37,7 @@ pub use speedup::{Speedup, SuiteSpeedup};
 pub use telemetry::{Telemetry, TelemetrySample};
 pub use time::{Estimate, LaunchTimes, Scatter, Time, WindowRecord};
 pub use traffic::Traffic;
+pub use warnings::{Warning, WarningCode, Warnings};
 pub use weights::Weights;
 
 use crate::Case;
@@ -48,9 +50,12 @@ pub struct Record {
     /// Case.
     #[serde(flatten)]
     pub case: Case,
-    /// Status, reason and warnings.
+    /// Status and reason.
     #[serde(flatten)]
     pub outcome: Outcome,
+    /// Warnings for readers of the record.
+    #[serde(flatten)]
+    pub warnings: Warnings,
     /// Kernels and stopwatch.
     #[serde(flatten)]
     pub execution: Execution,
@@ -92,6 +97,7 @@ impl Record {
         Self {
             case,
             outcome: status.into(),
+            warnings: Warnings::default(),
             execution: Execution::default(),
             time: Time::default(),
             speedup: None,
@@ -116,10 +122,5 @@ impl Record {
     /// True if the record has valid measurements.
     pub fn is_ok(&self) -> bool {
         self.outcome.status == Status::Ok
-    }
-
-    /// Adds a warning for readers of the record.
-    pub fn warn(&mut self, warning: impl Into<String>) {
-        self.outcome.warnings.push(warning.into());
     }
 }

@@ -1,10 +1,10 @@
-//! Status of a case, with its reason and warnings.
+//! Status of a case, with its reason.
 
-use super::column::{Column, Field, columns, fields, join_nonempty};
+use super::column::{Column, Field, columns, fields};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Status of a case with its reason and warnings.
+/// Status of a case with its reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Status.
@@ -21,14 +21,11 @@ pub struct Outcome {
     /// Last lines of the worker's stderr.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr_tail: Option<String>,
-    /// Warnings for readers of the record.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<String>,
 }
 
 impl From<Status> for Outcome {
     fn from(status: Status) -> Self {
-        Self { status, reason: None, started: None, ended: None, stderr_tail: None, warnings: Vec::new() }
+        Self { status, reason: None, started: None, ended: None, stderr_tail: None }
     }
 }
 
@@ -91,11 +88,9 @@ impl Outcome {
         "reason": Text(outcome.reason.as_deref()), "reason for a status other than `ok`";
     };
 
-    /// Last columns of tables.
-    pub const REMARKS: &'static [Column<Self>] = columns! { |outcome|
+    /// Column near the end of tables.
+    pub const STDERR_COLUMNS: &'static [Column<Self>] = columns! { |outcome|
         "stderr_tail": Text(outcome.stderr_tail.as_deref()), "last 4 KiB of stderr of the lost worker";
-        "warnings": Written(join_nonempty(&outcome.warnings)),
-            "warnings for readers of the record; a list in the record, joined by `; ` in the column";
     };
 
     /// Fields without a column.

@@ -354,43 +354,29 @@ pub(super) mod tests {
     /// Every specification without epilogue, with one scale per row and with one per tensor.
     pub(in crate::native) fn dynamic_specs() -> impl Iterator<Item = DynamicSpec> {
         let before = [Prologue::None, Prologue::LayerNorm, Prologue::RmsNorm, Prologue::Activation(Activation::Gelu)];
-        let formats = |kind: Dtype| {
-            let [row, tensor] = [Grouping::Row, Grouping::Tensor];
-            let int8_input = move |grouping, scale| {
+        let formats = |kind: Dtype, grouping: Grouping| {
+            let int8_input = |scale| {
                 let method = QuantMethod::Symmetric { min: -127, max: 127, epsilon: 1e-5 };
                 Format::symmetric(8, grouping, kind, scale).with_method(method)
             };
             let scale = if kind == Dtype::F16 { Dtype::F32 } else { kind };
-            [row, tensor].into_iter().flat_map(move |grouping| {
-                let e4m3 = Format::float8(Element::E4m3, grouping, kind);
-                [
-                    (Format::symmetric(8, grouping, kind, kind), int8_input(grouping, scale)),
-                    (e4m3, e4m3),
-                    (
-                        Format::symmetric(4, grouping, kind, Dtype::F32),
-                        Format::symmetric(8, grouping, kind, Dtype::F32),
-                    ),
-                    (
-                        Format::qqq(Grouping::Block(DynamicSpec::GROUP_SIZE as u32), kind),
-                        int8_input(grouping, Dtype::F32),
-                    ),
-                ]
-            })
+            let e4m3 = Format::float8(Element::E4m3, grouping, kind);
+            let grouped = Format::qqq(Grouping::Block(DynamicSpec::GROUP_SIZE as u32), kind);
+            let symmetric = |bits, scale| Format::symmetric(bits, grouping, kind, scale);
+            [
+                (symmetric(8, kind), int8_input(scale)),
+                (e4m3, e4m3),
+                (symmetric(4, Dtype::F32), symmetric(8, Dtype::F32)),
+                (grouped, int8_input(Dtype::F32)),
+            ]
         };
-        Dtype::ALL.into_iter().flat_map(move |kind| {
-            formats(kind).flat_map(move |(weight, input)| {
-                let accumulation = Float8Accumulation::Promoted;
-                let (activation, has_addend) = (None, false);
-                before.map(|prologue| DynamicSpec {
-                    kind,
-                    weight,
-                    input,
-                    accumulation,
-                    prologue,
-                    activation,
-                    has_addend,
-                })
-            })
+        let kinds = Dtype::ALL.into_iter().flat_map(|kind| [0, 1, 2, 3].map(|format| (kind, format)));
+        let groupings = kinds.flat_map(|it| [Grouping::Row, Grouping::Tensor].map(|grouping| (it, grouping)));
+        groupings.flat_map(move |((kind, format), grouping)| {
+            let (weight, input) = formats(kind, grouping)[format];
+            let accumulation = Float8Accumulation::Promoted;
+            let (activation, has_addend) = (None, false);
+            before.map(|prologue| DynamicSpec { kind, weight, input, accumulation, prologue, activation, has_addend })
         })
     }
 

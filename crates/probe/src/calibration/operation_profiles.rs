@@ -5,7 +5,7 @@ use super::part::CalibrationPart;
 use super::peaks::{CalibratedPeak, MEMORY, profile_key, reads_from_memory};
 use super::purpose::{CalibrationRecord, Purpose};
 use calorimeter_case::Axes;
-use calorimeter_case::{Implementation, Regime};
+use calorimeter_case::{Implementation, Regime, Warning};
 use calorimeter_sinks::{Record, Status};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -137,7 +137,7 @@ fn operation_profile(
         },
         kernel: record.execution.kernel.clone(),
         stopwatch: record.execution.stopwatch.clone(),
-        warnings: record.outcome.warnings.clone(),
+        warnings: record.warnings.iter().map(Warning::to_string).collect(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::limit::{Limit, MatmulPrecision};
 use super::rate_samples::RateSamples;
+use calorimeter_case::Warning;
 use calorimeter_case::record::Roofline;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
@@ -117,12 +118,12 @@ impl DevicePeaks {
         self.failed.insert(what, why);
     }
 
-    /// Messages about missing peaks for matmuls in these precisions.
-    pub fn missing_peaks(&self, kinds: &[MatmulPrecision]) -> Vec<String> {
+    /// Warnings about missing peaks for matmuls in these precisions.
+    pub fn missing_peaks(&self, kinds: &[MatmulPrecision]) -> Vec<Warning> {
         let compute = !kinds.is_empty() && !kinds.iter().any(|kind| self.products.contains_key(kind));
         let products = kinds.iter().filter(|_| compute).map(|&kind| Limit::Matmul(kind));
         let wanted = products.chain(self.memory_gbps.is_none().then_some(Limit::Memory));
-        let why = |what| self.failed.get(&what).map(|why| format!("cannot measure the peak of {what}: {why}"));
+        let why = |what| self.failed.get(&what).map(|why| Warning::missing_peak(what, why));
         wanted.filter_map(why).collect()
     }
 }

@@ -8,7 +8,7 @@ use super::other_users;
 use super::{DeviceMemory, GraphCapture, Platform, Probing, Sensing, StopwatchChoice};
 use crate::devices::{DeviceFacts, DiscoveredDevice};
 use crate::peaks::MatmulPrecision;
-use calorimeter_case::{Device, Implementation};
+use calorimeter_case::{Device, Implementation, Warning};
 use calorimeter_kernels::native::{self, CudaDevice};
 use calorimeter_kernels::probes::{NativeProbes, Probes};
 use calorimeter_shapes::Shape;
@@ -76,16 +76,14 @@ impl Platform for Cuda {
         machines: &mut NativeDevices,
         _: &mut dyn Work,
     ) -> Result<StopwatchChoice, Failure> {
+        let warning = |why, times| Warning::fallback_clock(format!("no kernel records ({why})"), times);
         Ok(match Cupti::load() {
             Ok(cupti) => (Box::new(KernelClock::new(cupti)), None),
             Err(why) if setup.implementation == Implementation::Native => {
                 let stream = native_device(setup.device, machines)?.stream().clone();
-                let remark = format!("no kernel records ({why}); times are from CUDA events");
-                (Box::new(CudaEvents::new(stream)), Some(remark))
+                (Box::new(CudaEvents::new(stream)), Some(warning(why, "from CUDA events")))
             }
-            Err(why) => {
-                (Box::new(WallClock::slope()), Some(format!("no kernel records ({why}); times are wall-clock slopes")))
-            }
+            Err(why) => (Box::new(WallClock::slope()), Some(warning(why, "wall-clock slopes"))),
         })
     }
 

@@ -3,7 +3,7 @@
 use super::device_defaults::DeviceDefaults;
 use super::{Platform, Probing, Sensing, StopwatchChoice};
 use crate::devices::{DeviceFacts, DiscoveredDevice};
-use calorimeter_case::{Device, Dtype, Implementation};
+use calorimeter_case::{Device, Dtype, Implementation, Warning};
 use calorimeter_kernels::probes::{CubeProbes, Probes};
 use calorimeter_timing::telemetry::{Source, last_level_cache, processor};
 use calorimeter_timing::{Failure, Timestamps, WallClock, Work};
@@ -57,7 +57,7 @@ impl Platform for Graphics {
             return Ok((Box::new(WallClock::slope()), None));
         }
         let slope = |why: &str| -> StopwatchChoice {
-            (Box::new(WallClock::slope()), Some(format!("{why}; times are wall-clock slopes")))
+            (Box::new(WallClock::slope()), Some(Warning::fallback_clock(why, "wall-clock slopes")))
         };
         Ok(match Timestamps::new(client(setup.device)?) {
             None => slope("the adapter has no timestamp queries"),

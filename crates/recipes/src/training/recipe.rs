@@ -1,10 +1,11 @@
 //! Named float8 training recipes.
 
 use super::float8::{Float8Training, TrainingOperand};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Named float8 training recipe; see [`Recipe::training`](crate::Recipe::training).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TrainingRecipe {
     scaling: TrainingScaling,
     /// Allows output sums to stay in the accumulators of tensor cores.
@@ -14,7 +15,7 @@ pub struct TrainingRecipe {
 }
 
 /// Granularity and format of scales.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 enum TrainingScaling {
     Tensorwise,
     Rowwise,

@@ -5,7 +5,7 @@ use super::kernels;
 use crate::Exit;
 use crate::dialects::own::File;
 use crate::dialects::schema;
-use calorimeter_case::Regime;
+use calorimeter_case::{Regime, WarningCode};
 use calorimeter_sinks::{columns, log_line};
 use serde_json::{Map, Value};
 use std::fs;
@@ -17,6 +17,7 @@ type GeneratedSection = (&'static str, &'static str, fn() -> String);
 /// All generated sections. A new one needs a line here and a pair of markers in its page.
 const SECTIONS: &[GeneratedSection] = &[
     ("outputs.md", "columns", columns::markdown),
+    ("outputs.md", "warnings", WarningCode::markdown),
     ("method.md", "regimes", regimes),
     ("recipes.md", "kernels", kernels::markdown),
     ("config.md", "keys of a file", file_keys),

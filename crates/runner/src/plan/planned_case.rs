@@ -3,6 +3,7 @@
 use super::ids::IdAllocator;
 use crate::dialects::published_counts;
 use crate::entries::ResolvedEntry;
+use crate::worker::CaseSpec;
 use calorimeter_case::{CaseId, CaseIdentity, Implementation, Name, Regime};
 use calorimeter_probe::regimes;
 use calorimeter_recipes::{QuantConfig, RecipeVariant};
@@ -126,6 +127,12 @@ impl PlannedCase {
             peak_memory: entry.peak_memory,
             export: entry.export.clone().map(Box::new),
         }
+    }
+
+    /// Computation of the case; `None` if it is unsupported.
+    pub fn spec(&self) -> Option<CaseSpec> {
+        let task = self.index.task().1.clone();
+        self.supported.as_ref().ok().and_then(|()| CaseSpec::try_from((task, self.variant())).ok())
     }
 
     /// Returns the reason if the case is unsupported; determined without access to a device.

@@ -6,7 +6,7 @@ use super::kernel_tracer::KernelTracer;
 use super::record_writer::RecordWriter;
 use super::run_devices::RunDevices;
 use crate::plan::{Group, Plan, PlannedCase};
-use crate::worker::{AssignedCase, Assignment, AssignmentPurpose, Executor, NextGroup, WorkerError};
+use crate::worker::{AssignedCase, Assignment, AssignmentPurpose, Executor, WorkerError};
 use calorimeter_case::{Clock, Device};
 use calorimeter_probe::noise_floor::NoiseFloor;
 use calorimeter_probe::{devices, platforms};
@@ -46,21 +46,17 @@ impl Dispatcher<'_> {
         let entry = self.plan.entry(group);
         let device = self.devices.get(entry.device);
         let margin = self.floors[&entry.device].margin(entry.timing.margin);
-        let is_needed = |planned: &PlannedCase| planned.supported().is_ok() && writer.needs_measurement(planned.id());
+        let is_needed = |planned: &&PlannedCase| writer.needs_measurement(planned.id());
         let assigned = |(at, planned): (usize, &PlannedCase)| {
+            let spec = planned.spec().filter(|_| is_needed(&planned))?;
             let case = planned.case();
-            let against = group.baseline_of(at).map(|at| &group.cases()[at]).filter(|one| is_needed(one));
+            let against = group.baseline_of(at).map(|at| &group.cases()[at]).filter(is_needed);
             let sets =
                 case.buffer_set_bytes().map_or(1, |bytes| devices::buffer_set_count(device, group.regime(), bytes));
-            AssignedCase { case, baseline: against.map(|one| one.id().clone()), sets, kernels: None }
+            Some(AssignedCase { case, spec, baseline: against.map(|one| one.id().clone()), sets, kernels: None })
         };
-        let cases = group.cases().iter().enumerate().filter(|(_, planned)| is_needed(planned));
         Assignment {
-            cases: cases.map(assigned).collect(),
-            foreign: match entry.subject {
-                Subject::Foreign(foreign) => Some(foreign),
-                Subject::Model(_) | Subject::Operator(_) => None,
-            },
+            cases: group.cases().iter().enumerate().filter_map(assigned).collect(),
             device: device.facts(),
             run_dir: Some(self.output_dirs.dir.clone()),
             purpose: if self.untimed {
@@ -68,17 +64,16 @@ impl Dispatcher<'_> {
             } else {
                 AssignmentPurpose::Measure(Options { margin, ..entry.timing.clone() })
             },
-            seed: entry.seed,
             mock: entry.mock.clone(),
             concurrent_devices: concurrent,
-            next: None,
+            next: Vec::new(),
         }
     }
 
-    /// Returns the group to prefetch. `None` if the timed work involves the processor, or if both groups do not fit
-    /// into host memory.
-    pub fn next_group(&self, group: &Group, next: Option<&Group>, writer: &RecordWriter<'_>) -> Option<NextGroup> {
-        let (entry, next) = (self.plan.entry(group), next?);
+    /// Returns the cases whose inputs may be prefetched. Empty if the timed work involves the processor, or if both
+    /// groups do not fit into host memory.
+    pub fn next_group(&self, group: &Group, next: Option<&Group>, writer: &RecordWriter<'_>) -> Vec<AssignedCase> {
+        let (entry, Some(next)) = (self.plan.entry(group), next) else { return Vec::new() };
         let (device, upcoming) = (self.devices.get(entry.device), self.plan.entry(next));
         let platform = platforms::for_device(entry.device);
         let is_independent = !platform.is_synchronous() && !platform.is_simulated() && !device.software;
@@ -90,9 +85,8 @@ impl Dispatcher<'_> {
             || group.regime().clock() != Clock::Device
             || !HostMemoryBudget::available().fits(need(next), &[need(group)])
         {
-            return None;
+            return Vec::new();
         }
-        let Assignment { cases, seed, .. } = self.assignment(next, writer, false);
-        Some(NextGroup { cases: cases.into_iter().map(|assigned| assigned.case).collect(), seed })
+        self.assignment(next, writer, false).cases
     }
 }

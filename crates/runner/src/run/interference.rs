@@ -3,7 +3,7 @@
 use super::device_thread::DeviceCommand;
 use crate::worker::{AssignedCase, Assignment, AssignmentPurpose};
 use calorimeter_case::record::Estimate;
-use calorimeter_case::{Device, Record, Verdict};
+use calorimeter_case::{Device, Record, Verdict, Warning};
 use calorimeter_timing::Options;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -40,16 +40,10 @@ impl InterferenceProbe {
         }
         let device = record.case.device;
         if let Some(factor) = self.0.get(&device).and_then(DeviceInterference::significant_factor) {
-            record.warn(format!(
-                "other devices of this host were busy, which changes the time of the probe of {device} by a factor \
-                 of {:.3}",
-                factor.factor
-            ));
+            record.warnings.push(Warning::busy_devices(device, format!("{:.3}", factor.factor)));
         }
         if record.time.launch_bound == Some(true) {
-            record.warn(
-                "launch-bound while the host also launched for other devices: gaps may be longer than in isolation",
-            );
+            record.warnings.push(Warning::launch_bound());
         }
     }
 
@@ -101,8 +95,7 @@ impl DeviceInterference {
 /// Command for the interference probe: the first case of a group, without its baseline and with short time limits.
 pub fn probe_command(assignment: Assignment, timeout: Duration) -> Option<DeviceCommand> {
     let timing = assignment.purpose.timing()?.clone();
-    let AssignedCase { case, sets, .. } = assignment.cases.first()?.clone();
-    let cases = vec![AssignedCase { case, baseline: None, sets, kernels: None }];
+    let cases = vec![AssignedCase { baseline: None, kernels: None, ..assignment.cases.first()?.clone() }];
     let purpose = AssignmentPurpose::ProbeInterference(Options {
         min_time: timing.min_time.min(PROBE_TIME),
         max_time: timing.max_time.min(5 * PROBE_TIME),
@@ -141,7 +134,7 @@ mod tests {
             let company = interference(record(time));
             let mut measured = record(50.0);
             company.warn(&mut measured);
-            assert_eq!(measured.outcome.warnings.len(), warnings, "{time}");
+            assert_eq!(measured.warnings.len(), warnings, "{time}");
             let note = &company.notes()[0];
             let expected = format!("cuda:1: a/case took {:.3} times as long (", time / 100.0);
             assert!(note.starts_with(&expected), "{note}");
@@ -155,10 +148,10 @@ mod tests {
         let mut bound = record(50.0);
         bound.time.launch_bound = Some(true);
         company.warn(&mut bound);
-        assert!(bound.outcome.warnings[0].starts_with("launch-bound"));
+        assert_eq!(*bound.warnings, [Warning::launch_bound()]);
         let mut failed = Record::without_time(record(1.0).case, Status::Failed, "for a reason");
         company.warn(&mut failed);
-        assert!(failed.outcome.warnings.is_empty());
+        assert!(failed.warnings.is_empty());
     }
 
     #[test]

@@ -1,9 +1,8 @@
 //! Kernel names on Vulkan and Metal: timestamp queries do not report them, so that a separate worker collects them.
 
 use crate::worker::{
-    AssignedCase, Assignment, AssignmentPurpose, Executor, TracedKernels, WorkerError, WorkerEvent, WorkerListener,
+    AssignedCase, Assignment, AssignmentPurpose, EventFilter, Executor, WorkerError, WorkerEvent, WorkerListener,
 };
-use calorimeter_case::CaseId;
 use calorimeter_probe::devices::DiscoveredDevice;
 use calorimeter_probe::platforms;
 use std::collections::HashMap;
@@ -29,34 +28,18 @@ impl KernelTracer {
             return Ok(());
         }
         let Some(tracer) = self.0.get_or_insert_with(|| executor.kernel_tracer()) else { return Ok(()) };
-        let mut collector = KernelListener { kernels: HashMap::new(), listener };
-        let traced = Assignment { purpose: AssignmentPurpose::TraceKernels, ..assignment.clone() };
-        tracer.run(&traced, device, timeout, &mut collector)?;
+        let mut traced = HashMap::new();
+        // Failures are ignored, because they recur when the case is measured.
+        let mut collector = EventFilter::new(listener, |event, listener| match event {
+            WorkerEvent::Progress { .. } => listener.on_event(event),
+            WorkerEvent::KernelsTraced { case, kernels } if kernels.passes > 0 => drop(traced.insert(case, kernels)),
+            _ => {}
+        });
+        let tracing = Assignment { purpose: AssignmentPurpose::TraceKernels, ..assignment.clone() };
+        tracer.run(&tracing, device, timeout, &mut collector)?;
         for one in &mut assignment.cases {
-            one.kernels = collector.kernels.remove(&one.case.id);
+            one.kernels = traced.remove(&one.case.id);
         }
         Ok(())
-    }
-}
-
-/// Listener that collects traced kernels. Failures are ignored, because they recur when the case is measured.
-struct KernelListener<'a> {
-    kernels: HashMap<CaseId, TracedKernels>,
-    listener: &'a mut dyn WorkerListener,
-}
-
-impl WorkerListener for KernelListener<'_> {
-    fn on_event(&mut self, event: WorkerEvent) {
-        match event {
-            WorkerEvent::Progress { .. } => self.listener.on_event(event),
-            WorkerEvent::KernelsTraced { case, kernels } if kernels.passes > 0 => {
-                self.kernels.insert(case, kernels);
-            }
-            _ => {}
-        }
-    }
-
-    fn interrupted(&self) -> bool {
-        self.listener.interrupted()
     }
 }

@@ -101,7 +101,7 @@ fn serve() -> std::io::Result<()> {
             std::thread::sleep(HEARTBEAT_INTERVAL);
         }
     })?;
-    let mut context = WorkerContext::new(None, None);
+    let mut context = WorkerContext::new();
     let mut progress = None;
     for line in std::io::stdin().lock().lines() {
         match serde_json::from_str(&line?)? {

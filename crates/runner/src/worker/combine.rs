@@ -1,7 +1,7 @@
 //! Combination of several records of a case.
 
-use calorimeter_case::Record;
 use calorimeter_case::record::Estimate;
+use calorimeter_case::{Record, Warning};
 use calorimeter_timing::{ReplicateMean, Verdict};
 
 /// Combines the records of several processes.
@@ -39,15 +39,10 @@ fn combine(mut records: Vec<Record>) -> Option<(Record, Vec<f64>)> {
     records.sort_by(|a, b| time(a).total_cmp(&time(b)));
     let ratios: Vec<f64> = records.iter().filter_map(|record| Some(record.speedup.as_ref()?.ratio)).collect();
     let converged = records.iter().all(|record| record.time.converged == Some(true));
-    let mut warnings: Vec<String> = Vec::new();
-    for warning in records.iter().flat_map(|record| &record.outcome.warnings) {
-        if !warnings.contains(warning) {
-            warnings.push(warning.clone());
-        }
-    }
+    let warnings = records.iter().flat_map(|record| record.warnings.iter().cloned()).collect();
     let all = records.len();
     let mut record = records.swap_remove(all / 2);
-    (record.outcome.warnings, record.time.converged) = (warnings, Some(converged));
+    (record.warnings, record.time.converged) = (warnings, Some(converged));
     let across = ReplicateMean::from_values(&times);
     if let Some(across) = across {
         let faster = time(&record) / across.mean;
@@ -71,7 +66,7 @@ fn combine(mut records: Vec<Record>) -> Option<(Record, Vec<f64>)> {
         }
     } else if !ratios.is_empty() {
         record.speedup = None;
-        record.warn("no speed-up: some measurements have none");
+        record.warnings.push(Warning::missing_speedup("some measurements have none"));
     }
     Some((record, if across.is_some() { times } else { Vec::new() }))
 }
@@ -112,7 +107,7 @@ mod tests {
         without.speedup = None;
         for of in [vec![record(999.0, 1.0), record(1001.0, 1.0), without.clone()], vec![record(999.0, 1.0), without]] {
             let record = combine_processes(of).unwrap();
-            assert_eq!((record.speedup, record.outcome.warnings.len()), (None, 1));
+            assert_eq!((record.speedup, record.warnings.len()), (None, 1));
         }
     }
 

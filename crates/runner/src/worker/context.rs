@@ -36,7 +36,7 @@ pub struct WorkerContext {
 }
 
 impl WorkerContext {
-    pub fn new(autotune_dir: Option<PathBuf>, peaks_dir: Option<PathBuf>) -> Self {
+    pub fn new() -> Self {
         panics::install_hook();
         Self {
             machines: NativeDevices::default(),
@@ -44,9 +44,9 @@ impl WorkerContext {
             sensors: None,
             peaks: None,
             granularities: HashMap::new(),
-            autotune_dir,
+            autotune_dir: None,
             tuning_level: TuningLevel::default(),
-            peaks_dir,
+            peaks_dir: None,
             prefetch: None,
             probed_case: None,
             free_memory: None,

@@ -54,6 +54,29 @@ pub trait WorkerListener {
     }
 }
 
+/// Listener that handles each event and may forward it to another listener, whose interrupt it reports.
+pub struct EventFilter<'a, F> {
+    listener: &'a mut dyn WorkerListener,
+    handle: F,
+}
+
+impl<'a, F: FnMut(WorkerEvent, &mut dyn WorkerListener)> EventFilter<'a, F> {
+    /// Creates a filter from the other listener and the handler of events.
+    pub fn new(listener: &'a mut dyn WorkerListener, handle: F) -> Self {
+        Self { listener, handle }
+    }
+}
+
+impl<F: FnMut(WorkerEvent, &mut dyn WorkerListener)> WorkerListener for EventFilter<'_, F> {
+    fn on_event(&mut self, event: WorkerEvent) {
+        (self.handle)(event, self.listener);
+    }
+
+    fn interrupted(&self) -> bool {
+        self.listener.interrupted()
+    }
+}
+
 /// Kernels of a few passes in launch order, each with its name and nanoseconds. The host synchronized after each, so
 /// that gaps between them are unknown.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -14,12 +14,12 @@ use super::operands::GroupOperands;
 use super::poison::{PoisonCause, PoisonedProcess, catch_poison};
 use super::protocol::{Assignment, AssignmentPurpose};
 use crate::mock::Simulator;
-use calorimeter_case::{CaseId, Device, Record, Status};
+use calorimeter_case::{Device, Record, Status};
 use calorimeter_probe::platforms;
 use calorimeter_probe::sensors::Sensors;
-use std::collections::HashSet;
 
-/// Runs an assignment. Every case gets a record, unless one poisons the process or the run is interrupted.
+/// Runs an assignment. Every case gets a record, unless one poisons the process or the run is interrupted. A baseline
+/// gets another record in each batch that needs it; only the first is valid.
 pub fn run_assignment(
     assignment: &Assignment,
     context: &mut WorkerContext,
@@ -31,16 +31,8 @@ pub fn run_assignment(
         context.probed_case = None;
     }
     let ahead = context.prefetch.take().and_then(InputPrefetch::finish);
-    let mut operands = match GroupOperands::new(&first.case, assignment.foreign, assignment.seed) {
-        Ok(operands) => ahead.filter(|ahead| ahead.is_equivalent(&operands)).unwrap_or(operands),
-        Err(error) => {
-            for assigned in &assignment.cases {
-                let record = Record::without_time(assigned.case.clone(), Status::Failed, error.to_string());
-                listener.on_event(WorkerEvent::CaseFinished(Box::new(record)));
-            }
-            return Ok(());
-        }
-    };
+    let own = GroupOperands::new(first);
+    let mut operands = ahead.filter(|ahead| ahead.is_equivalent(&own)).unwrap_or(own);
     operands.simulator = simulator;
     if let AssignmentPurpose::TraceKernels = assignment.purpose {
         return kernel_trace::trace_kernels(&mut GroupContext {
@@ -55,10 +47,9 @@ pub fn run_assignment(
         listener.report_progress(&first.case.id, Stage::Open);
         context.sensors = Some(Sensors::start(operands.device, &assignment.device));
     }
-    let mut once = DedupListener { listener, recorded: HashSet::new() };
     let mut inspections = inspections();
-    for batch in batches(assignment, operands.device, context, &mut once) {
-        let mut group = GroupContext { assignment, operands: &mut operands, context, listener: &mut once };
+    for batch in batches(assignment, operands.device, context, listener) {
+        let mut group = GroupContext { assignment, operands: &mut operands, context, listener };
         let mut arms: Vec<CaseArm> = Vec::new();
         for assigned in batch {
             if group.listener.interrupted() {
@@ -70,7 +61,7 @@ pub fn run_assignment(
             }
         }
         if assignment.purpose.is_timed() && group.context.prefetch.is_none() {
-            group.context.prefetch = assignment.next.as_ref().and_then(InputPrefetch::start);
+            group.context.prefetch = InputPrefetch::start(&assignment.next);
         }
         match &assignment.purpose {
             AssignmentPurpose::Check | AssignmentPurpose::TraceKernels => continue,
@@ -108,23 +99,4 @@ fn finish_case(record: Record, group: &mut GroupContext<'_>) -> Result<(), Poiso
     }
     group.listener.on_event(WorkerEvent::CaseFinished(Box::new(record)));
     Ok(())
-}
-
-/// Forwards only the first result of each case: a baseline is measured again in each batch that needs it.
-struct DedupListener<'a> {
-    listener: &'a mut dyn WorkerListener,
-    recorded: HashSet<CaseId>,
-}
-
-impl WorkerListener for DedupListener<'_> {
-    fn on_event(&mut self, event: WorkerEvent) {
-        match &event {
-            WorkerEvent::CaseFinished(record) if !self.recorded.insert(record.case.id.clone()) => {}
-            _ => self.listener.on_event(event),
-        }
-    }
-
-    fn interrupted(&self) -> bool {
-        self.listener.interrupted()
-    }
 }

@@ -1,13 +1,13 @@
 //! Executor without isolation, for programs that embed the runner and cannot start themselves again.
 
 use super::context::WorkerContext;
-use super::event::{WorkerEvent, WorkerListener};
+use super::event::{EventFilter, WorkerEvent, WorkerListener};
 use super::group::run_assignment;
 use super::poison::PoisonedProcess;
 use super::protocol::Assignment;
 use super::remaining::remaining_cases;
 use super::{Executor, WorkerError, panics};
-use calorimeter_case::{CaseId, Record, Status};
+use calorimeter_case::{Record, Status};
 use calorimeter_probe::devices::DiscoveredDevice;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -27,27 +27,7 @@ pub struct InProcess {
 
 impl InProcess {
     fn context(&mut self, identity: &str) -> &mut WorkerContext {
-        self.contexts.entry(identity.to_owned()).or_insert_with(|| WorkerContext::new(None, None))
-    }
-}
-
-/// Forwards the first result of each case and remembers its status.
-struct FirstResultListener<'a> {
-    listener: &'a mut dyn WorkerListener,
-    finished: &'a mut HashMap<CaseId, Status>,
-}
-
-impl WorkerListener for FirstResultListener<'_> {
-    fn on_event(&mut self, event: WorkerEvent) {
-        if let Some((case, status)) = event.finished_case() {
-            let Entry::Vacant(first) = self.finished.entry(case.clone()) else { return };
-            first.insert(status);
-        }
-        self.listener.on_event(event);
-    }
-
-    fn interrupted(&self) -> bool {
-        self.listener.interrupted()
+        self.contexts.entry(identity.to_owned()).or_insert_with(WorkerContext::new)
     }
 }
 
@@ -75,8 +55,14 @@ impl Executor for InProcess {
                 return Ok(());
             }
             let context = self.context(&assignment.device.identity);
-            let mut ends = FirstResultListener { listener, finished: &mut finished };
-            if let Err(PoisonedProcess { case, reason, .. }) = run_assignment(&rest, context, &mut ends) {
+            let mut first_results = EventFilter::new(listener, |event, listener| {
+                if let Some((case, status)) = event.finished_case() {
+                    let Entry::Vacant(first) = finished.entry(case.clone()) else { return };
+                    first.insert(status);
+                }
+                listener.on_event(event);
+            });
+            if let Err(PoisonedProcess { case, reason, .. }) = run_assignment(&rest, context, &mut first_results) {
                 let Some(poisoned) = rest.cases.into_iter().find(|assigned| assigned.case.id == case) else { continue };
                 // A baseline that was measured again keeps its record, but no longer serves as a baseline.
                 if finished.insert(case, Status::Failed).is_none() {

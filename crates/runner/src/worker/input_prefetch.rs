@@ -4,8 +4,7 @@
 //! starts is computed then. Errors are ignored here; the group computes the item again and reports them.
 
 use super::operands::{GroupOperands, InputKind};
-use super::protocol::NextGroup;
-use calorimeter_case::Case;
+use super::protocol::AssignedCase;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +27,7 @@ pub struct InputPrefetch {
 
 impl InputPrefetch {
     /// Starts the prefetch if there are enough threads.
-    pub fn start(next: &NextGroup) -> Option<Self> {
+    pub fn start(next: &[AssignedCase]) -> Option<Self> {
         let threads = rayon::current_num_threads();
         if threads < MIN_THREADS {
             return None;
@@ -36,14 +35,14 @@ impl InputPrefetch {
         Self::start_with_threads(threads / THREAD_DIVISOR, next)
     }
 
-    fn start_with_threads(threads: usize, next: &NextGroup) -> Option<Self> {
-        let mut operands = GroupOperands::new(next.cases.first()?, None, next.seed).ok()?;
+    fn start_with_threads(threads: usize, next: &[AssignedCase]) -> Option<Self> {
+        let mut operands = GroupOperands::new(next.first()?);
         // Failure to change the priority is ignored.
         let nice = |_| {
             let _ = rustix::process::nice(NICE_INCREMENT);
         };
         let pool: ThreadPool = ThreadPoolBuilder::new().num_threads(threads).start_handler(nice).build().ok()?;
-        let (stop, cases) = (Arc::new(AtomicBool::new(false)), next.cases.clone());
+        let (stop, cases) = (Arc::new(AtomicBool::new(false)), next.to_vec());
         let stopped = stop.clone();
         let make = move || {
             pool.install(|| prefetch(&mut operands, &cases, &stopped));
@@ -62,61 +61,48 @@ impl InputPrefetch {
 }
 
 /// Computes everything that the cases will request, in the order in which they do.
-fn prefetch(operands: &mut GroupOperands, cases: &[Case], stopped: &AtomicBool) {
+fn prefetch(operands: &mut GroupOperands, cases: &[AssignedCase], stopped: &AtomicBool) {
     for content in [InputKind::Gate, InputKind::Timed] {
         for case in cases {
             if stopped.load(Ordering::Relaxed) {
                 return;
             }
-            if let Ok(treatment) = operands.treatment(case) {
-                let _ = operands.references(content, &treatment);
-            }
+            let _ = operands.references(content, &case.spec.treatment);
         }
     }
     if let Some(first) = cases.first().filter(|_| !stopped.load(Ordering::Relaxed)) {
-        let _ = operands.accuracy_reference(first);
+        let _ = operands.accuracy_reference(&first.case);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::remaining::tests::{assignment, spec};
     use super::*;
-    use calorimeter_case::Element;
-    use calorimeter_shapes::Shape;
-
-    fn next(recipes: &[&'static str]) -> NextGroup {
-        let case = |&recipe: &&'static str| Case {
-            workload: "linear".into(),
-            recipe: recipe.into(),
-            shape: Shape::new(16, 64, 32).unwrap().into(),
-            element: Element::Float(calorimeter_case::Dtype::F32),
-            ..Case::default()
-        };
-        NextGroup { cases: recipes.iter().map(case).collect(), seed: 7 }
-    }
 
     #[test]
     fn prefetched_operands_match_computed_ones() {
-        let next = next(&["int8wo", "no recipe", "baseline"]);
+        let mut next = assignment(2).cases;
+        next[1].spec = spec("linear", "int8wo");
         let ahead = InputPrefetch::start_with_threads(2, &next).unwrap();
         while !ahead.thread.is_finished() {
             std::thread::yield_now();
         }
-        let (mut ahead, case) = (ahead.finish().unwrap(), &next.cases[0]);
-        let mut own = GroupOperands::new(case, None, next.seed).unwrap();
-        let treatment = own.treatment(case).unwrap();
+        let mut ahead = ahead.finish().unwrap();
+        let mut own = GroupOperands::new(&next[0]);
+        let treatment = next[1].spec.treatment;
         // Two recipes on two kinds of inputs.
         assert!(ahead.is_equivalent(&own) && ahead.references.len() == 4);
         for content in [InputKind::Gate, InputKind::Timed] {
             assert_eq!(ahead.inputs_for(content), own.inputs_for(content));
             assert_eq!(ahead.references(content, &treatment).unwrap(), own.references(content, &treatment).unwrap());
         }
-        let other = GroupOperands::new(case, None, 8).unwrap();
-        assert!(!ahead.is_equivalent(&other));
+        next[0].spec.task = next[0].spec.task.clone().with_seed(8);
+        assert!(!ahead.is_equivalent(&GroupOperands::new(&next[0])));
     }
 
     #[test]
     fn empty_group_prefetches_nothing() {
-        assert!(InputPrefetch::start_with_threads(1, &next(&[])).is_none());
+        assert!(InputPrefetch::start_with_threads(1, &[]).is_none());
     }
 }

@@ -4,7 +4,7 @@
 use super::event::{Stage, TracedKernels, WorkerEvent};
 use super::group_context::GroupContext;
 use super::poison::{PoisonedProcess, catch_poison};
-use calorimeter_case::Case;
+use super::protocol::AssignedCase;
 use calorimeter_sinks::log_line;
 use calorimeter_timing::{Failure, KernelLog};
 use calorimeter_zoo::Setup;
@@ -20,7 +20,7 @@ pub fn trace_kernels(group: &mut GroupContext<'_>) -> Result<(), PoisonedProcess
     for assigned in &group.assignment.cases {
         let case = &assigned.case;
         group.listener.report_progress(&case.id, Stage::Profile);
-        let kernels = catch_poison(&case.id, || kernels_of_case(case, group))?.unwrap_or_else(|error| {
+        let kernels = catch_poison(&case.id, || kernels_of_case(assigned, group))?.unwrap_or_else(|error| {
             log_line!("{}: cannot trace its kernels: {error}", case.id);
             TracedKernels::default()
         });
@@ -29,11 +29,13 @@ pub fn trace_kernels(group: &mut GroupContext<'_>) -> Result<(), PoisonedProcess
     Ok(())
 }
 
-fn kernels_of_case(case: &Case, group: &mut GroupContext<'_>) -> Result<TracedKernels, Failure> {
+fn kernels_of_case(
+    AssignedCase { case, spec, .. }: &AssignedCase,
+    group: &mut GroupContext<'_>,
+) -> Result<TracedKernels, Failure> {
     let (task, device) = (group.operands.task.clone(), group.operands.device);
-    let treatment = group.operands.treatment(case)?;
     let setup = Setup { implementation: case.implementation, device, sets: 1 };
-    let mut workload = task.open(group.operands.timed_inputs(), &treatment, setup, &mut group.context.machines)?;
+    let mut workload = task.open(group.operands.timed_inputs(), &spec.treatment, setup, &mut group.context.machines)?;
     for _ in 0..PRIMING_PASSES {
         workload.launch()?;
     }

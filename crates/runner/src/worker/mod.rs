@@ -28,10 +28,10 @@ mod remaining;
 mod repeated;
 
 pub use child::serve_if_worker;
-pub use event::{Stage, TracedKernels, WorkerEvent, WorkerListener};
+pub use event::{EventFilter, Stage, TracedKernels, WorkerEvent, WorkerListener};
 pub use in_process::InProcess;
 pub use pool::Subprocess;
-pub use protocol::{AssignedCase, Assignment, AssignmentPurpose, NextGroup, WorkerCaches};
+pub use protocol::{AssignedCase, Assignment, AssignmentPurpose, CaseSpec, WorkerCaches};
 pub use repeated::RepeatedExecutor;
 
 use calorimeter_case::Device;

@@ -1,10 +1,10 @@
 //! Task, inputs and reference outputs shared by the cases of an assignment.
 
+use super::protocol::AssignedCase;
 use crate::mock::Simulator;
 use calorimeter_case::{Case, CaseId, Device};
-use calorimeter_recipes::{QuantConfig, RecipeError, RecipeVariant};
-use calorimeter_zoo::foreign::ForeignHandle;
-use calorimeter_zoo::{Inputs, OutputQuery, Reference, Subject, Task, ZooError};
+use calorimeter_recipes::QuantConfig;
+use calorimeter_zoo::{Inputs, OutputQuery, Reference, Task, ZooError};
 use std::collections::HashSet;
 
 /// Kind of input data.
@@ -33,24 +33,18 @@ pub struct GroupOperands {
 }
 
 impl GroupOperands {
-    /// Creates the operands from the first case; all cases of the group share them. `foreign` is set for foreign
-    /// programs.
-    pub fn new(case: &Case, foreign: Option<ForeignHandle>, seed: u64) -> Result<Self, ZooError> {
-        let subject = match foreign {
-            Some(foreign) => Subject::Foreign(foreign),
-            None => case.workload.as_str().parse()?,
-        };
-        let task = Task::new(subject, &case.shape, case.element, case.output, seed)?;
-        Ok(Self {
-            task,
-            device: case.device,
+    /// Creates the operands from the first case; all cases of the group share them.
+    pub fn new(first: &AssignedCase) -> Self {
+        Self {
+            task: first.spec.task.clone(),
+            device: first.case.device,
             timed_inputs: None,
             gate_inputs: None,
             references: Vec::new(),
             passed_cases: HashSet::new(),
             first_program_outputs: None,
             simulator: None,
-        })
+        }
     }
 
     /// True if `others` belong to an equal task on an equal device.
@@ -123,16 +117,4 @@ impl GroupOperands {
         let plain = QuantConfig::unquantized(self.task.dtype());
         Ok(self.references(InputKind::Timed, &plain)?.first())
     }
-
-    /// Quantization of a case. The plan has already verified that it is supported.
-    pub fn treatment(&self, case: &Case) -> Result<QuantConfig, ZooError> {
-        self.task.treatment(variant(case)?)
-    }
-}
-
-fn variant(case: &Case) -> Result<RecipeVariant, RecipeError> {
-    Ok(RecipeVariant {
-        recipe: case.recipe.as_str().parse()?,
-        sparsity: case.sparsity.map(|sparsity| sparsity.as_str().parse()).transpose()?,
-    })
 }

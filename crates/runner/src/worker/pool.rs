@@ -8,7 +8,7 @@ use super::protocol::{AssignedCase, Assignment, AssignmentPurpose, WorkerCaches,
 use super::remaining::remaining_cases;
 use super::{Executor, WorkerError, autotune_cache};
 use crate::entries::Autotune;
-use calorimeter_case::{CaseId, Device, Record, Status};
+use calorimeter_case::{CaseId, Device, Record, Status, Warning};
 use calorimeter_probe::devices::DiscoveredDevice;
 use calorimeter_sinks::cache::file_name;
 use calorimeter_timing::TUNING_DISABLED;
@@ -337,7 +337,7 @@ impl Worker {
                         && record.is_ok()
                         && without_baseline.contains(&record.case.id)
                     {
-                        record.warn(BASELINE_LOST);
+                        record.warnings.push(Warning::missing_speedup(BASELINE_LOST));
                     }
                     let Some((case, status)) = event.finished_case() else { continue };
                     reported.insert(case.clone());
@@ -418,8 +418,8 @@ fn own_program() -> std::io::Result<Command> {
     Ok(program)
 }
 
-/// Warning for a case whose finished baseline crashed when it was measured again.
-const BASELINE_LOST: &str = "no speed-up: the worker process exited while the baseline was measured again";
+/// Reason for a missing speed-up if the finished baseline crashed when it was measured again.
+const BASELINE_LOST: &str = "the worker process exited while the baseline was measured again";
 
 /// Case at a position of the worker's assignment.
 fn case_at(assignment: &Assignment, (at, stage): (usize, Stage)) -> Option<(&CaseId, Stage)> {
@@ -546,8 +546,7 @@ mod tests {
         let first = format!("read order; {touches_the_baseline}; {}", ended(0));
         let second = format!("read order; {}; echo '{}'; read more", ended(1), to_line(&WorkerMessage::Done));
         let records = records_of_workers(&assignment, &[first, second]);
-        let warnings: Vec<_> =
-            records.iter().map(|record| (&*record.case.id, record.outcome.warnings.clone())).collect();
-        assert_eq!(warnings, [("0", vec![]), ("1", vec![BASELINE_LOST.to_owned()])]);
+        let warnings: Vec<_> = records.iter().map(|record| (&*record.case.id, record.warnings.to_vec())).collect();
+        assert_eq!(warnings, [("0", vec![]), ("1", vec![Warning::missing_speedup(BASELINE_LOST)])]);
     }
 }

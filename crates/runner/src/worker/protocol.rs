@@ -5,8 +5,9 @@ use super::{TracedKernels, WorkerEvent};
 use crate::mock::MockRule;
 use calorimeter_case::{Case, CaseId, TuningLevel};
 use calorimeter_probe::devices::DeviceFacts;
+use calorimeter_recipes::{QuantConfig, RecipeVariant};
 use calorimeter_timing::Options;
-use calorimeter_zoo::foreign::ForeignHandle;
+use calorimeter_zoo::{Task, ZooError};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -96,12 +97,8 @@ impl AssignmentPurpose {
 /// Group of cases, or its remainder, for one worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Assignment {
-    /// Cases with equal workload, shape, dtype and device.
+    /// Cases with equal task and device.
     pub cases: Vec<AssignedCase>,
-    /// Definition of the foreign programs, if the cases run any; a name alone does not identify them in another
-    /// process.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub foreign: Option<ForeignHandle>,
     /// Facts about the device.
     pub device: DeviceFacts,
     /// Folder of the run, for traces and memory profiles.
@@ -109,32 +106,23 @@ pub struct Assignment {
     pub run_dir: Option<PathBuf>,
     /// Purpose, which selects the steps of each case.
     pub purpose: AssignmentPurpose,
-    /// Seed of the tensors.
-    pub seed: u64,
     /// Rules of the mock device.
     pub mock: Vec<MockRule>,
     /// True if other devices of the host are busy concurrently.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub concurrent_devices: bool,
-    /// Group whose inputs may be prefetched meanwhile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next: Option<NextGroup>,
-}
-
-/// Group that is likely to be assigned next.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct NextGroup {
-    /// Cases with equal workload, shape, dtype and device.
-    pub cases: Vec<Case>,
-    /// Seed of the tensors.
-    pub seed: u64,
+    /// Cases of the group that is likely to be assigned next, whose inputs may be prefetched meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub next: Vec<AssignedCase>,
 }
 
 /// Case with the additional data that its worker needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AssignedCase {
-    /// Case to measure.
+    /// Case to measure, for its record.
     pub case: Case,
+    /// Computation to measure.
+    pub spec: CaseSpec,
     /// Id of its baseline.
     pub baseline: Option<CaseId>,
     /// Number of buffer sets that its launches rotate through.
@@ -144,24 +132,38 @@ pub struct AssignedCase {
     pub kernels: Option<TracedKernels>,
 }
 
+/// Computation of a case: a task and the quantization of its layers. Names are parsed and checked once, when an
+/// assignment is read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "(Task, RecipeVariant)", into = "(Task, RecipeVariant)")]
+pub struct CaseSpec {
+    /// Model, operator or foreign work at a size.
+    pub task: Task,
+    /// Recipe with its sparsity.
+    pub variant: RecipeVariant,
+    /// Quantization of the layers by the recipe.
+    pub treatment: QuantConfig,
+}
+
+/// Fails if the task does not exist with this recipe or sparsity.
+impl TryFrom<(Task, RecipeVariant)> for CaseSpec {
+    type Error = ZooError;
+
+    fn try_from((task, variant): (Task, RecipeVariant)) -> Result<Self, ZooError> {
+        Ok(Self { treatment: task.treatment(variant)?, task, variant })
+    }
+}
+
+impl From<CaseSpec> for (Task, RecipeVariant) {
+    fn from(CaseSpec { task, variant, .. }: CaseSpec) -> Self {
+        (task, variant)
+    }
+}
+
 impl Assignment {
     /// Returns the assignment restricted to cases that satisfy `keep`.
     pub fn filter_cases(&self, keep: impl Fn(&CaseId) -> bool) -> Self {
         let cases = self.cases.iter().filter(|assigned| keep(&assigned.case.id)).cloned().collect();
-        Self { cases, ..self.without_cases() }
-    }
-
-    fn without_cases(&self) -> Self {
-        Self {
-            cases: Vec::new(),
-            foreign: self.foreign,
-            device: self.device.clone(),
-            run_dir: self.run_dir.clone(),
-            purpose: self.purpose.clone(),
-            seed: self.seed,
-            mock: self.mock.clone(),
-            concurrent_devices: self.concurrent_devices,
-            next: self.next.clone(),
-        }
+        Self { cases, ..self.clone() }
     }
 }

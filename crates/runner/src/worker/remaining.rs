@@ -17,29 +17,37 @@ pub fn remaining_cases(assignment: &Assignment, ended: &HashMap<CaseId, Status>)
 
 #[cfg(test)]
 pub mod tests {
-    use super::super::protocol::AssignmentPurpose;
+    use super::super::protocol::{AssignmentPurpose, CaseSpec};
     use super::*;
-    use calorimeter_case::Case;
+    use calorimeter_case::{Axes, Case, Dtype};
+    use calorimeter_recipes::Recipe;
+    use calorimeter_zoo::Task;
+
+    /// Specification of a small computation.
+    pub fn spec(workload: &str, recipe: &str) -> CaseSpec {
+        let shape = Axes::from([("m", 16), ("k", 64), ("n", 32)]);
+        let task = Task::new(workload.parse().unwrap(), &shape, Dtype::F32.into(), None, 7).unwrap();
+        CaseSpec::try_from((task, recipe.parse::<Recipe>().unwrap().into())).unwrap()
+    }
 
     /// Assignment of a baseline and cases compared with it; ids are numbers.
     pub fn assignment(cases: usize) -> Assignment {
         let id = |number: usize| CaseId::from(number.to_string());
         let case = |number| AssignedCase {
             case: Case { id: id(number), ..Case::default() },
+            spec: spec("linear", "baseline"),
             baseline: (number > 0).then(|| id(0)),
             sets: 1,
             kernels: None,
         };
         Assignment {
             cases: (0..cases).map(case).collect(),
-            foreign: None,
             device: Default::default(),
             run_dir: None,
             purpose: AssignmentPurpose::Check,
-            seed: 0,
             mock: vec![],
             concurrent_devices: false,
-            next: None,
+            next: vec![],
         }
     }
 

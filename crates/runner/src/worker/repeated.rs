@@ -1,7 +1,7 @@
 //! Repeated measurement of every case in several processes.
 
 use super::combine::combine_processes;
-use super::{Assignment, Executor, Subprocess, WorkerError, WorkerEvent, WorkerListener};
+use super::{Assignment, EventFilter, Executor, Subprocess, WorkerError, WorkerEvent, WorkerListener};
 use calorimeter_case::{CaseId, Record};
 use calorimeter_probe::devices::DiscoveredDevice;
 use std::collections::HashMap;
@@ -38,8 +38,12 @@ impl Executor for RepeatedExecutor {
             // A case that failed in one process is not repeated in the next.
             let well = |id: &CaseId| found.get(id).is_none_or(|records| records.iter().all(Record::is_ok));
             // A prefetch would be lost with its process.
-            let rest = Assignment { next: None, ..assignment.filter_cases(well) };
-            self.workers.run(&rest, device, timeout, &mut CollectingListener { records: &mut found, listener })?;
+            let rest = Assignment { next: Vec::new(), ..assignment.filter_cases(well) };
+            let mut collector = EventFilter::new(listener, |event, listener| match event {
+                WorkerEvent::CaseFinished(record) => found.entry(record.case.id.clone()).or_default().push(*record),
+                other => listener.on_event(other),
+            });
+            self.workers.run(&rest, device, timeout, &mut collector)?;
             if listener.interrupted() {
                 return Ok(());
             }
@@ -58,24 +62,5 @@ impl Executor for RepeatedExecutor {
 
     fn kernel_tracer(&self) -> Option<Box<dyn Executor>> {
         self.workers.kernel_tracer()
-    }
-}
-
-/// Collects the records of all processes; forwards other events.
-struct CollectingListener<'a> {
-    records: &'a mut HashMap<CaseId, Vec<Record>>,
-    listener: &'a mut dyn WorkerListener,
-}
-
-impl WorkerListener for CollectingListener<'_> {
-    fn on_event(&mut self, event: WorkerEvent) {
-        match event {
-            WorkerEvent::CaseFinished(record) => self.records.entry(record.case.id.clone()).or_default().push(*record),
-            other => self.listener.on_event(other),
-        }
-    }
-
-    fn interrupted(&self) -> bool {
-        self.listener.interrupted()
     }
 }

@@ -1,7 +1,7 @@
 //! Several devices of one host share a plan and measure concurrently.
 
 use crate::scene::{ProgramOutput, RunningProgram, Scene, TIMING, find_record, not_ok};
-use calorimeter_case::Device;
+use calorimeter_case::{Device, Warning};
 use calorimeter_sinks::{Record, Status};
 use rustix::process::Signal;
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,7 +90,7 @@ fn two_devices_share_the_plan_concurrently() {
             speedup,
             find_record(&one, &id_on_device(record, "mock")).speedup.as_ref().map(|one| id_without_device(&one.vs))
         );
-        assert_eq!(record.outcome.warnings, [""; 0], "{}", record.case.id);
+        assert!(record.warnings.is_empty(), "{record:?}");
     }
     let turns = group_periods(&two);
     assert_eq!(turns.len(), 6, "{turns:?}");
@@ -188,7 +188,7 @@ fn host_times_are_measured_exclusively() {
         let beside = cold_turns.iter().chain(&host_turns).find(|other| overlap(one, other));
         assert_eq!(beside, None, "{one:?}");
     }
-    assert!(host.iter().all(|record| record.outcome.warnings.is_empty()));
+    assert!(host.iter().all(|record| record.warnings.is_empty()));
     assert!(host.iter().all(|record| record.time.time_ns.unwrap().median == 9000.0));
 }
 
@@ -200,12 +200,10 @@ fn interference_is_detected_and_warned_per_record() {
     for record in &records {
         // The device that finishes last runs without the others at the end.
         let had_company = record.time.time_ns.unwrap().median == 12500.0;
-        let message = "other devices of this host were busy, which changes the time of the probe of mock";
-        let has_warning =
-            record.outcome.warnings.iter().any(|warning| warning.starts_with(message) && warning.contains("1.250"));
-        assert_eq!(has_warning, had_company, "{record:?}");
+        let is_expected = |warning: &Warning| *warning == Warning::busy_devices(record.case.device, "1.250");
+        assert_eq!(record.warnings.iter().any(is_expected), had_company, "{record:?}");
     }
-    let with_company = records.iter().filter(|record| !record.outcome.warnings.is_empty()).count();
+    let with_company = records.iter().filter(|record| !record.warnings.is_empty()).count();
     assert!(with_company >= 16, "{with_company}");
     let summaries = ended.stderr.lines().filter(|line| line.ends_with("concurrent measurements carry a warning"));
     assert_eq!(summaries.count(), 2, "{ended:?}");

@@ -1,7 +1,7 @@
 //! External programs: commands, shared libraries and CUDA C++ kernels, each compared with the first.
 
 use crate::scene::{ProgramOutput, Scene, TIMING, find_record, wait_until};
-use calorimeter_case::Verdict;
+use calorimeter_case::{Verdict, WarningCode};
 use calorimeter_sinks::{Record, Status};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ fn slower_commands_are_detected() {
     assert_eq!(&*short.case.id, "foreign/command/baseline/sleep 0.01/cpu/u8/host-e2e");
     for record in [short, long] {
         assert_eq!((record.outcome.status, record.execution.stopwatch.as_deref()), (Status::Ok, Some("wall-e2e")));
-        let warnings = record.outcome.warnings.join("\n");
+        let warnings = record.warnings.texts().join("\n");
         assert!(warnings.contains("not checked: a command reports only its exit status"), "{warnings}");
         assert!(!record.time.windows.is_empty() && record.accuracy.is_none() && record.rates.roofline.is_none());
     }
@@ -178,9 +178,9 @@ models:
     assert_eq!((first.outcome.status, twin.outcome.status), (Status::Ok, Status::Ok), "{first:?} {twin:?}");
     assert_eq!(twin.speedup.as_ref().unwrap().vs, first.case.id);
     assert!(twin.accuracy.as_ref().unwrap().is_exact() && first.accuracy.is_none(), "{twin:?}");
-    let warnings = first.outcome.warnings.join("\n");
+    let warnings = first.warnings.texts().join("\n");
     assert!(warnings.contains("not checked: the other programs are compared with it"), "{warnings}");
-    assert!(!twin.outcome.warnings.join("\n").contains("checked"), "{twin:?}");
+    assert!(!twin.warnings.has(WarningCode::UncheckedOutput), "{twin:?}");
     let sets = twin.execution.rotation.as_ref().unwrap();
     assert!(sets.sets > 1 && sets.bytes == 3 * 4 * 4099, "{sets:?}");
     for (part, expected, why) in [
@@ -206,7 +206,7 @@ fn unchecked_outputs_have_a_warning() {
         ["--arg", "f32:n:in", "--arg", "f32:n:in", "--arg", "f32:n:out", "--axis", "n=64", "--max-time", "100ms"];
     let record = &time(&scene, &[&["add.so"], &arguments[..]].concat()).expect_code(0).records()[0];
     assert_eq!(record.outcome.status, Status::Ok, "{record:?}");
-    let warnings = record.outcome.warnings.join("\n");
+    let warnings = record.warnings.texts().join("\n");
     assert!(warnings.contains("not checked: a single program"), "{warnings}");
     // Nevertheless every element must be written.
     let scene = Scene::new();
@@ -215,7 +215,7 @@ fn unchecked_outputs_have_a_warning() {
     assert_eq!(find_record(&records, "/less.so/").outcome.status, Status::Mismatch);
     let other = find_record(&records, "/add.so/");
     assert_eq!(other.outcome.status, Status::Ok, "{other:?}");
-    let warnings = other.outcome.warnings.join("\n");
+    let warnings = other.warnings.texts().join("\n");
     assert!(warnings.contains("not checked: less.so has no output"), "{warnings}");
     assert!(other.accuracy.is_none() && other.speedup.is_none(), "{other:?}");
 }

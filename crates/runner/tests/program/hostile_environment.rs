@@ -2,7 +2,7 @@
 //! places.
 
 use crate::scene::{ProgramOutput, Scene, TIMING, find_record, wait_until};
-use calorimeter_case::Verdict;
+use calorimeter_case::{Verdict, WarningCode};
 use calorimeter_runner::dialects::ConfigSource;
 use calorimeter_runner::run::{OutputDirs, Request, RunEvent, RunListener};
 use calorimeter_runner::worker::{Assignment, Executor, InProcess, WorkerError, WorkerListener};
@@ -292,8 +292,7 @@ fn impossible_peaks_are_refused() {
     }
     fs::write(&kept, peaks.to_string()).unwrap();
     let records = scene.run("run c.yml --out out --format jsonl").expect_code(0).records();
-    let warning_prefix = "cached peaks are ignored: ";
-    assert!(records[0].outcome.warnings.iter().any(|warning| warning.contains(warning_prefix)), "{records:?}");
+    assert!(records[0].warnings.has(WarningCode::IgnoredPeaks), "{records:?}");
     let measured = fs::read_to_string(&kept).unwrap();
     assert!(!measured.contains("e30") && !measured.contains("e+30"), "{measured}");
     let shown = scene.run("peaks");

@@ -1,6 +1,7 @@
 //! Additional measurements next to times, and commands that test the measurement.
 
 use crate::scene::{Scene, find_record};
+use calorimeter_case::WarningCode;
 use calorimeter_sinks::memory_page::PeakBound;
 use calorimeter_sinks::{Record, Status};
 use serde_json::Value;
@@ -103,8 +104,7 @@ fn devices_without_memory_profiling_are_noted() {
     for (flags, warned) in [("", false), ("--memory", true)] {
         let records = scene.run(&format!("run c.yml --out out{flags} --format jsonl {flags}")).expect_code(0).records();
         assert!(records[0].footprint.memory.is_none());
-        let warnings = &records[0].outcome.warnings;
-        assert_eq!(warnings.iter().any(|warning| warning.contains("memory was not followed")), warned, "{warnings:?}");
+        assert_eq!(records[0].warnings.has(WarningCode::MissingMemory), warned, "{records:?}");
     }
 }
 
@@ -135,8 +135,7 @@ fn slope_stopwatches_have_no_percentiles() {
     );
     let record = scene.run("run c.yml --out out --format jsonl").expect_code(0).records().remove(0);
     assert_eq!(record.time.launch_ns, None);
-    let why = "no percentiles of single launches: a window of one launch includes the fixed overhead";
-    assert!(record.outcome.warnings.iter().any(|warning| warning.starts_with(why)), "{:?}", record.outcome.warnings);
+    assert!(record.warnings.has(WarningCode::MissingPercentiles), "{record:?}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Real devices at small sizes.
 
 use crate::scene::{Scene, find_record};
+use calorimeter_case::WarningCode;
 use calorimeter_sinks::memory_page::PeakBound;
 use calorimeter_sinks::{Record, Status};
 use std::io::{BufRead, BufReader};
@@ -85,11 +86,7 @@ models: [{{shapes: [{{name: custom, shapes: [[4, 64, 64]]}}]}}]\n"
     for (recipe, warned) in [("/baseline/", false), ("+semi-sparse/", true), ("+block-0.9-64/", false)] {
         let record = find_record(&records, recipe);
         assert_eq!(record.outcome.status, Status::Ok, "{record:?}");
-        assert_eq!(
-            record.outcome.warnings.iter().any(|warning| warning.contains("multiplied dense")),
-            warned,
-            "{record:?}"
-        );
+        assert_eq!(record.warnings.has(WarningCode::DenseKernel), warned, "{record:?}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Format of journal lines.
 
 use crate::SinkError;
-use calorimeter_case::record::{Record, Status, SuiteSpeedup};
+use calorimeter_case::record::{Record, Status, SuiteSpeedup, Warning};
 use chrono::Local;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -154,9 +154,7 @@ pub fn encode_record(path: &Path, record: &Record, most: u64) -> Result<(Vec<u8>
     let mut shortened = record.clone();
     shortened.take_series();
     let (long, most) = (line.len().div_ceil(1 << 20), most >> 20);
-    let warning =
-        format!("windows and samples dropped: the journal line had {long} MiB, more than the maximum of {most} MiB");
-    shortened.outcome.warnings.push(warning);
+    shortened.warnings.push(Warning::dropped_series(long, most));
     Ok((encode_line(path, &OutgoingLine::Record(&shortened))?, Some(shortened)))
 }
 

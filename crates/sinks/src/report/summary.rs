@@ -72,7 +72,7 @@ impl<'a> ReportSummary<'a> {
             statuses: statuses.into_iter().filter(|(_, count)| *count > 0).collect(),
             means,
             causes: causes.collect(),
-            warnings: count_texts(briefs().flat_map(|brief| &brief.warnings)),
+            warnings: count_texts(briefs().flat_map(|brief| &brief.warnings).map(String::as_str)),
         }
     }
 }

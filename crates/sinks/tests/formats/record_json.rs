@@ -1,7 +1,7 @@
 //! JSON representation of records.
 
 use crate::samples::{bare, full};
-use calorimeter_case::{Axes, Case, Device, Name, Regime, Verdict};
+use calorimeter_case::{Axes, Case, Device, Name, Regime, Verdict, Warning};
 use calorimeter_sinks::record::{
     Accuracy, Estimate, Footprint, Outcome, Preparation, Rates, Record, Roofline, RooflineBound, Speedup, Status, Time,
     Tuning, Weights, WindowRecord, finite,
@@ -94,7 +94,7 @@ prop_compose! {
                 profiler: flags.1,
                 memory_profiler: flags.2,
                 ..Case::default()
-            }, speedup: ratio.map(|ratio| Speedup { vs: "b".into(), ratio, lo, hi: None, verdict: Verdict::Same, ..Speedup::default() }), accuracy: flags.0.then(|| Accuracy { sqnr_db, rel_l2, ..Accuracy::default() }.into()), time: Time { time_ns, windows: windows.into_iter().map(|(launches, nanos)| WindowRecord { launches, nanos, ..WindowRecord::default() }).collect(), converged: flags.3, ..Time::default() }, rates: Rates { tflops, gbps, roofline: percent.map(|percent| Roofline { bound: RooflineBound::Compute, percent, ..Roofline::default() }.into()) }, weights: Weights { weight_bytes, baseline_weight_bytes, quantise_ns }, footprint: Footprint { peak_bytes, ..Footprint::default() }, preparation: Preparation { prime_ns, granularity_ns, tuning: tuned.map(|nanos| Tuning { nanos, events: 1 }), ..Preparation::default() }, outcome: Outcome { warnings, stderr_tail: reason.clone(), reason, ..status.into() }, ..Record::new(Case::default(), status) }
+            }, speedup: ratio.map(|ratio| Speedup { vs: "b".into(), ratio, lo, hi: None, verdict: Verdict::Same, ..Speedup::default() }), accuracy: flags.0.then(|| Accuracy { sqnr_db, rel_l2, ..Accuracy::default() }.into()), time: Time { time_ns, windows: windows.into_iter().map(|(launches, nanos)| WindowRecord { launches, nanos, ..WindowRecord::default() }).collect(), converged: flags.3, ..Time::default() }, rates: Rates { tflops, gbps, roofline: percent.map(|percent| Roofline { bound: RooflineBound::Compute, percent, ..Roofline::default() }.into()) }, weights: Weights { weight_bytes, baseline_weight_bytes, quantise_ns }, footprint: Footprint { peak_bytes, ..Footprint::default() }, preparation: Preparation { prime_ns, granularity_ns, tuning: tuned.map(|nanos| Tuning { nanos, events: 1 }), ..Preparation::default() }, warnings: warnings.into_iter().map(Warning::from).collect(), outcome: Outcome { stderr_tail: reason.clone(), reason, ..status.into() }, ..Record::new(Case::default(), status) }
     }
 }
 

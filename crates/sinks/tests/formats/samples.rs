@@ -82,9 +82,9 @@ pub fn full(id: &str) -> Record {
             started: Some("2026-03-09T07:05:01+02:00".into()),
             ended: Some("2026-03-09T07:05:09+02:00".into()),
             stderr_tail: Some("warning: \u{1b}[33mdriver\u{1b}[0m\r\n".into()),
-            warnings: vec!["throttled".into(), "hot".into()],
             ..Status::Ok.into()
         },
+        warnings: ["throttled".into(), "hot".into()].into_iter().collect(),
         execution: Execution {
             stopwatch: Some("cupti".into()),
             kernel: Some("gemm<bf16, 128>".into()),

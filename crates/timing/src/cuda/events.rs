@@ -2,6 +2,7 @@
 
 use super::stream_blocker::StreamBlocker;
 use crate::{Failure, Overhead, Reading, Stopwatch, Work};
+use calorimeter_case::Warning;
 use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaEvent, CudaStream};
 use std::sync::Arc;
@@ -61,16 +62,15 @@ impl Stopwatch for CudaEvents {
         events.windows(2).map(nanos).collect()
     }
 
-    fn remark(&self) -> Option<String> {
-        early_windows_remark(self.early_windows)
+    fn warning(&self) -> Option<Warning> {
+        early_windows_warning(self.early_windows)
     }
 }
 
-/// Remark on windows that the device began early, because enqueuing took longer than the device can be blocked, or
+/// Warning about windows that the device began early, because enqueuing took longer than the device can be blocked, or
 /// waited for the device.
-pub fn early_windows_remark(windows: u32) -> Option<String> {
-    let remark = "windows were started by the device before they were fully enqueued: their times may be launch-bound";
-    (windows > 0).then(|| format!("{windows} {remark}"))
+pub fn early_windows_warning(windows: u32) -> Option<Warning> {
+    (windows > 0).then(|| Warning::early_windows(windows))
 }
 
 /// Times what `enqueue` adds to the stream; also returns whether the device was blocked until all of it was enqueued.

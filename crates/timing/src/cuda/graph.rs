@@ -1,7 +1,8 @@
 //! CUDA graph clock: launches without the host's launch cost.
 
-use super::events::{early_windows_remark, time_on_stream};
+use super::events::{early_windows_warning, time_on_stream};
 use crate::{Failure, Overhead, Reading, Stopwatch, Work};
+use calorimeter_case::Warning;
 use cudarc::driver::sys::{self, CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaGraph, CudaStream};
 use std::num::NonZeroU32;
@@ -109,7 +110,7 @@ impl Stopwatch for GraphClock {
         Ok(reading)
     }
 
-    fn remark(&self) -> Option<String> {
-        early_windows_remark(self.early_windows)
+    fn warning(&self) -> Option<Warning> {
+        early_windows_warning(self.early_windows)
     }
 }

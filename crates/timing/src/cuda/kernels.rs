@@ -2,6 +2,7 @@
 
 use super::{Activities, ActivityKinds, Cupti, KernelTotal};
 use crate::{ClockResolution, Failure, KernelTracing, Overhead, Reading, Stopwatch, Work};
+use calorimeter_case::Warning;
 use std::time::Duration;
 
 /// Clock that measures the time in which at least one kernel, copy or memset of a window was running. Overlapping
@@ -86,9 +87,8 @@ impl Stopwatch for KernelClock {
         work.synchronize()
     }
 
-    fn remark(&self) -> Option<String> {
-        let remark = "bursts of windows had pauses, in which clocks rise: launches ran different numbers of kernels";
-        (self.interrupted_bursts > 0).then(|| format!("{} {remark}", self.interrupted_bursts))
+    fn warning(&self) -> Option<Warning> {
+        (self.interrupted_bursts > 0).then(|| Warning::interrupted_bursts(self.interrupted_bursts))
     }
 
     fn kernel_tracing(&mut self) -> Option<&mut dyn KernelTracing> {

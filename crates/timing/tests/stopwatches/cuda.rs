@@ -1,6 +1,7 @@
 //! Kernel records, events and graphs on an NVIDIA GPU. The tests depend on times and fail if the GPU has other users.
 
 use crate::spin::{Trouble, gpu, lock_gpu};
+use calorimeter_case::Warning;
 use calorimeter_timing::cuda::{ActivityKinds, CudaEvents, Cupti, GraphClock, KernelClock, TrafficMeter};
 use calorimeter_timing::{Failure, Stopwatch, Work, median};
 use cudarc::driver::sys::CUevent_flags;
@@ -133,7 +134,7 @@ fn events_exclude_host_launch_rate() {
     let running = window(&mut kernels, &mut work, LAUNCHES) / f64::from(LAUNCHES);
     println!("an empty kernel: {plugged:.0} ns by events, {unplugged:.0} ns without a plug, {running:.0} ns running");
     assert!(plugged < 4000.0, "{plugged}");
-    assert_eq!(events.remark(), None);
+    assert_eq!(events.warning(), None);
 }
 
 #[test]
@@ -142,9 +143,9 @@ fn stream_blocker_cannot_deadlock() {
     let (gpu, _turn) = gpu();
     let mut events = CudaEvents::new(gpu.stream.clone());
     let waited = window(&mut events, &mut gpu.spins(5.0).with(Trouble::Waits), 4);
-    assert!(events.remark().is_some_and(|remark| remark.starts_with("1 ")), "{:?}", events.remark());
+    assert_eq!(events.warning(), Some(Warning::early_windows(1)));
     let queued = window(&mut events, &mut gpu.spins(5.0), 5000) / 5000.0;
-    println!("4 waiting launches: {waited:.0} ns; 5000 launches of 5 us: {queued:.0} ns each; {:?}", events.remark());
+    println!("4 waiting launches: {waited:.0} ns; 5000 launches of 5 us: {queued:.0} ns each; {:?}", events.warning());
     assert!(queued >= 4000.0, "{queued}");
     let failed = events.window(&mut gpu.spins(5.0).with(Trouble::FailsAfter(2)), 4).err().unwrap();
     assert_eq!(failed.to_string(), "this launch fails");
@@ -165,7 +166,7 @@ fn graph_clock_agrees_with_kernel_clock() {
     let [graph, kernel] = [0, 1].map(|clock| middle(turns.iter().map(|turn| turn[clock])) / f64::from(LAUNCHES));
     println!("a spin of 20 us: {graph:.0} ns in a graph, {kernel:.0} ns by the kernel clock");
     assert!((graph / kernel - 1.0).abs() < 0.1, "{graph} {kernel}");
-    assert_eq!((graphs.launch_multiple(), graphs.remark()), (16, None));
+    assert_eq!((graphs.launch_multiple(), graphs.warning()), (16, None));
     assert!(graphs.window(&mut work, 17).err().unwrap().to_string().contains("17"));
 }
 

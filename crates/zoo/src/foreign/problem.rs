@@ -6,9 +6,10 @@ use crate::gate::{self, GateResult, Mismatch, ToDigest, Tolerance};
 use crate::{Output, OutputSample, Reference, ZooError};
 use calorimeter_case::{Axes, Device, DeviceKind, Implementation};
 use calorimeter_recipes::{Dtype, Element};
+use serde::{Deserialize, Serialize};
 
 /// Foreign work at a size.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ForeignProblem {
     /// Work and its programs.
     pub foreign: ForeignHandle,

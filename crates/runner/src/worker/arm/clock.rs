@@ -3,9 +3,8 @@
 use super::state::{CaseArm, OpenWorkload, PendingChecks};
 use crate::worker::event::TracedKernels;
 use crate::worker::group_context::GroupContext;
-use crate::worker::protocol::AssignedCase;
 use calorimeter_case::record::Rotation;
-use calorimeter_case::{Clock, Implementation, Record, Status, required_buffer_sets};
+use calorimeter_case::{Clock, Implementation, Record, Warning, required_buffer_sets};
 use calorimeter_probe::devices::cache_multiple;
 use calorimeter_probe::regimes::stopwatch;
 use calorimeter_probe::{TimedWorkload, peaks, platforms};
@@ -17,40 +16,28 @@ const FINE_STEP_NS: u64 = 1000;
 
 /// Selects the stopwatch and queries its resolution and kernels before the measurement.
 pub fn attach_clock(
-    assigned: &AssignedCase,
-    open: OpenWorkload,
-    record: Record,
-    unjudged: PendingChecks,
-    group: &mut GroupContext<'_>,
-) -> Result<CaseArm, Box<Record>> {
-    try_attach_clock(assigned, open, record, unjudged, group)
-        .map_err(|error| Box::new(Record::without_time(assigned.case.clone(), Status::Failed, error.to_string())))
-}
-
-fn try_attach_clock(
-    assigned: &AssignedCase,
-    open: OpenWorkload,
+    open: OpenWorkload<'_>,
     mut record: Record,
     unjudged: PendingChecks,
     group: &mut GroupContext<'_>,
 ) -> Result<CaseArm, Failure> {
-    let OpenWorkload { workload, setup, treatment } = open;
-    let (case, sets) = (&assigned.case, setup.sets);
+    let OpenWorkload { assigned, workload, setup } = open;
+    let (case, treatment, sets) = (&assigned.case, &assigned.spec.treatment, setup.sets);
     let platform = platforms::for_device(setup.device);
-    let factors = group.operands.task.matmul_element(&treatment, setup.implementation);
+    let factors = group.operands.task.matmul_element(treatment, setup.implementation);
     let kinds = match case.flops {
-        Some(_) => peaks::matmul_precisions(case, factors, &treatment, workload.may_use_tf32()),
+        Some(_) => peaks::matmul_precisions(case, factors, treatment, workload.may_use_tf32()),
         None => Vec::new(),
     };
     let algorithm = workload.kernel();
     let mut job = TimedWorkload(workload);
     let simulated = group.operands.simulator.as_ref().map(|simulator| simulator.stopwatch(case)).transpose()?;
     let is_simulated = simulated.is_some();
-    let (mut stopwatch, remark) = match simulated {
+    let (mut stopwatch, warning) = match simulated {
         Some(stopwatch) => (stopwatch, None),
         None => stopwatch(case.regime, setup, &mut group.context.machines, &mut job)?,
     };
-    record.outcome.warnings.extend(remark);
+    record.warnings.extend(warning);
     record.execution.stopwatch = Some(stopwatch.name().to_owned());
     if !is_simulated {
         let step = granularity(setup.implementation, stopwatch.as_mut(), &mut job, group)?;
@@ -68,7 +55,7 @@ fn try_attach_clock(
     if let Some(bytes) = case.buffer_set_bytes().filter(|_| rotates) {
         let facts = &group.assignment.device;
         let rotation = Rotation { sets, bytes, cache_bytes: Some(facts.cache_bytes) };
-        record.outcome.warnings.extend(cache_warning(&rotation, cache_multiple(setup.device, facts.software)));
+        record.warnings.extend(cache_warning(&rotation, cache_multiple(setup.device, facts.software)));
         record.execution.rotation = Some(rotation);
     }
     if case.regime.clock() == Clock::Device && !platform.is_synchronous() && !is_simulated {
@@ -136,11 +123,11 @@ fn total_calls(kernels: &[(String, u64)]) -> u64 {
 }
 
 /// Warns if the buffer sets total less than `times` times the cache size, so that operands may be cached.
-fn cache_warning(rotation: &Rotation, times: u64) -> Option<String> {
+fn cache_warning(rotation: &Rotation, times: u64) -> Option<Warning> {
     let cache = rotation.cache_bytes?;
     let few = u64::from(rotation.sets) < required_buffer_sets(cache, rotation.bytes, times);
     // The text contains no figure of the case, so that a summary can merge equal warnings.
-    few.then(|| format!("operands may be cached: the buffer sets total at most {times}x the cache size"))
+    few.then(|| Warning::cached_operands(times))
 }
 
 /// Host time in nanoseconds to enqueue a launch: the minimum over a few short windows.
@@ -165,7 +152,7 @@ mod tests {
         assert_eq!(of(4, 48 << 20), None);
         assert_eq!(of(512, 1 << 20), None);
         // More than the cache, but fewer sets than required: memory was short.
-        assert!(of(3, 32 << 20).unwrap().contains("at most 3x the cache size"));
+        assert_eq!(of(3, 32 << 20), Some(Warning::cached_operands(3)));
         // Maximum number of buffer sets.
         assert!(of(512, 4096).is_some());
     }

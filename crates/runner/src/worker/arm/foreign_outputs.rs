@@ -2,19 +2,19 @@
 //! first program.
 
 use crate::worker::operands::GroupOperands;
-use calorimeter_case::Record;
+use calorimeter_case::{Record, Warning};
 use calorimeter_zoo::Output;
 use calorimeter_zoo::foreign::ForeignProblem;
 use calorimeter_zoo::gate::Mismatch;
 
-/// Warning for a command.
-const EXIT_STATUS: &str = "output not checked: a command reports only its exit status";
-/// Warning for a program that writes no buffer.
-const NOTHING_WRITTEN: &str = "output not checked: none of its arguments is written";
-/// Warning for a single program.
-const SINGLE_PROGRAM: &str = "output not checked: a single program cannot be compared";
-/// Warning for the first of several programs.
-const FIRST_PROGRAM: &str = "output not checked: the other programs are compared with it";
+/// Reason for a command.
+const EXIT_STATUS: &str = "a command reports only its exit status";
+/// Reason for a program that writes no buffer.
+const NOTHING_WRITTEN: &str = "none of its arguments is written";
+/// Reason for a single program.
+const SINGLE_PROGRAM: &str = "a single program cannot be compared";
+/// Reason for the first of several programs.
+const FIRST_PROGRAM: &str = "the other programs are compared with it";
 
 /// Compares outputs with those of the first program, or stores them if this is the first; returns the relative error.
 /// Every element must have been written and be finite.
@@ -26,12 +26,12 @@ pub fn check_foreign_outputs(
     operands: &mut GroupOperands,
 ) -> Result<f64, Mismatch> {
     if outputs.is_empty() {
-        warn_once(record, if is_a_process { EXIT_STATUS } else { NOTHING_WRITTEN });
+        warn(record, if is_a_process { EXIT_STATUS } else { NOTHING_WRITTEN });
         return Ok(0.0);
     }
     let first = problem.foreign.reference_implementation();
     if first == Some(record.case.implementation) {
-        warn_once(record, if problem.foreign.subjects.len() == 1 { SINGLE_PROGRAM } else { FIRST_PROGRAM });
+        warn(record, if problem.foreign.subjects.len() == 1 { SINGLE_PROGRAM } else { FIRST_PROGRAM });
         let own = problem.references(outputs);
         // Later outputs of the first program must equal its first outputs.
         let known = operands.first_program_outputs.as_deref().unwrap_or(&own);
@@ -43,14 +43,12 @@ pub fn check_foreign_outputs(
         Some(references) => Ok(problem.judge(outputs, references)?.rel_l2),
         None => {
             let name = first.map(|first| first.to_string()).unwrap_or_default();
-            warn_once(record, &format!("output not checked: {name} has no output to compare with"));
+            warn(record, &format!("{name} has no output to compare with"));
             Ok(problem.judge(outputs, &problem.references(outputs))?.rel_l2)
         }
     }
 }
 
-fn warn_once(record: &mut Record, text: &str) {
-    if !record.outcome.warnings.iter().any(|warning| warning == text) {
-        record.warn(text);
-    }
+fn warn(record: &mut Record, reason: &str) {
+    record.warnings.push(Warning::unchecked_output(reason));
 }

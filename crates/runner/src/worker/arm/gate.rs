@@ -3,7 +3,7 @@
 use super::foreign_outputs;
 use super::open::open;
 use super::prime::prime;
-use super::state::{CaseArm, FirstOutput, OpenWorkload, PendingChecks, drop_comparisons_with_refused, refused_record};
+use super::state::{CaseArm, FirstOutput, OpenWorkload, PendingChecks, drop_comparisons_with_refused};
 use crate::mock::Simulator;
 use crate::worker::event::Stage;
 use crate::worker::group_context::GroupContext;
@@ -11,7 +11,7 @@ use crate::worker::operands::{GroupOperands, InputKind};
 use crate::worker::poison::{PoisonedProcess, catch_poison};
 use crate::worker::protocol::AssignedCase;
 use calorimeter_case::record::{Accuracy, Weights, finite};
-use calorimeter_case::{Record, Status};
+use calorimeter_case::{Record, Status, Warning};
 use calorimeter_recipes::{QuantConfig, Sparsity};
 use calorimeter_zoo::{DeviceCheck, Output, OutputDigest, Reference, Task, Workload, ZooError, gate};
 use std::borrow::Cow;
@@ -19,7 +19,7 @@ use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 /// Checks a case on the gate inputs in a separate workload, which is closed afterwards; returns the record so far.
-pub fn check_gate_inputs(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<Record, Box<Record>> {
+pub fn check_gate_inputs(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<Record, ZooError> {
     let case = &assigned.case;
     // Foreign programs have references only for the timed inputs. A case that passed before was already checked on the
     // gate inputs in this process.
@@ -28,27 +28,25 @@ pub fn check_gate_inputs(assigned: &AssignedCase, group: &mut GroupContext<'_>) 
     }
     let mut opened = open(assigned, InputKind::Gate, group)?;
     let mut record = Record::new(case.clone(), Status::Ok);
-    let output = prime(assigned, &mut opened, &mut record, InputKind::Gate, group)
-        .map_err(|error| refused_record(case, error))?;
-    let OpenWorkload { workload, treatment, .. } = opened;
+    let output = prime(&mut opened, &mut record, InputKind::Gate, group)?;
+    let (workload, treatment) = (&*opened.workload, &assigned.spec.treatment);
     group.listener.report_progress(&case.id, Stage::Check);
-    let judged =
-        OutputChecker { workload: &*workload, treatment: &treatment, content: InputKind::Gate, label: String::new() };
-    judged.compare(&output, &mut record, group.operands).map_err(|error| refused_record(case, error))?;
+    let judged = OutputChecker { workload, treatment, content: InputKind::Gate, label: String::new() };
+    judged.compare(&output, &mut record, group.operands)?;
     Ok(record)
 }
 
 /// Compares the outputs of the first pass with their references; fills in status, accuracy and weight size.
 pub fn check_first_output(
-    open: &OpenWorkload,
+    open: &OpenWorkload<'_>,
     output: &FirstOutput,
     record: &mut Record,
     group: &mut GroupContext<'_>,
 ) -> Result<(), ZooError> {
-    let OpenWorkload { workload, treatment, .. } = open;
+    let (workload, treatment) = (&*open.workload, &open.assigned.spec.treatment);
     group.listener.report_progress(&record.case.id, Stage::Check);
     let operands = &mut *group.operands;
-    let judging = OutputChecker { workload: &**workload, treatment, content: InputKind::Timed, label: String::new() };
+    let judging = OutputChecker { workload, treatment, content: InputKind::Timed, label: String::new() };
     let kernel_rel_l2 = judging.compare(output, record, operands)?;
     if operands.simulator.is_some() {
         // A simulated case has no weights and no accuracy.
@@ -74,9 +72,10 @@ pub fn check_first_output(
         quantise_ns: workload.quantization_time().map(|time| time.as_nanos() as u64),
     };
     let timed = group.assignment.purpose.is_timed();
+    // Block sparsity skips its zero blocks.
     let semi_structured = treatment.sparsity == Some(Sparsity::SemiStructured);
     if record.is_ok() && timed && semi_structured && !workload.skips_zeros() {
-        record.warn(DENSE_KERNEL_WARNING);
+        record.warnings.push(Warning::dense_kernel());
     }
     Ok(())
 }
@@ -104,15 +103,15 @@ const CHECK_TIME: Duration = Duration::from_millis(250);
 /// Compares the outputs of the buffer sets other than the first, whose outputs passed. Returns the sets that exceeded
 /// the time limit; they are checked after the last window, when each holds the output of a timed pass.
 pub fn check_buffer_sets(
-    open: &mut OpenWorkload,
+    open: &mut OpenWorkload<'_>,
     output: FirstOutput,
     record: &mut Record,
     group: &mut GroupContext<'_>,
 ) -> Result<PendingChecks, ZooError> {
-    let OpenWorkload { workload, setup, .. } = open;
-    let operands = &mut *group.operands;
+    let OpenWorkload { assigned, workload, setup } = open;
+    let (operands, treatment) = (&mut *group.operands, &assigned.spec.treatment);
     let mut unjudged = PendingChecks::for_other_sets(setup.sets, output);
-    let mut sets = BufferSetChecks { workload: &mut **workload, record, operands, pending: &mut unjudged };
+    let mut sets = BufferSetChecks { workload: &mut **workload, treatment, record, operands, pending: &mut unjudged };
     let start = Instant::now();
     for passes in 1..setup.sets {
         if !sets.record.is_ok() || (passes > 1 && start.elapsed() > CHECK_TIME) {
@@ -129,12 +128,15 @@ pub fn check_buffer_sets(
 /// Checks after the measurement: the last outputs of sets that are still pending, and one more pass of each case on a
 /// pseudo-random set.
 pub fn check_after_timing(arms: &mut [CaseArm], group: &mut GroupContext<'_>) -> Result<(), PoisonedProcess> {
-    for CaseArm { job, record, pending_checks: unjudged, .. } in arms.iter_mut().filter(|arm| arm.record.is_ok()) {
+    for CaseArm { job, record, assigned, pending_checks: unjudged, .. } in
+        arms.iter_mut().filter(|arm| arm.record.is_ok())
+    {
         let (id, mut unjudged) = (record.case.id.clone(), std::mem::take(unjudged));
         let workload = job.0.as_mut();
         group.listener.report_progress(&id, Stage::Check);
         let judged = catch_poison(&id, || -> Result<(), ZooError> {
-            let mut sets = BufferSetChecks { workload, record, operands: &mut *group.operands, pending: &mut unjudged };
+            let (treatment, operands) = (&assigned.spec.treatment, &mut *group.operands);
+            let mut sets = BufferSetChecks { workload, treatment, record, operands, pending: &mut unjudged };
             sets.check_last_outputs()?;
             sets.check_pending()?;
             if sets.record.is_ok() { sets.check_random_set() } else { Ok(()) }
@@ -154,6 +156,7 @@ pub fn check_after_timing(arms: &mut [CaseArm], group: &mut GroupContext<'_>) ->
 /// Checks of a case's buffer sets.
 struct BufferSetChecks<'a> {
     workload: &'a mut dyn Workload,
+    treatment: &'a QuantConfig,
     record: &'a mut Record,
     operands: &'a mut GroupOperands,
     pending: &'a mut PendingChecks,
@@ -250,9 +253,8 @@ impl BufferSetChecks<'_> {
             return Ok(());
         }
         let outputs = operands.task.rotate_back(outputs, set);
-        let (treatment, label) = (operands.treatment(&self.record.case)?, format!(" {when} buffer set {set}"));
-        let judging =
-            OutputChecker { workload: &*self.workload, treatment: &treatment, content: InputKind::Timed, label };
+        let (treatment, label) = (self.treatment, format!(" {when} buffer set {set}"));
+        let judging = OutputChecker { workload: &*self.workload, treatment, content: InputKind::Timed, label };
         let output = FirstOutput::Downloaded(outputs);
         if judging.compare(&output, self.record, operands)?.is_some()
             && let FirstOutput::Downloaded(outputs) = &output
@@ -296,8 +298,9 @@ impl OutputChecker<'_> {
         };
         match judged {
             Ok(judged) => {
-                if judged.tf32 && !std::mem::replace(&mut record.execution.tf32, true) {
-                    record.warn(TF32_WARNING);
+                if judged.tf32 {
+                    record.execution.tf32 = true;
+                    record.warnings.push(Warning::tf32());
                 }
                 Ok(Some(judged.rel_l2))
             }
@@ -330,11 +333,3 @@ impl OutputChecker<'_> {
         }
     }
 }
-
-/// Warning if f32 was requested and tensor cores computed with TF32.
-const TF32_WARNING: &str =
-    "f32 operands were rounded to TF32 (10-bit mantissas) for tensor cores: not comparable with full f32";
-
-/// Warning if a 2:4 sparse weight is multiplied dense. Block sparsity is exempt, because it skips its zero blocks.
-const DENSE_KERNEL_WARNING: &str = "semi-sparse: the pruned weight is stored compressed and multiplied dense, \
-     because its kernel does not use sparse tensor cores; the time is not that of sparsity";

@@ -9,7 +9,7 @@ use crate::worker::panics;
 use crate::worker::poison::{PoisonedProcess, catch_poison, poisoned_by};
 use crate::worker::protocol::AssignmentPurpose;
 use calorimeter_case::record::{Estimate, Speedup, Telemetry, WindowRecord, finite};
-use calorimeter_case::{CaseId, Clock, Record, Status};
+use calorimeter_case::{CaseId, Clock, Record, Status, Warning};
 use calorimeter_probe::platforms::{self, Platform};
 use calorimeter_probe::sensors::{SensorWatch, Sensors};
 use calorimeter_timing::{
@@ -44,14 +44,13 @@ pub fn time(arms: &mut [CaseArm], options: &Options, group: &mut GroupContext<'_
         if arm.stopwatch.includes_gaps() {
             arm.record.time.with_gaps_ns = arm.record.time.time_ns.map(|time| time.median);
         }
-        arm.record.outcome.warnings.extend(arm.stopwatch.remark());
+        arm.record.warnings.extend(arm.stopwatch.warning());
         read_counters(arm, platform);
         if let (Some(_), Some(Some(of_baseline)), Some(own)) =
             (&arm.record.speedup, baseline.map(|at| &clocks[at]), &arm.record.execution.stopwatch)
             && of_baseline != own
         {
-            let warning = format!("the speed-up compares two clocks: {own}, and {of_baseline} for the baseline");
-            arm.record.warn(warning);
+            arm.record.warnings.push(Warning::mixed_clocks(own, of_baseline));
         }
     }
     Ok(())
@@ -140,10 +139,7 @@ fn fill_record(
         record.rates.gbps = record.case.bytes.and_then(|bytes| finite(bytes as f64 / median));
     }
     if measured.comparison.as_ref().is_some_and(|comparison| !comparison.sound) {
-        record
-            .outcome
-            .warnings
-            .push("the speed-up drifts too slowly to be measured: its interval may be too narrow".into());
+        record.warnings.push(Warning::slow_speedup_drift());
     }
     record.speedup = measured.comparison.zip(against).map(|(comparison, vs)| Speedup {
         vs,
@@ -158,7 +154,7 @@ fn fill_record(
         rounds_needed: comparison.rounds_needed,
     });
     record.time.scatter = Some(measured.scatter.values);
-    record.outcome.warnings.extend(measured.scatter.warnings());
+    record.warnings.extend(measured.scatter.warnings());
     record.time.launch_bound = match record.time.busy {
         Some(busy) => Some(busy < MIN_BUSY_SHARE),
         None => record.time.enqueue_ns.map(|enqueue| is_launch_bound(overhead, median, enqueue)),
@@ -173,23 +169,16 @@ fn fill_record(
         })
     });
     if !measured.time.sound {
-        record
-            .outcome
-            .warnings
-            .push("the times wander more slowly than could be measured: their interval may be too narrow".into());
+        record.warnings.push(Warning::slow_drift());
     }
     if !measured.reached_plateau {
-        record.outcome.warnings.push("the times still moved when the warm-up had to end".into());
+        record.warnings.push(Warning::no_plateau());
     }
     if measured.throttled_rounds > 0 {
-        let warning =
-            format!("throttled: power or temperature limited the device in {} rounds", measured.throttled_rounds);
-        record.outcome.warnings.push(warning);
+        record.warnings.push(Warning::throttled(measured.throttled_rounds));
     }
     if measured.discarded > 0 {
-        let warning =
-            format!("{} windows were discarded: kernels were compiled or tuned during them", measured.discarded);
-        record.outcome.warnings.push(warning);
+        record.warnings.push(Warning::discarded_windows(measured.discarded));
     }
 }
 

@@ -24,28 +24,31 @@ use super::operands::InputKind;
 use super::protocol::{AssignedCase, AssignmentPurpose};
 use autotune_decisions::AutotuneDecisions;
 use calorimeter_case::Record;
+use calorimeter_timing::Failure;
 use calorimeter_zoo::backends::autotune_anchor;
 use state::refused_record;
 
 /// Prepares a case for timing. Returns its record as an error if it failed or is not to be timed.
 pub fn prepare(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<CaseArm, Box<Record>> {
-    let case = &assigned.case;
+    try_prepare(assigned, group).unwrap_or_else(|error| Err(refused_record(&assigned.case, &error)))
+}
+
+fn try_prepare(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<Result<CaseArm, Box<Record>>, Failure> {
+    let (case, is_timed) = (&assigned.case, group.assignment.purpose.is_timed());
     if let AssignmentPurpose::ProbeInterference(_) = group.assignment.purpose {
-        return probe::prepare(assigned, group);
+        return probe::prepare(assigned, group).map(Ok);
     }
     let decisions = group.context.autotune_dir.clone().map(AutotuneDecisions::snapshot);
     let mut record = gate::check_gate_inputs(assigned, group)?;
     let mut open = open::open(assigned, InputKind::Timed, group)?;
-    let output = prime::prime(assigned, &mut open, &mut record, InputKind::Timed, group)
-        .map_err(|error| refused_record(case, error))?;
-    gate::check_first_output(&open, &output, &mut record, group).map_err(|error| refused_record(case, error))?;
-    if !group.assignment.purpose.is_timed() || !record.is_ok() {
-        return Err(Box::new(record));
+    let output = prime::prime(&mut open, &mut record, InputKind::Timed, group)?;
+    gate::check_first_output(&open, &output, &mut record, group)?;
+    if !is_timed || !record.is_ok() {
+        return Ok(Err(Box::new(record)));
     }
-    let unjudged =
-        gate::check_buffer_sets(&mut open, output, &mut record, group).map_err(|error| refused_record(case, error))?;
+    let unjudged = gate::check_buffer_sets(&mut open, output, &mut record, group)?;
     if !record.is_ok() {
-        return Err(Box::new(record));
+        return Ok(Err(Box::new(record)));
     }
     let decided = decisions.map(|decisions| {
         let products = group.operands.task.matmul_shapes().into_iter().map(|sides| sides.map(autotune_anchor));
@@ -53,5 +56,5 @@ pub fn prepare(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<
     });
     record.execution.autotune = decided.unwrap_or_default();
     record.execution.autotune_level = group.tuning_level(case.implementation);
-    clock::attach_clock(assigned, open, record, unjudged, group)
+    clock::attach_clock(open, record, unjudged, group).map(Ok)
 }

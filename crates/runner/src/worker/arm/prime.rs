@@ -4,7 +4,7 @@ use super::state::{FirstOutput, OpenWorkload};
 use crate::worker::event::Stage;
 use crate::worker::group_context::GroupContext;
 use crate::worker::operands::InputKind;
-use crate::worker::protocol::{AssignedCase, AssignmentPurpose};
+use crate::worker::protocol::AssignmentPurpose;
 use calorimeter_case::record::{Preparation, Tuning};
 use calorimeter_case::{Implementation, Record};
 use calorimeter_probe::platforms;
@@ -17,15 +17,15 @@ const PRIMING_LAUNCHES: u32 = 3;
 /// Runs the first pass and reads its outputs, as digests on the device if possible. If the case is to be timed, runs a
 /// few more.
 pub fn prime(
-    assigned: &AssignedCase,
-    open: &mut OpenWorkload,
+    open: &mut OpenWorkload<'_>,
     record: &mut Record,
     content: InputKind,
     group: &mut GroupContext<'_>,
 ) -> Result<FirstOutput, ZooError> {
-    let OpenWorkload { workload, setup, treatment } = open;
+    let OpenWorkload { assigned, workload, setup } = open;
     let is_probe = matches!(group.assignment.purpose, AssignmentPurpose::ProbeInterference(_));
-    let queries = if is_probe { Vec::new() } else { group.operands.output_queries(content, treatment)? };
+    let queries =
+        if is_probe { Vec::new() } else { group.operands.output_queries(content, &assigned.spec.treatment)? };
     group.listener.report_progress(&assigned.case.id, Stage::Tune);
     let (start, tuned) = (Instant::now(), group.context.silence.tuning_events());
     let check = if queries.is_empty() { None } else { workload.device_check() };

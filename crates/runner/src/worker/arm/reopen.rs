@@ -7,25 +7,21 @@ use super::state::{CaseArm, PendingChecks, refused_record};
 use crate::worker::group_context::GroupContext;
 use crate::worker::operands::InputKind;
 use calorimeter_probe::TimedWorkload;
+use calorimeter_zoo::ZooError;
 
 /// Opens a closed case again and checks its first buffer set; the others are checked after the last window. If that
 /// fails, the record holds the reason.
 pub fn reopen(arm: &mut CaseArm, group: &mut GroupContext<'_>) {
-    let CaseArm { assigned, record, .. } = arm;
-    let mut opened = match open(assigned, InputKind::Timed, group) {
-        Ok(opened) => opened,
-        Err(why) => {
-            *record = *why;
-            return;
-        }
-    };
-    let output = prime(assigned, &mut opened, record, InputKind::Timed, group)
-        .and_then(|output| check_first_output(&opened, &output, record, group).map(|()| output));
-    match output {
-        Ok(output) => {
-            arm.pending_checks = PendingChecks::for_other_sets(opened.setup.sets, output);
-            arm.job = TimedWorkload(opened.workload);
-        }
-        Err(error) => *record = *refused_record(&assigned.case, error),
+    if let Err(error) = try_reopen(arm, group) {
+        arm.record = *refused_record(&arm.assigned.case, &error.into());
     }
+}
+
+fn try_reopen(arm: &mut CaseArm, group: &mut GroupContext<'_>) -> Result<(), ZooError> {
+    let mut opened = open(&arm.assigned, InputKind::Timed, group)?;
+    let output = prime(&mut opened, &mut arm.record, InputKind::Timed, group)?;
+    check_first_output(&opened, &output, &mut arm.record, group)?;
+    arm.pending_checks = PendingChecks::for_other_sets(opened.setup.sets, output);
+    arm.job = TimedWorkload(opened.workload);
+    Ok(())
 }

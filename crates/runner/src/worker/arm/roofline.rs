@@ -4,7 +4,7 @@ use super::state::{CaseArm, drop_comparisons_with_refused};
 use crate::worker::group_context::GroupContext;
 use crate::worker::poison::{PoisonedProcess, catch_poison};
 use calorimeter_case::record::Roofline;
-use calorimeter_case::{CaseId, Status};
+use calorimeter_case::{CaseId, Status, Warning};
 use calorimeter_probe::TimedWorkload;
 use calorimeter_probe::peaks::{self, CaseRecheck, DevicePeaks, Limit, MatmulPrecision, PeakProbe};
 use calorimeter_probe::sensors::Sensors;
@@ -43,7 +43,7 @@ pub fn compare_with_peaks(
     }
     let cache = group.assignment.device.cache_bytes;
     if let (Some(why), Some(first)) = (peaks.rejection.take(), arms.iter_mut().find(|arm| arm.record.is_ok())) {
-        first.record.warn(why);
+        first.record.warnings.push(Warning::ignored_peaks(why));
     }
     for arm in arms.iter_mut().filter(|arm| arm.record.is_ok()) {
         let mut roof = roofline_of(arm, &peaks, cache);
@@ -59,9 +59,9 @@ pub fn compare_with_peaks(
             roof = roofline_of(arm, &peaks, cache);
             match result {
                 Ok(doubts) if doubts.is_empty() && !exceeded_limits(arm, roof.as_ref(), cache).is_empty() => {
-                    arm.record.warn("above the measured peak, but not when interleaved with a probe: use with caution");
+                    arm.record.warnings.push(Warning::above_peak());
                 }
-                Ok(doubts) => arm.record.outcome.warnings.extend(doubts),
+                Ok(doubts) => arm.record.warnings.extend(doubts),
                 Err(why) => {
                     arm.record.outcome.status = Status::Failed;
                     arm.record.outcome.reason = Some(format!("implausible: {why}"));
@@ -69,9 +69,9 @@ pub fn compare_with_peaks(
             }
         }
         let CaseArm { record, matmul_kinds: kinds, .. } = arm;
-        record.outcome.warnings.extend(peaks.missing_peaks(kinds));
+        record.warnings.extend(peaks.missing_peaks(kinds));
         if kinds.is_empty() && record.case.flops.is_some_and(|flops| flops > 0) {
-            record.warn("no share of a compute peak: matmuls of this dtype have no probe");
+            record.warnings.push(Warning::missing_probe());
         }
         record.rates.roofline = roof.map(Box::new);
     }
@@ -100,7 +100,7 @@ fn remeasure_peaks(
         peaks::remeasure_exceeded(roof, &arm.matmul_kinds, peaks, peaks_dir.as_deref(), probe)
     };
     let failed = catch_poison(&arm.record.case.id, || with_probe(group, settle))?;
-    arm.record.outcome.warnings.extend(failed);
+    arm.record.warnings.extend(failed);
     Ok(())
 }
 
@@ -110,7 +110,7 @@ fn remeasure_case(
     over: &[Limit],
     peaks: &mut DevicePeaks,
     group: &mut GroupContext<'_>,
-) -> Result<Result<Vec<String>, String>, PoisonedProcess> {
+) -> Result<Result<Vec<Warning>, String>, PoisonedProcess> {
     let CaseArm { job, stopwatch, record, computed_share: share, .. } = arm;
     let count = |count: Option<u64>| count.unwrap_or(0) as f64;
     let (form, operations) = (peaks::form(&record.case), count(record.case.flops) * *share);

@@ -1,11 +1,10 @@
 //! State of a case between assignment and measurement.
 
 use crate::worker::protocol::AssignedCase;
-use calorimeter_case::{Case, CaseId, Record, Status};
+use calorimeter_case::{Case, CaseId, Record, Status, Warning};
 use calorimeter_probe::TimedWorkload;
 use calorimeter_probe::peaks::MatmulPrecision;
-use calorimeter_recipes::QuantConfig;
-use calorimeter_timing::Stopwatch;
+use calorimeter_timing::{Failure, Stopwatch};
 use calorimeter_zoo::{Output, OutputDigest, Setup, Workload, ZooError};
 
 /// Case that is ready to be timed.
@@ -33,23 +32,22 @@ pub fn drop_comparisons_with_refused(arms: &mut [CaseArm]) {
     for CaseArm { record, .. } in arms {
         if record.speedup.as_ref().is_some_and(|speedup| refused.contains(&speedup.vs)) {
             record.speedup = None;
-            record.warn("no speed-up: the time of the baseline was refused");
+            record.warnings.push(Warning::missing_speedup("the time of the baseline was refused"));
         }
     }
 }
 
 /// Open workload of a case and its setup.
-pub struct OpenWorkload {
+pub struct OpenWorkload<'a> {
+    pub assigned: &'a AssignedCase,
     pub workload: Box<dyn Workload>,
     pub setup: Setup,
-    pub treatment: QuantConfig,
 }
 
 /// Case of the interference probe; its workload stays open between measurements.
 pub struct ProbedCase {
     pub case: CaseId,
     pub setup: Setup,
-    pub treatment: QuantConfig,
     pub workload: Option<Box<dyn Workload>>,
 }
 
@@ -86,10 +84,10 @@ impl PendingChecks {
 }
 
 /// Record of a case that failed before it could be timed.
-pub fn refused_record(case: &Case, error: ZooError) -> Box<Record> {
-    let (status, reason) = match error {
-        ZooError::Unsupported(why) => (Status::Unsupported, why),
-        other => (Status::Failed, other.to_string()),
+pub fn refused_record(case: &Case, error: &Failure) -> Box<Record> {
+    let (status, reason) = match error.downcast_ref() {
+        Some(ZooError::Unsupported(why)) => (Status::Unsupported, why.clone()),
+        _ => (Status::Failed, error.to_string()),
     };
     Box::new(Record::without_time(case.clone(), status, reason))
 }

@@ -7,7 +7,7 @@ use super::single_launches::time_single_launches;
 use crate::worker::event::Stage;
 use crate::worker::group_context::GroupContext;
 use crate::worker::protocol::Assignment;
-use calorimeter_case::Case;
+use calorimeter_case::{Case, Warning};
 use calorimeter_timing::{Failure, Overhead, Stopwatch};
 
 /// Default number of launches, as in accelerator-microbenchmarks; a larger minimum of windows overrides it.
@@ -33,23 +33,23 @@ impl Inspection for LaunchesInspection {
         let Some(timing) = group.assignment.purpose.timing() else { return Ok(None) };
         let count = timing.min_windows.max(DEFAULT_LAUNCHES);
         let times = time_single_launches(subject, count, timing, group.context.silence, group.listener)?;
-        subject.remarks.extend(remark(subject.stopwatch));
+        subject.warnings.extend(warning(subject.stopwatch));
         Ok(Some(Facet::Launches(times)))
     }
 
-    fn missing_facet(&self) -> &'static str {
-        "no times of single launches, so no row in its table"
+    fn failure_warning(&self, error: &Failure) -> Warning {
+        Warning::missing_launches(error)
     }
 }
 
 /// Explains a time that does not belong to a single launch.
-fn remark(stopwatch: &dyn Stopwatch) -> Option<String> {
+fn warning(stopwatch: &dyn Stopwatch) -> Option<Warning> {
     let (name, unit) = (stopwatch.name(), stopwatch.launch_multiple());
     if unit > 1 {
-        return Some(format!("iterations_ns are means of {unit} launches each: {name} cannot time fewer"));
+        return Some(Warning::averaged_launches(unit, name));
     }
     let waits = stopwatch.overhead() == Overhead::Included;
-    waits.then(|| format!("iterations_ns include the fixed overhead of a window, which {name} subtracts from time_ns"))
+    waits.then(|| Warning::launch_overhead(name))
 }
 
 #[cfg(test)]
@@ -72,12 +72,10 @@ mod tests {
     }
 
     #[test]
-    fn averaged_launch_times_have_a_remark() {
-        let waits = remark(scripted(1000.0, 500.0).as_ref()).unwrap();
-        assert!(waits.contains("the fixed overhead of a window, which mock subtracts from time_ns"), "{waits}");
+    fn averaged_launch_times_have_a_warning() {
+        assert_eq!(warning(scripted(1000.0, 500.0).as_ref()), Some(Warning::launch_overhead("mock")));
         let eights = BatchedClock(MockClock::new(Script { nanos: 1000.0, ..Script::default() }));
-        let together = remark(&eights).unwrap();
-        assert_eq!(together, "iterations_ns are means of 8 launches each: eights cannot time fewer");
-        assert_eq!(remark(scripted(1000.0, 0.0).as_ref()), None);
+        assert_eq!(warning(&eights), Some(Warning::averaged_launches(8, "eights")));
+        assert_eq!(warning(scripted(1000.0, 0.0).as_ref()), None);
     }
 }

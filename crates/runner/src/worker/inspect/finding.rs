@@ -1,7 +1,7 @@
 //! Results of inspections, and their conversion to parts of a record.
 
 use calorimeter_case::record::{Footprint, FusionState, LaunchTimes, Profile};
-use calorimeter_case::{CaseId, Record};
+use calorimeter_case::{CaseId, Record, Warning};
 
 /// Result of an inspection for one case.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,7 +11,7 @@ pub struct InspectionFinding {
     /// Facet, if one was found.
     pub facet: Option<Facet>,
     /// Warnings for the reader of the record.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 /// Facet that one inspection adds to a record; each inspection has its own.
@@ -35,7 +35,7 @@ pub enum Facet {
 impl InspectionFinding {
     /// Writes the finding into the record of its case.
     pub fn apply(self, record: &mut Record) {
-        record.outcome.warnings.extend(self.warnings);
+        record.warnings.extend(self.warnings);
         match self.facet {
             None => {}
             Some(Facet::Launches(nanos)) => record.time.iterations_ns = nanos,

@@ -6,7 +6,7 @@ use crate::worker::arm::CaseArm;
 use crate::worker::group_context::GroupContext;
 use crate::worker::protocol::Assignment;
 use calorimeter_case::record::FusionState;
-use calorimeter_case::{Case, CaseId, Implementation};
+use calorimeter_case::{Case, CaseId, Implementation, Warning};
 use calorimeter_timing::Failure;
 use std::collections::HashMap;
 
@@ -24,14 +24,13 @@ impl Inspection for FusionInspection {
         if let Some(own) = record.execution.kernel_launches.filter(|&own| own < steps as f64)
             && record.case.implementation == Implementation::Eager
         {
-            let remark = format!("{own} kernels ran for {steps} steps: the eager case is not unfused");
-            subject.remarks.push(remark);
+            subject.warnings.push(Warning::not_unfused(own, steps));
         }
         Ok(None)
     }
 
-    fn missing_facet(&self) -> &'static str {
-        "fusion state unknown"
+    fn failure_warning(&self, error: &Failure) -> Warning {
+        Warning::missing_fusion_state(error)
     }
 
     fn compare(&self, arms: &[CaseArm], _: &Assignment) -> Vec<InspectionFinding> {

@@ -2,10 +2,10 @@
 
 use super::finding::{Facet, InspectionFinding};
 use crate::worker::arm::CaseArm;
-use crate::worker::event::{Stage, TracedKernels};
+use crate::worker::event::Stage;
 use crate::worker::group_context::GroupContext;
-use crate::worker::protocol::Assignment;
-use calorimeter_case::{Case, Record};
+use crate::worker::protocol::{AssignedCase, Assignment};
+use calorimeter_case::{Case, Record, Warning};
 use calorimeter_probe::TimedWorkload;
 use calorimeter_timing::{Failure, Stopwatch};
 
@@ -35,8 +35,8 @@ pub trait Inspection {
     /// Releases device resources before other cases are timed.
     fn release(&mut self) {}
 
-    /// Beginning of the warning if the inspection of a case fails.
-    fn missing_facet(&self) -> &'static str;
+    /// Warning if the inspection of a case fails.
+    fn failure_warning(&self, error: &Failure) -> Warning;
 
     /// Findings from comparing cases with each other, after all were inspected.
     fn compare(&self, _: &[CaseArm], _: &Assignment) -> Vec<InspectionFinding> {
@@ -52,15 +52,15 @@ pub struct InspectedCase<'a> {
     pub stopwatch: &'a mut dyn Stopwatch,
     /// Record of the measurement.
     pub record: &'a Record,
-    /// Kernels traced by another worker.
-    pub kernels: Option<&'a TracedKernels>,
-    /// Remarks for the reader of the result.
-    pub remarks: Vec<String>,
+    /// Assignment of the case.
+    pub assigned: &'a AssignedCase,
+    /// Warnings for the reader of the record.
+    pub warnings: Vec<Warning>,
 }
 
 impl<'a> From<&'a mut CaseArm> for InspectedCase<'a> {
     fn from(arm: &'a mut CaseArm) -> Self {
         let CaseArm { job, stopwatch, record, assigned, .. } = arm;
-        Self { job, stopwatch: stopwatch.as_mut(), record, kernels: assigned.kernels.as_ref(), remarks: Vec::new() }
+        Self { job, stopwatch: stopwatch.as_mut(), record, assigned, warnings: Vec::new() }
     }
 }

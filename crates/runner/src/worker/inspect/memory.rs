@@ -5,9 +5,9 @@ use super::finding::{Facet, InspectionFinding};
 use super::inspection::{InspectedCase, Inspection};
 use crate::worker::arm::CaseArm;
 use crate::worker::group_context::GroupContext;
-use crate::worker::protocol::Assignment;
+use crate::worker::protocol::{AssignedCase, Assignment};
 use calorimeter_case::record::{self, Footprint, PeakMemory};
-use calorimeter_case::{Case, CaseId, Implementation, Record};
+use calorimeter_case::{Case, CaseId, Implementation, Record, Warning};
 use calorimeter_probe::platforms;
 use calorimeter_sinks::atomic;
 use calorimeter_sinks::cache::file_name;
@@ -62,9 +62,9 @@ impl Inspection for MemoryInspection {
         group: &mut GroupContext<'_>,
     ) -> Result<Option<Facet>, Failure> {
         let record = subject.record;
-        let timeline = record_timeline(record, group)?;
-        let parts = if record.case.memory_profiler { record_parts(record, group) } else { Ok(None) };
-        let no_phases = |why: Failure| subject.remarks.push(format!("the memory page does not show phases: {why}"));
+        let timeline = record_timeline(subject.assigned, group)?;
+        let parts = if record.case.memory_profiler { record_parts(subject.assigned, group) } else { Ok(None) };
+        let no_phases = |why: Failure| subject.warnings.push(Warning::missing_phases(why));
         let parts = parts.map_err(no_phases).ok().flatten();
         let peaks = timeline.peaks();
         let memory = PeakMemory {
@@ -80,8 +80,8 @@ impl Inspection for MemoryInspection {
         Ok(None)
     }
 
-    fn missing_facet(&self) -> &'static str {
-        "its memory was not followed"
+    fn failure_warning(&self, error: &Failure) -> Warning {
+        Warning::missing_memory(error)
     }
 
     fn compare(&self, arms: &[CaseArm], assignment: &Assignment) -> Vec<InspectionFinding> {
@@ -109,7 +109,7 @@ impl Inspection for MemoryInspection {
                 let parts = parts.as_ref().map(|parts| (format!("{}, phase by phase", label(case)), parts));
                 let written =
                     write_profile(folder, case, &profiles, parts).map(|()| format!("{}/{}", FOLDER, file_name(case)));
-                let failed = |error: Failure| warnings.push(format!("cannot write the memory profile: {error}"));
+                let failed = |error: Failure| warnings.push(Warning::missing_memory_profile(error));
                 written.map_err(failed).ok()
             });
             let footprint = Footprint {
@@ -190,9 +190,9 @@ fn run_pass(workload: &mut dyn Workload) -> Result<(), ZooError> {
 }
 
 /// Records the memory of passes as they are timed.
-fn record_timeline(record: &Record, group: &mut GroupContext<'_>) -> Result<Timeline, Failure> {
-    let patience = if record.case.memory_profiler { PEAK_TIMEOUT } else { SHORT_PEAK_TIMEOUT };
-    record_memory(record, group, patience, &mut |workload, mark, again| {
+fn record_timeline(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<Timeline, Failure> {
+    let patience = if assigned.case.memory_profiler { PEAK_TIMEOUT } else { SHORT_PEAK_TIMEOUT };
+    record_memory(assigned, group, patience, &mut |workload, mark, again| {
         mark(BEFORE_MARK);
         for name in PASSES {
             run_pass(workload)?;
@@ -208,14 +208,14 @@ fn record_timeline(record: &Record, group: &mut GroupContext<'_>) -> Result<Time
 
 /// Records the memory of a pass that synchronizes between phases, which may change its peak. `None` if the task has a
 /// single phase.
-fn record_parts(record: &Record, group: &mut GroupContext<'_>) -> Result<Option<Timeline>, Failure> {
+fn record_parts(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<Option<Timeline>, Failure> {
     let count = group.operands.task.parts().len();
     if count < 2 {
         return Ok(None);
     }
     // Allocated before the recording starts, so that it does not appear in the timeline.
     let (mut parts, mut ended) = (Vec::<PassPart>::with_capacity(count), Instant::now());
-    let mut timeline = record_memory(record, group, Duration::ZERO, &mut |workload, mark, _| {
+    let mut timeline = record_memory(assigned, group, Duration::ZERO, &mut |workload, mark, _| {
         run_pass(workload)?;
         parts.clear();
         parts = parts::record_parts(std::mem::take(&mut parts), || run_pass(workload))?;
@@ -232,20 +232,19 @@ fn record_parts(record: &Record, group: &mut GroupContext<'_>) -> Result<Option<
 
 /// Opens the case, runs its passes and drops it.
 fn record_memory(
-    record: &Record,
+    AssignedCase { case, spec, .. }: &AssignedCase,
     group: &mut GroupContext<'_>,
     patience: Duration,
     runs: &mut WorkloadPasses<'_>,
 ) -> Result<Timeline, Failure> {
     let (task, device) = (group.operands.task.clone(), group.operands.device);
     let memory = platforms::for_device(device).memory().ok_or("the device has none")?;
-    let treatment = group.operands.treatment(&record.case)?;
-    let setup = Setup { implementation: record.case.implementation, device, sets: 1 };
+    let setup = Setup { implementation: case.implementation, device, sets: 1 };
     // Computed before the recording starts, because inputs are shared by all cases.
     let inputs = group.operands.timed_inputs();
     let machines = &mut group.context.machines;
     let mut run = |mark: &mut dyn FnMut(&'static str), again: &dyn Fn() -> bool| -> Result<(), ZooError> {
-        let mut workload = task.open(inputs, &treatment, setup, machines)?;
+        let mut workload = task.open(inputs, &spec.treatment, setup, machines)?;
         workload.synchronize()?;
         runs(workload.as_mut(), mark, again)
     };

@@ -93,10 +93,10 @@ fn run_one(
         group.listener.report_progress(&case, inspection.stage());
         let mut subject = InspectedCase::from(arm);
         let result = catch_poison(&case, || inspection.inspect(&mut subject, group))?;
-        let (mut warnings, mut facet) = (subject.remarks, None);
+        let (mut warnings, mut facet) = (subject.warnings, None);
         match result {
             Ok(found) => facet = found,
-            Err(error) => warnings.push(format!("{}: {error}", inspection.missing_facet())),
+            Err(error) => warnings.push(inspection.failure_warning(&error)),
         }
         found.push(InspectionFinding { case, facet, warnings });
     }
@@ -112,7 +112,7 @@ mod tests {
     use crate::worker::operands::GroupOperands;
     use crate::worker::protocol::{Assignment, AssignmentPurpose};
     use crate::worker::remaining::tests::assignment;
-    use calorimeter_case::{Axes, Case, CaseId, Device, Export, FusionModel, Implementation, Record};
+    use calorimeter_case::{Axes, Case, CaseId, Device, Export, FusionModel, Implementation, Record, WarningCode};
     use calorimeter_timing::Options;
 
     /// A case that requests every inspection, and its baseline.
@@ -136,7 +136,8 @@ mod tests {
         };
         let arm = |case: Case, launches: f64| {
             let mut arm = arm(scripted(1e6, 500.0));
-            (arm.record.case, arm.record.execution.kernel_launches) = (case, Some(launches));
+            (arm.assigned.case, arm.record.case) = (case.clone(), case);
+            arm.record.execution.kernel_launches = Some(launches);
             arm
         };
         let mut fused = arm(case("fused", Implementation::Fused), 1.0);
@@ -154,9 +155,9 @@ mod tests {
             ..assignment(0)
         };
         let mut arms = arms();
-        let mut operands = GroupOperands::new(&arms[0].record.case, None, assignment.seed).unwrap();
+        let mut operands = GroupOperands::new(&arms[0].assigned);
         operands.passed_cases.extend(passed.iter().map(|id| CaseId::from(id.to_string())));
-        let mut context = WorkerContext::new(None, None);
+        let mut context = WorkerContext::new();
         let mut group = GroupContext {
             assignment: &assignment,
             operands: &mut operands,
@@ -173,7 +174,7 @@ mod tests {
         let [unfused, fused] = &again[..] else { panic!("{again:?}") };
         assert_eq!(*fused, records[1]);
         assert!(unfused.time.iterations_ns.is_empty() && unfused.profile.trace.is_none(), "{unfused:?}");
-        assert!(unfused.outcome.warnings.is_empty() && !records[0].outcome.warnings.is_empty(), "{unfused:?}");
+        assert!(unfused.warnings.is_empty() && !records[0].warnings.is_empty(), "{unfused:?}");
     }
 
     #[test]
@@ -191,9 +192,8 @@ mod tests {
         let [unfused, fused] = &records[..] else { panic!("{records:?}") };
         assert!(!unfused.time.iterations_ns.is_empty() && fused.execution.fusion_state.is_some(), "{records:?}");
         assert!(unfused.profile.trace.is_some(), "{unfused:?}");
-        let warnings = unfused.outcome.warnings.join("\n");
-        for part in ["iterations_ns", "percentiles", "not unfused", "its memory was not followed"] {
-            assert!(warnings.contains(part), "{part} in {warnings}");
-        }
+        let codes: Vec<WarningCode> = unfused.warnings.iter().map(|warning| warning.code).collect();
+        use WarningCode::{LaunchOverhead, MissingMemory, MissingPercentiles, NotUnfused};
+        assert_eq!(codes, [LaunchOverhead, MissingPercentiles, NotUnfused, MissingMemory]);
     }
 }

@@ -6,8 +6,8 @@ use super::single_launches::time_single_launches;
 use crate::worker::event::Stage;
 use crate::worker::group_context::GroupContext;
 use crate::worker::protocol::Assignment;
-use calorimeter_case::Case;
 use calorimeter_case::record::LaunchTimes;
+use calorimeter_case::{Case, Warning};
 use calorimeter_timing::{Failure, Overhead, Stopwatch, quantile};
 
 /// Number of launches; ten of them are above the 99th percentile.
@@ -38,8 +38,8 @@ impl Inspection for PercentilesInspection {
         Ok(percentiles(times).map(Facet::Percentiles))
     }
 
-    fn missing_facet(&self) -> &'static str {
-        "no percentiles of single launches"
+    fn failure_warning(&self, error: &Failure) -> Warning {
+        Warning::missing_percentiles(error)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::inspection::InspectedCase;
 use crate::worker::event::WorkerListener;
+use calorimeter_case::Warning;
 use calorimeter_timing::{Failure, JitMonitor, Options};
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ pub fn time_single_launches(
     listener: &dyn WorkerListener,
 ) -> Result<Vec<u64>, Failure> {
     let (unit, start) = (one.stopwatch.launch_multiple(), one.stopwatch.now());
-    let earlier_remark = one.stopwatch.remark();
+    let earlier_warning = one.stopwatch.warning();
     let rests = one.stopwatch.min_window() > Duration::ZERO;
     let (mut lead, mut row, mut remaining) = (WARM_UP_WINDOWS, 1, count as usize);
     let mut times: Vec<u64> = Vec::new();
@@ -50,8 +51,8 @@ pub fn time_single_launches(
             row *= 4;
         }
     }
-    let remark = one.stopwatch.remark().filter(|remark| earlier_remark.as_ref() != Some(remark));
-    one.remarks.extend(remark.map(|remark| format!("single launches included, {remark}")));
+    let warning = one.stopwatch.warning().filter(|warning| earlier_warning.as_ref() != Some(warning));
+    one.warnings.extend(warning.map(Warning::single_launches));
     Ok(times)
 }
 
@@ -134,7 +135,7 @@ pub mod tests {
             job,
             stopwatch,
             record,
-            assigned: crate::worker::AssignedCase { case: Case::default(), baseline: None, sets: 1, kernels: None },
+            assigned: crate::worker::remaining::tests::assignment(1).cases.remove(0),
             matmul_kinds: vec![],
             computed_share: 1.0,
             pending_checks: Default::default(),

@@ -5,8 +5,8 @@ use super::inspection::{InspectedCase, Inspection};
 use crate::worker::event::TracedKernels;
 use crate::worker::group_context::GroupContext;
 use crate::worker::protocol::Assignment;
-use calorimeter_case::Case;
 use calorimeter_case::record::{KernelShare, Profile};
+use calorimeter_case::{Case, Warning};
 use calorimeter_sinks::cache::file_name;
 use calorimeter_timing::trace::{KernelRow, Span, Trace, Track};
 use calorimeter_timing::{Failure, LaunchSpan, Work};
@@ -39,8 +39,8 @@ impl Inspection for TraceInspection {
         Ok(Some(Facet::Trace(write_trace(subject, folder, has_parts)?)))
     }
 
-    fn missing_facet(&self) -> &'static str {
-        "no trace"
+    fn failure_warning(&self, error: &Failure) -> Warning {
+        Warning::missing_trace(error)
     }
 }
 
@@ -50,7 +50,7 @@ fn write_trace(one: &mut InspectedCase<'_>, folder: &Path, has_parts: bool) -> R
     if !recorded {
         add_launches(one, &mut trace)?;
     }
-    let rows = match one.kernels {
+    let rows = match &one.assigned.kernels {
         Some(traced) => add_traced_kernels(traced, &mut trace),
         None => trace.kernel_table(),
     };
@@ -61,7 +61,7 @@ fn write_trace(one: &mut InspectedCase<'_>, folder: &Path, has_parts: bool) -> R
         let parts = trace_parts(one, || offset + start.elapsed().as_nanos() as u64)?;
         parts.into_iter().for_each(|part| trace.add_span(part));
     }
-    let passes = one.kernels.map_or(TRACED_LAUNCHES, |traced| traced.passes);
+    let passes = one.assigned.kernels.as_ref().map_or(TRACED_LAUNCHES, |traced| traced.passes);
     let relative = format!("{}/{}.json", FOLDER, file_name(&one.record.case.id));
     std::fs::create_dir_all(folder.join(FOLDER))?;
     trace.save(&folder.join(&relative))?;
@@ -133,7 +133,7 @@ fn record_kernels(one: &mut InspectedCase<'_>, trace: &mut Trace) -> Result<bool
     let cupti = match Cupti::load() {
         Ok(cupti) => cupti,
         Err(why) => {
-            one.remarks.push(format!("the trace shows launches, not kernels: {why}"));
+            one.warnings.push(Warning::trace_of_launches(why));
             return Ok(false);
         }
     };

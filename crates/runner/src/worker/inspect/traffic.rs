@@ -4,7 +4,7 @@ use super::finding::Facet;
 use super::inspection::{InspectedCase, Inspection};
 use crate::worker::group_context::GroupContext;
 use crate::worker::protocol::Assignment;
-use calorimeter_case::{Case, DeviceKind};
+use calorimeter_case::{Case, DeviceKind, Warning};
 use calorimeter_timing::Failure;
 
 /// Inspection of memory traffic for fusion patterns, whose bytes are otherwise modeled, and for profiled cases. Only
@@ -42,8 +42,8 @@ impl Inspection for TrafficInspection {
         self.meter = None;
     }
 
-    fn missing_facet(&self) -> &'static str {
-        "memory traffic not counted"
+    fn failure_warning(&self, error: &Failure) -> Warning {
+        Warning::missing_traffic(error)
     }
 }
 

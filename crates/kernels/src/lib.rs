@@ -31,6 +31,8 @@ pub mod native;
 mod packed;
 pub mod probes;
 pub mod rowwise;
+#[cfg_attr(feature = "cube", allow(missing_docs, reason = "CubeCL adds an undocumented twin to each function"))]
+pub mod scalar;
 mod sparse;
 
 // Re-exported because their types appear in public signatures.

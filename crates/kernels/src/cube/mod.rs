@@ -8,6 +8,8 @@
 //! Matrices are row-major without gaps between rows.
 
 mod activation;
+#[allow(missing_docs, reason = "CubeCL adds an undocumented twin to each function")]
+pub mod decode;
 #[allow(unsafe_code, reason = "launching unchecked kernels")]
 mod elementwise;
 mod error;

@@ -3,7 +3,7 @@
 use super::QuantBackend;
 use super::dequant_gemm;
 use super::int8_gemm;
-use super::kernels::{self, DequantMode, UNITS_PER_ROW};
+use super::kernels::{self, UNITS_PER_ROW};
 use super::launch::{cube_count, optional_arg};
 use crate::PackedTensor;
 use crate::dispatch::{with_rule, with_steps};
@@ -19,6 +19,7 @@ use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::ops::numeric::{empty_device_contiguous_dtype, zeros_client};
 use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElement};
+use calorimeter_kernels::cube::decode::DequantMode;
 use cubecl::prelude::*;
 use std::ops::Range;
 
@@ -383,12 +384,6 @@ fn read_rows<R: CubeRuntime>(
             elements(outer, first, Element::Float(Dtype::F32));
         }
         _ => {
-            let zero = match format.zero {
-                ZeroPoint::None if format.rounds_to_int8() => DequantMode::RoundedToInt8,
-                ZeroPoint::None => DequantMode::ScaleOnly,
-                ZeroPoint::BeforeScale(element) => DequantMode::ZeroBeforeScale(element),
-                ZeroPoint::AfterScale(element) => DequantMode::ZeroAfterScale(element),
-            };
             // SAFETY: the kernel checks its index, and the requested rows are rows of the packed tensor.
             unsafe {
                 kernels::dequantize::launch_unchecked(
@@ -412,7 +407,7 @@ fn read_rows<R: CubeRuntime>(
                     (reading == TensorPart::Values && format.method != QuantMethod::Unquantized)
                         .then_some(format.scale),
                     format.grouping == Grouping::Tensor,
-                    zero,
+                    DequantMode::of_format(format),
                     output.dtype.into(),
                 );
             }

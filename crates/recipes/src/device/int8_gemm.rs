@@ -1,7 +1,6 @@
 //! Int8 GEMM, on matrix instructions where the device has them.
 
 use super::int8_mma_kernel::{self as kernel, Int8GemmConfig, MMA_SHAPE};
-use super::kernels::DequantMode;
 use super::launch::MAX_CUBES_PER_DIM;
 use super::launch::{max_vector_width, optional_arg, vector_arg};
 use super::mma_gemm_kernel::PLANE_SIZE;
@@ -14,6 +13,7 @@ use burn::tensor::Shape;
 use burn_cubecl::CubeRuntime;
 use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
 use burn_cubecl::tensor::CubeTensor;
+use calorimeter_kernels::cube::decode::DequantMode;
 use cubecl::ir::features::MmaConfig;
 use cubecl::ir::{ElemType, IntKind};
 use cubecl::prelude::*;

@@ -12,10 +12,10 @@
 //! form.n_planes` columns of Y, from cache after the first time. Roofline: memory bandwidth for W with few rows of X,
 //! matrix instructions with many.
 
-use super::kernels::{decode, unpack_value};
 use super::mma_gemm_kernel::reduce_planes;
 use super::tiled_gemm_kernel::scale_int8_sum;
 use crate::Element;
+use calorimeter_kernels::cube::decode::{decode, unpack_value};
 use cubecl::cmma::MmaDefinition;
 use cubecl::prelude::*;
 

@@ -1,10 +1,10 @@
 //! Memory access and launch sizes of GEMM kernels.
 
-use super::kernels::DequantMode;
 use crate::PackedTensor;
 use crate::format::{Format, ZeroPoint};
 use burn_cubecl::CubeRuntime;
 use burn_cubecl::tensor::CubeTensor;
+use calorimeter_kernels::cube::decode::DequantMode;
 use cubecl::prelude::*;
 
 /// Input rows (m), weight rows (n) and columns of both (k).

@@ -14,9 +14,9 @@
 //! rows of X, as long as dequantization keeps up: 2 instructions per 8-bit value, 4 to 6 with group scales. Matrix
 //! instructions with many rows.
 
-use super::kernels::{DequantMode, decode, unpack_value};
 use super::skinny_gemm_kernel::decode_fast;
 use crate::{Dtype, Element};
+use calorimeter_kernels::cube::decode::{DequantMode, decode, unpack_value};
 use cubecl::cmma::MmaDefinition;
 use cubecl::prelude::*;
 

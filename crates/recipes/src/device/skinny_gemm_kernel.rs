@@ -10,9 +10,9 @@
 //! Traffic: W once for each `form.input_rows` rows of X; X from cache for all cubes but the first. Roofline: memory
 //! bandwidth for W, as long as about four instructions per value keep up.
 
-use super::kernels::{DequantMode, decode, unpack_value};
 use crate::Element;
 use crate::packing::BLOCK;
+use calorimeter_kernels::cube::decode::{DequantMode, decode, unpack_value};
 use cubecl::prelude::*;
 
 /// Units of a cube.

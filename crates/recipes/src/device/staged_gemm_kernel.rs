@@ -9,11 +9,11 @@
 //! Traffic: W once for each `8 * form.m_tiles` rows of X, X once per cube. Roofline: matrix instructions, or memory
 //! bandwidth for W with fewer rows.
 
-use super::kernels::decode;
 use super::mma_gemm_kernel::{
     LANES_PER_ROW, MMA_SHAPE, MmaGemmConfig, PLANE_SIZE, dequant_offset, dequant_pair, input_pair, pair_from_bits,
     scale_index, store_tiles,
 };
+use calorimeter_kernels::cube::decode::decode;
 use cubecl::cmma::MmaDefinition;
 use cubecl::prelude::*;
 

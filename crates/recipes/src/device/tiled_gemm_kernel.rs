@@ -8,10 +8,10 @@
 //! Traffic: W once for each [`TILE`] rows of X, X once for each [`TILE`] rows of W. Roofline: one multiply-add per
 //! weight value and input row, with half a shared-memory access.
 
-use super::kernels::{DequantMode, decode, unpack_value};
 use super::skinny_gemm_kernel::decode_fast;
 use crate::Element;
 use crate::packing::BLOCK;
+use calorimeter_kernels::cube::decode::{DequantMode, decode, unpack_value};
 use cubecl::prelude::*;
 
 /// Weight rows and input rows of a cube.

@@ -88,6 +88,9 @@ pub struct CubeLayerPlan {
     launch: Box<dyn Fn(&LayerOperands) + Send + Sync>,
 }
 
+/// Result of the preparation of a layer.
+pub(super) type PlanResult = Result<CubeLayerPlan, CubeError>;
+
 impl CubeLayerPlan {
     /// `launch` receives operands of the sizes and formats of the layer.
     pub(super) fn new<R: Runtime>(

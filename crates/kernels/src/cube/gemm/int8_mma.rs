@@ -17,9 +17,9 @@ use super::spec::{Int8Formats, grid, int8_formats};
 use super::tiled_int8::scale_int8_sum;
 use crate::cube::capability::{INT8_MMA, PLANE_SIZE};
 use crate::cube::decode::{decode, unpack_value};
-use crate::cube::layer::buffer_arg;
+use crate::cube::layer::{PlanResult, buffer_arg};
 use crate::cube::matrix::storage;
-use crate::cube::{Cube, CubeCapability, CubeContext, CubeError, CubeLayerPlan};
+use crate::cube::{Cube, CubeCapability, CubeContext, CubeLayerPlan};
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::{Element, LayerSpec};
 use cubecl::cmma::MmaDefinition;
@@ -38,12 +38,7 @@ impl<R: Runtime> LayerKernel<Cube<R>> for Int8MmaGemm {
         if capability.int8_mma { Ok(Cost::Fastest) } else { Err(Rejection::Device("matrix instructions on int8")) }
     }
 
-    fn prepare(
-        &self,
-        context: &CubeContext<R>,
-        spec: &LayerSpec,
-        shape: LinearShape,
-    ) -> Result<CubeLayerPlan, CubeError> {
+    fn prepare(&self, context: &CubeContext<R>, spec: &LayerSpec, shape: LinearShape) -> PlanResult {
         let (LinearShape { m, k, n }, dtype) = (shape, spec.dtype);
         let Int8Formats { weight, steps } = int8_formats(spec)?;
         let form = Int8GemmConfig::new(m, weight.words_per_row(k), weight.scale);

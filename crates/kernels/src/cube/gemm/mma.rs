@@ -17,9 +17,9 @@
 use super::spec::{dequantized_format, grid};
 use crate::cube::capability::{FLOAT_MMA, PLANE_SIZE, max_vector_width};
 use crate::cube::decode::{DequantMode, decode, decode_fast, unpack_value};
-use crate::cube::layer::buffer_arg;
+use crate::cube::layer::{PlanResult, buffer_arg};
 use crate::cube::matrix::storage;
-use crate::cube::{Cube, CubeCapability, CubeContext, CubeError, CubeLayerPlan, LayerOperands};
+use crate::cube::{Cube, CubeCapability, CubeContext, CubeLayerPlan, LayerOperands};
 use crate::format::Format;
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::{Dtype, Element, LayerSpec};
@@ -45,12 +45,7 @@ impl<R: Runtime> LayerKernel<Cube<R>> for MmaGemm {
         Ok(Cost::Fastest)
     }
 
-    fn prepare(
-        &self,
-        context: &CubeContext<R>,
-        spec: &LayerSpec,
-        shape: LinearShape,
-    ) -> Result<CubeLayerPlan, CubeError> {
+    fn prepare(&self, context: &CubeContext<R>, spec: &LayerSpec, shape: LinearShape) -> PlanResult {
         let LinearShape { m, n, .. } = shape;
         let form = config(context, MmaGemmConfig::new(spec.dtype, dequantized_format(spec)?, shape), shape);
         Ok(CubeLayerPlan::new(context, spec, shape, move |client, operands| {

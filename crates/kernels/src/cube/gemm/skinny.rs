@@ -13,9 +13,9 @@
 use super::spec::{BLOCK, check_rows, dequantized_format, grid};
 use crate::cube::capability::max_vector_width;
 use crate::cube::decode::{DequantMode, decode, decode_fast, unpack_value};
-use crate::cube::layer::buffer_arg;
+use crate::cube::layer::{PlanResult, buffer_arg};
 use crate::cube::matrix::storage;
-use crate::cube::{Cube, CubeCapability, CubeContext, CubeError, CubeLayerPlan};
+use crate::cube::{Cube, CubeCapability, CubeContext, CubeLayerPlan};
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::{Element, LayerSpec};
 use cubecl::ir::features::Plane;
@@ -41,12 +41,7 @@ impl<R: Runtime> LayerKernel<Cube<R>> for SkinnyGemm {
         Ok(Cost::General)
     }
 
-    fn prepare(
-        &self,
-        context: &CubeContext<R>,
-        spec: &LayerSpec,
-        shape: LinearShape,
-    ) -> Result<CubeLayerPlan, CubeError> {
+    fn prepare(&self, context: &CubeContext<R>, spec: &LayerSpec, shape: LinearShape) -> PlanResult {
         let (LinearShape { m, n, .. }, dtype) = (shape, spec.dtype);
         let form = SkinnyGemmConfig::new(context, spec, shape)?;
         Ok(CubeLayerPlan::new(context, spec, shape, move |client, operands| {

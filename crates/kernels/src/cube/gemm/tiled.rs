@@ -15,9 +15,9 @@ use super::tile::{
     zero_accumulators,
 };
 use crate::cube::decode::{DequantMode, decode, decode_fast, unpack_value};
-use crate::cube::layer::buffer_arg;
+use crate::cube::layer::{PlanResult, buffer_arg};
 use crate::cube::matrix::storage;
-use crate::cube::{Cube, CubeCapability, CubeContext, CubeError, CubeLayerPlan};
+use crate::cube::{Cube, CubeCapability, CubeContext, CubeLayerPlan};
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::{Element, LayerSpec};
 use cubecl::prelude::*;
@@ -39,12 +39,7 @@ impl<R: Runtime> LayerKernel<Cube<R>> for TiledGemm {
         Ok(Cost::General)
     }
 
-    fn prepare(
-        &self,
-        context: &CubeContext<R>,
-        spec: &LayerSpec,
-        shape: LinearShape,
-    ) -> Result<CubeLayerPlan, CubeError> {
+    fn prepare(&self, context: &CubeContext<R>, spec: &LayerSpec, shape: LinearShape) -> PlanResult {
         let (LinearShape { m, k, n }, dtype, format) = (shape, spec.dtype, dequantized_format(spec)?);
         let form = TiledGemmConfig {
             cols: k,

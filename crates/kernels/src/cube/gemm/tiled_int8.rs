@@ -15,9 +15,9 @@ use super::tile::{
     zero_accumulators,
 };
 use crate::cube::decode::{decode, unpack_value};
-use crate::cube::layer::buffer_arg;
+use crate::cube::layer::{PlanResult, buffer_arg};
 use crate::cube::matrix::storage;
-use crate::cube::{Cube, CubeCapability, CubeContext, CubeError, CubeLayerPlan};
+use crate::cube::{Cube, CubeCapability, CubeContext, CubeLayerPlan};
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::{Element, LayerSpec};
 use cubecl::prelude::*;
@@ -35,12 +35,7 @@ impl<R: Runtime> LayerKernel<Cube<R>> for TiledInt8Gemm {
         Ok(Cost::General)
     }
 
-    fn prepare(
-        &self,
-        context: &CubeContext<R>,
-        spec: &LayerSpec,
-        shape: LinearShape,
-    ) -> Result<CubeLayerPlan, CubeError> {
+    fn prepare(&self, context: &CubeContext<R>, spec: &LayerSpec, shape: LinearShape) -> PlanResult {
         let (LinearShape { m, k, n }, dtype) = (shape, spec.dtype);
         let Int8Formats { weight, steps } = int8_formats(spec)?;
         let form = TiledInt8Config { cols: k, words_per_row: weight.words_per_row(k), scale: weight.scale };

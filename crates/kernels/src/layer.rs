@@ -96,7 +96,7 @@ impl Rejection {
 pub trait LayerBackend: 'static {
     /// Properties of a device that decide whether a kernel runs on it.
     type Capability;
-    /// Everything that a kernel is prepared with in addition to the specification and the shape of the layer.
+    /// Device and other state that a kernel is prepared with, apart from the specification and the shape of the layer.
     type Context;
     /// Prepared kernel.
     type Plan;

@@ -33,6 +33,8 @@ pub mod layer;
 pub mod native;
 pub mod probes;
 pub mod rowwise;
+#[cfg_attr(feature = "cube", allow(missing_docs, reason = "CubeCL adds an undocumented twin to each function"))]
+pub mod scalar;
 
 // Re-exported because their types appear in public signatures.
 #[cfg(feature = "cube")]

@@ -11,6 +11,9 @@ pub trait FloatType: Copy {
 
     /// Returns the dtype of burn.
     fn burn(self) -> DType;
+
+    /// Returns the dtype of a burn tensor; `None` for other dtypes.
+    fn from_burn(dtype: DType) -> Option<Self>;
 }
 
 impl FloatType for Dtype {
@@ -28,6 +31,10 @@ impl FloatType for Dtype {
             Self::F16 => DType::F16,
             Self::Bf16 => DType::BF16,
         }
+    }
+
+    fn from_burn(dtype: DType) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.burn() == dtype)
     }
 }
 

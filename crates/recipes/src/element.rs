@@ -1,7 +1,6 @@
 //! Encoding and decoding of element types.
 
-use crate::scalar::minifloat::{E2m1, E3m2, E4m3, E5m2, Minifloat};
-use crate::scalar::rules::power_of_two;
+use crate::scalar::minifloat::{E2m1, E3m2, E4m3, E5m2, Minifloat, power_of_two};
 use calorimeter_case::{Dtype, Element};
 use half::{bf16, f16};
 

@@ -8,8 +8,7 @@ use burn::tensor::{Tensor, TensorData, backend::Backend};
 use std::ops::Range;
 
 impl QuantConfig {
-    /// Uploads the layer; a fused kernel computes it if [`Format::has_dequant_gemm`](crate::format::Format::has_dequant_gemm) accepts the input and the backend
-    /// has a kernel.
+    /// Uploads the layer; a fused kernel computes it if the backend has one.
     pub fn linear<B: QuantBackend>(
         &self,
         weight: &Weight,
@@ -42,7 +41,7 @@ impl QuantConfig {
         device: &B::Device,
     ) -> Box<dyn Linear<B>> {
         match weight {
-            PreparedWeight::Packed(stored) => {
+            PreparedWeight::Packed(stored) if self.sparsity.is_none() => {
                 Box::new(FusedDequantLinear(DequantLinear::new(*self, DeviceTensor::<B>::upload(stored, device))))
             }
             other => self.upload(other, device),
@@ -57,16 +56,14 @@ impl<B: QuantBackend> Linear<B> for FusedDequantLinear<B> {
     fn forward(&self, input: Tensor<B, 2>) -> Tensor<B, 2> {
         let Self(layer) = self;
         let rows = input.dims()[0];
-        if layer.config.check_packed_gemm(rows).is_err() {
-            return layer.forward(input);
-        }
         match (layer.config.input_format(rows), layer.config.matmul) {
             (Some(format), MatmulMode::QuantizedValues(steps)) => {
                 let input = DeviceTensor::quantize(input, format);
                 let output = layer.weight.int8_gemm(&input, steps, layer.config.dtype);
                 output.unwrap_or_else(|| layer.forward_quantized(input))
             }
-            _ => layer.weight.dequant_gemm(input.clone()).unwrap_or_else(|| layer.forward(input)),
+            (Some(_), MatmulMode::Values) => layer.forward(input),
+            (None, _) => layer.weight.dequant_gemm(input.clone()).unwrap_or_else(|| layer.forward(input)),
         }
     }
 

@@ -20,6 +20,7 @@ mod dispatch;
 mod dtype;
 mod element;
 mod error;
+#[cfg(feature = "cube")]
 mod gemm_support;
 mod hqq;
 mod layer;

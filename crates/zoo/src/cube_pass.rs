@@ -8,6 +8,7 @@ use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
 use burn_cubecl::tensor::CubeTensor;
 use calorimeter_kernels::Dtype;
 use calorimeter_kernels::cube::{CubeError, MatrixLayout};
+use calorimeter_recipes::FloatType;
 use cubecl::client::ComputeClient;
 use cubecl::server::Handle;
 
@@ -76,15 +77,12 @@ pub fn empty_like<R: CubeRuntime>(tensor: &CubeTensor<R>) -> CubeTensor<R> {
 
 /// Converts a burn dtype to the dtype of our kernels; an error if they do not support it.
 pub fn kernel_dtype(dtype: DType) -> Result<Dtype, ZooError> {
-    match dtype {
-        DType::F32 => Ok(Dtype::F32),
-        DType::F16 => Ok(Dtype::F16),
-        DType::BF16 => Ok(Dtype::Bf16),
-        other => Err(ZooError::Unsupported(format!(
+    Dtype::from_burn(dtype).ok_or_else(|| {
+        ZooError::Unsupported(format!(
             "unsupported dtype {} of CubeCL kernels: expected f32, f16 or bf16",
-            other.name()
-        ))),
-    }
+            dtype.name()
+        ))
+    })
 }
 
 impl From<CubeError> for ZooError {

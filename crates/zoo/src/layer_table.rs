@@ -36,7 +36,7 @@ pub struct LayerTableRow {
     pub variant: RecipeVariant,
     /// Implementation.
     pub implementation: Implementation,
-    /// Device; `native` on CUDA stands for an H100 or H200.
+    /// Device; `native` on CUDA stands for an H100 or H200, and `cube` for a GPU with matrix instructions.
     pub device: Device,
     /// Computation for each of [`TABLE_ROWS`].
     pub choices: [LayerChoice; TABLE_ROWS.len()],
@@ -80,6 +80,16 @@ fn choice(
         (Implementation::Native, _) => {
             use calorimeter_kernels::native::{ComputeCapability, LAYER_KERNELS};
             kernel_of(LAYER_KERNELS, &config, rows, &ComputeCapability::HOPPER)
+        }
+        #[cfg(any(feature = "cuda", feature = "wgpu"))]
+        (Implementation::Cube, _) => {
+            use calorimeter_kernels::cube::{CubeCapability, layer_kernels};
+            let kernels = layer_kernels::<crate::backends::GpuRuntime>();
+            match kernel_of(kernels, &config, rows, &CubeCapability::COMPLETE) {
+                // Without a kernel for the number of rows, burn's operations compute the layer.
+                LayerChoice::Unsupported(_) => LayerChoice::Dequantized,
+                kernel => kernel,
+            }
         }
         _ if config.weight.is_none() && config.sparsity.is_none() => LayerChoice::Burn,
         _ => LayerChoice::Dequantized,

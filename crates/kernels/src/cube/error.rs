@@ -1,6 +1,7 @@
 //! Errors of CubeCL kernel launches.
 
 use crate::Dtype;
+use crate::layer::Rejection;
 
 /// Error from the operands or the device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,6 +31,21 @@ pub enum CubeError {
         /// Bytes of the buffer.
         has: u64,
     },
+    /// A buffer starts at an address that rules out the vector accesses of the kernel.
+    #[error("buffer `{operand}` does not start at a multiple of 16 bytes, as the kernel needs")]
+    Misaligned {
+        /// Name of the operand.
+        operand: &'static str,
+    },
+    /// An operand has another format or size than the layer was prepared for.
+    #[error("operand `{operand}` differs in format or size from the prepared layer")]
+    OtherLayer {
+        /// Name of the operand.
+        operand: &'static str,
+    },
+    /// No kernel computes the layer.
+    #[error(transparent)]
+    Rejected(#[from] Rejection),
     /// A result could not be read.
     #[error("reading a result failed: {why}")]
     Device {

@@ -66,6 +66,14 @@ pub(super) struct CubeOperand<'a> {
     kind: Dtype,
 }
 
+/// Bytes of the widest vector, and its alignment.
+const MAX_VECTOR_BYTES: u64 = 16;
+
+/// True if memory may be accessed in vectors.
+pub(super) fn is_aligned(handle: &Handle) -> bool {
+    handle.offset_start.unwrap_or(0).is_multiple_of(MAX_VECTOR_BYTES)
+}
+
 /// Vector width and index type of a kernel.
 pub(super) struct VectorAccess {
     /// Elements per vector.
@@ -75,9 +83,6 @@ pub(super) struct VectorAccess {
 }
 
 impl VectorAccess {
-    /// Bytes of the widest vector, and its alignment.
-    const MAX_VECTOR_BYTES: u64 = 16;
-
     /// Selects the widest vector that divides `run` elements, after checking the size of all operands.
     pub(super) fn for_operands<R: Runtime>(
         client: &ComputeClient<R>,
@@ -102,8 +107,7 @@ impl VectorAccess {
                 return Err(CubeError::TooSmall { operand: name, needs, has });
             }
         }
-        let aligned =
-            |operand: &CubeOperand| operand.handle.offset_start.unwrap_or(0).is_multiple_of(Self::MAX_VECTOR_BYTES);
+        let aligned = |operand: &CubeOperand| is_aligned(operand.handle);
         // The operand with the widest dtype limits the vector width.
         let element = operands.iter().map(|operand| operand.kind.width()).fold(kind.width(), usize::max);
         let mut widths = client.io_optimized_vector_sizes(element);

@@ -1,4 +1,5 @@
-//! Portable kernels in CubeCL: normalizations, softmax, element-wise functions and optimizer steps.
+//! Portable kernels in CubeCL: linear layers with packed weights, normalizations, softmax, element-wise functions and
+//! optimizer steps.
 //!
 //! Elements are f32, f16 or bf16, and arithmetic is f32. Each kernel passes over memory once, unless a row exceeds the
 //! registers of a cube. A function checks its arguments and enqueues; CubeCL reports a failed launch when the client is
@@ -8,11 +9,18 @@
 //! Matrices are row-major without gaps between rows.
 
 mod activation;
+mod capability;
+#[allow(missing_docs, reason = "CubeCL adds an undocumented twin to each function")]
+pub mod decode;
 #[allow(unsafe_code, reason = "launching unchecked kernels")]
 mod elementwise;
 mod error;
+mod gemm;
+#[allow(unsafe_code, reason = "kernel arguments of checked length")]
+mod layer;
 #[allow(unsafe_code, reason = "launching unchecked kernels")]
 mod layer_norm;
+mod layer_table;
 #[allow(unsafe_code, reason = "launching unchecked kernels")]
 mod line_rotation;
 #[allow(unsafe_code, reason = "kernel arguments of checked length")]
@@ -29,9 +37,12 @@ mod row_tile;
 mod softmax;
 
 pub use activation::SmoothActivation;
+pub use capability::CubeCapability;
 pub use elementwise::{activate, add, swiglu};
 pub use error::CubeError;
+pub use layer::{Cube, CubeContext, CubeLayerPlan, LayerOperands};
 pub use layer_norm::{LayerNormArgs, Residual, layer_norm};
+pub use layer_table::layer_kernels;
 pub use line_rotation::is_rotated;
 pub use matrix::MatrixLayout;
 pub use optimizer::{OptimizerState, adamw, sgd};

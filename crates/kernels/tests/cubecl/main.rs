@@ -6,6 +6,7 @@
 
 mod devices;
 mod kernels;
+mod layers;
 mod matrices;
 mod probes;
 mod references;

@@ -6,10 +6,10 @@
 //! cube loads its line into registers if it fits, reduces amax and casts. Traffic: the matrix once, or twice for a
 //! tensor scale and for lines that exceed the registers; f32 results once. Roofline: memory bandwidth.
 
-use super::kernels::decode;
 use crate::Element;
 use crate::scalar::rounding::select_bits;
 use crate::scalar::rules::{QuantParams, QuantRule};
+use calorimeter_kernels::cube::decode::decode;
 use cubecl::prelude::*;
 
 /// Values per block of block scales.

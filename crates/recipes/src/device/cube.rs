@@ -1,24 +1,24 @@
 //! Quantization on GPUs through CubeCL.
 
 use super::QuantBackend;
-use super::dequant_gemm;
-use super::int8_gemm;
-use super::kernels::{self, DequantMode, UNITS_PER_ROW};
+use super::gemm;
+use super::kernels::{self, UNITS_PER_ROW};
 use super::launch::{cube_count, optional_arg};
-use crate::PackedTensor;
 use crate::dispatch::{with_rule, with_steps};
 use crate::format::{Format, Grouping, HqqIterate, QuantMethod, ZeroPoint};
 use crate::hqq::{LANES, inverse_betas, round_to_element, round_zero_point, select_iteration};
 use crate::packed_tensor::{TensorPart, part_shape};
 use crate::scalar::hqq::ITERATIONS;
 use crate::scalar::rules::{QuantParams, QuantParamsLaunch, QuantRule};
-use crate::{Dtype, Element, FloatType, packing};
+use crate::{Dtype, Element, FloatType, LayerSpec, PackedTensor, packing};
 use burn::tensor::ops::{FloatTensor, IntTensor};
 use burn::tensor::{DType, Shape};
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::ops::numeric::{empty_device_contiguous_dtype, zeros_client};
 use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElement};
+use calorimeter_kernels::LinearShape;
+use calorimeter_kernels::cube::decode::DequantMode;
 use cubecl::prelude::*;
 use std::ops::Range;
 
@@ -45,16 +45,12 @@ impl<R: CubeRuntime, F: FloatElement, I: IntElement, BT: BoolElement> QuantBacke
         read_rows(stored, rows, reading, dtype)
     }
 
-    fn has_dequant_gemm(device: &Self::Device, weight: &Format, input: DType, rows: usize) -> bool {
-        dequant_gemm::is_supported(&R::client(device), weight, input, rows)
-    }
-
-    fn has_int8_gemm(input: &Format, weight: &Format) -> bool {
-        int8_gemm::is_supported(input, weight)
+    fn has_layer_kernel(device: &Self::Device, spec: &LayerSpec, shape: LinearShape) -> bool {
+        gemm::is_supported(&R::client(device), spec, shape)
     }
 
     fn dequant_gemm(input: FloatTensor<Self>, weight: &PackedTensor<IntTensor<Self>>) -> Option<FloatTensor<Self>> {
-        dequant_gemm::dequant_gemm(input, weight)
+        gemm::dequant_gemm(input, weight)
     }
 
     fn int8_gemm(
@@ -63,7 +59,7 @@ impl<R: CubeRuntime, F: FloatElement, I: IntElement, BT: BoolElement> QuantBacke
         steps: Dtype,
         dtype: Dtype,
     ) -> Option<FloatTensor<Self>> {
-        int8_gemm::int8_gemm(input, weight, steps, dtype)
+        gemm::int8_gemm(input, weight, steps, dtype)
     }
 }
 
@@ -383,12 +379,6 @@ fn read_rows<R: CubeRuntime>(
             elements(outer, first, Element::Float(Dtype::F32));
         }
         _ => {
-            let zero = match format.zero {
-                ZeroPoint::None if format.rounds_to_int8() => DequantMode::RoundedToInt8,
-                ZeroPoint::None => DequantMode::ScaleOnly,
-                ZeroPoint::BeforeScale(element) => DequantMode::ZeroBeforeScale(element),
-                ZeroPoint::AfterScale(element) => DequantMode::ZeroAfterScale(element),
-            };
             // SAFETY: the kernel checks its index, and the requested rows are rows of the packed tensor.
             unsafe {
                 kernels::dequantize::launch_unchecked(
@@ -412,7 +402,7 @@ fn read_rows<R: CubeRuntime>(
                     (reading == TensorPart::Values && format.method != QuantMethod::Unquantized)
                         .then_some(format.scale),
                     format.grouping == Grouping::Tensor,
-                    zero,
+                    DequantMode::of_format(format),
                     output.dtype.into(),
                 );
             }

@@ -1,16 +1,14 @@
 //! Quantization on fusing backends: each operation is a custom operation, which fusion executes unfused.
 
 use super::QuantBackend;
-use crate::Dtype;
-use crate::FloatType;
-use crate::PackedTensor;
-use crate::format::Format;
 use crate::packed_tensor::{TensorPart, part_shape};
+use crate::{Dtype, FloatType, Format, LayerSpec, MatmulMode, PackedTensor};
 use burn::tensor::ops::{FloatTensor, IntTensor};
 use burn::tensor::{DType, Shape, TensorMetadata};
 use burn_fusion::stream::{Operation, OperationStreams};
 use burn_fusion::{Fusion, FusionBackend};
 use burn_ir::{CustomOpIr, HandleContainer, OperationIr, TensorIr};
+use calorimeter_kernels::LinearShape;
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -46,17 +44,15 @@ impl<B: FusionBackend + QuantBackend> QuantBackend for Fusion<B> {
         made.pop().expect("one output was declared")
     }
 
-    fn has_dequant_gemm(device: &Self::Device, weight: &Format, input: DType, rows: usize) -> bool {
-        B::has_dequant_gemm(device, weight, input, rows)
-    }
-
-    fn has_int8_gemm(input: &Format, weight: &Format) -> bool {
-        B::has_int8_gemm(input, weight)
+    fn has_layer_kernel(device: &Self::Device, spec: &LayerSpec, shape: LinearShape) -> bool {
+        B::has_layer_kernel(device, spec, shape)
     }
 
     fn dequant_gemm(input: FloatTensor<Self>, weight: &PackedTensor<IntTensor<Self>>) -> Option<FloatTensor<Self>> {
         let (shape, dtype) = (input.shape(), input.dtype());
-        if !B::has_dequant_gemm(&input.client.device().clone(), &weight.format, dtype, shape[0]) {
+        let spec = LayerSpec::weight_only(Dtype::from_burn(dtype)?, weight.format);
+        let sizes = LinearShape { m: shape[0], k: weight.cols, n: weight.rows };
+        if !B::has_layer_kernel(input.client.device(), &spec, sizes) {
             return None;
         }
         let client = input.client.clone();
@@ -76,10 +72,12 @@ impl<B: FusionBackend + QuantBackend> QuantBackend for Fusion<B> {
         steps: Dtype,
         dtype: Dtype,
     ) -> Option<FloatTensor<Self>> {
-        if !B::has_int8_gemm(&input.format, &weight.format) {
+        let client = weight.codes.client.clone();
+        let spec = LayerSpec::dynamic(dtype, weight.format, input.format, MatmulMode::QuantizedValues(steps));
+        let sizes = LinearShape { m: input.rows, k: input.cols, n: weight.rows };
+        if !B::has_layer_kernel(client.device(), &spec, sizes) {
             return None;
         }
-        let client = weight.codes.client.clone();
         let output =
             TensorIr::uninit(client.create_empty_handle(), Shape::new([input.rows, weight.rows]), dtype.burn());
         let both = [input, weight];

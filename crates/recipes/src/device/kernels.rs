@@ -6,12 +6,12 @@
 //! for dequantization packed words and values once. Roofline: memory bandwidth for rows; per-block accesses are not
 //! coalesced.
 
+use crate::Element;
 use crate::scalar::hqq::{self, ITERATIONS};
-use crate::scalar::minifloat::{E2m1, E3m2, E4m3, E5m2, Minifloat};
 use crate::scalar::qqq;
 use crate::scalar::rounding::{StepRounding, max_f32, min_f32, prevent_fma, select_bits};
-use crate::scalar::rules::{QuantParams, QuantRule, power_of_two};
-use crate::{Dtype, Element};
+use crate::scalar::rules::{QuantParams, QuantRule};
+use calorimeter_kernels::cube::decode::{DequantMode, decode, unpack_value};
 use cubecl::prelude::*;
 
 /// Units that reduce a row.
@@ -221,49 +221,6 @@ pub fn quantize_groups<F: Float, R: QuantRule>(
     }
 }
 
-/// Extracts a value, which may span two words.
-#[cube]
-pub fn unpack_value(words: &Array<u32>, first: usize, index: usize, #[comptime] bits: u32) -> u32 {
-    let at = index * comptime!(bits as usize);
-    let (word, shift) = (first + at / 32, (at % 32) as u32);
-    let mut code = words[word] >> shift;
-    if comptime!(32 % bits != 0) {
-        if shift + bits > 32 {
-            code |= words[word + 1] << (32 - shift);
-        }
-    }
-    code & comptime!(u32::MAX >> (32 - bits))
-}
-
-/// Decodes a quantized value.
-#[cube]
-pub fn decode(code: u32, #[comptime] element: Element) -> f32 {
-    match comptime!(element) {
-        Element::Signed(bits) => {
-            let shift = comptime!(32 - u32::from(bits));
-            ((code << shift) as i32 >> comptime!(shift as i32)) as f32
-        }
-        Element::Unsigned(_) => code as f32,
-        Element::E4m3 => E4m3::decode(code),
-        Element::E5m2 => E5m2::decode(code),
-        Element::E3m2 => E3m2::decode(code),
-        Element::E2m1 => E2m1::decode(code),
-        Element::E8m0 => f32::from_bits(select_bits(code == 255, 0x7FC0_0000u32, power_of_two(code).to_bits())),
-        Element::Float(Dtype::F32) => f32::from_bits(code),
-        Element::Float(Dtype::Bf16) => f32::from_bits(code << 16),
-        Element::Float(Dtype::F16) => decode_f16(code),
-    }
-}
-
-/// Decodes the bit pattern of an f16.
-#[cube]
-fn decode_f16(code: u32) -> f32 {
-    let magnitude = code & 0x7FFF;
-    let finite = crate::scalar::minifloat::decode_magnitude(magnitude, 10u32, 15u32, 0.000_061_035_156).to_bits();
-    let special = 0x7F80_0000u32 | ((magnitude & 0x3FF) << 13);
-    f32::from_bits(select_bits(magnitude < 0x7C00, finite, special) | ((code & 0x8000) << 16))
-}
-
 /// Returns the decoded value at a row and column; zero if 2:4 sparsity does not store it.
 #[cube]
 fn value_at(
@@ -289,25 +246,6 @@ fn value_at(
         value = decode(unpack_value(codes, row * words_per_row, col, bits), element);
     }
     value
-}
-
-/// Dequantization formula of a packed tensor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum DequantMode {
-    ScaleOnly,
-    ZeroBeforeScale(Element),
-    ZeroAfterScale(Element),
-    RoundedToInt8,
-}
-
-impl DequantMode {
-    /// Bits of a zero point; 0 without zero points.
-    pub fn bits(self) -> u32 {
-        match self {
-            Self::ZeroBeforeScale(element) | Self::ZeroAfterScale(element) => element.bits(),
-            Self::ScaleOnly | Self::RoundedToInt8 => 0,
-        }
-    }
 }
 
 /// Dequantizes, or only decodes, one value per unit.

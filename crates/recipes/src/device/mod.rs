@@ -11,21 +11,12 @@ pub(crate) mod cast;
 mod cast_kernels;
 #[cfg(feature = "cube")]
 mod cube;
-#[cfg(feature = "cube")]
-mod dequant_gemm;
 #[cfg(feature = "cpu")]
 mod flex;
 #[cfg(feature = "cube")]
 mod fusion;
 #[cfg(feature = "cube")]
-mod int8_gemm;
-#[cfg(feature = "cube")]
-#[allow(
-    missing_docs,
-    clippy::collapsible_if,
-    reason = "CubeCL adds undocumented items, and compile-time conditions need nesting"
-)]
-mod int8_mma_kernel;
+mod gemm;
 #[cfg(feature = "cube")]
 #[allow(
     missing_docs,
@@ -35,36 +26,13 @@ mod int8_mma_kernel;
 mod kernels;
 #[cfg(feature = "cube")]
 mod launch;
-#[cfg(feature = "cube")]
-mod mma_gemm;
-#[cfg(feature = "cube")]
-#[allow(
-    missing_docs,
-    clippy::collapsible_if,
-    clippy::if_same_then_else,
-    reason = "CubeCL adds undocumented items, and compile-time conditions need nesting"
-)]
-mod mma_gemm_kernel;
-#[cfg(feature = "cube")]
-#[allow(
-    missing_docs,
-    clippy::if_same_then_else,
-    reason = "CubeCL adds undocumented items, and compile-time branches look alike"
-)]
-mod skinny_gemm_kernel;
-#[cfg(feature = "cube")]
-#[allow(missing_docs, reason = "CubeCL adds undocumented items")]
-mod staged_gemm_kernel;
-#[cfg(feature = "cube")]
-mod tiled_gemm_kernel;
 
-use crate::Dtype;
-use crate::PackedTensor;
-use crate::format::Format;
 use crate::packed_tensor::TensorPart;
+use crate::{Dtype, Format, LayerSpec, PackedTensor};
 use burn::tensor::backend::Backend;
 use burn::tensor::ops::{FloatTensor, IntTensor};
 use burn::tensor::{DType, Int, Tensor, TensorData, TensorPrimitive};
+use calorimeter_kernels::LinearShape;
 use std::ops::Range;
 
 /// burn backend with quantization.
@@ -81,24 +49,19 @@ pub trait QuantBackend: Backend {
         dtype: Dtype,
     ) -> FloatTensor<Self>;
 
-    /// True if the device has a kernel for [`QuantBackend::dequant_gemm`] with this input dtype and number of rows.
-    fn has_dequant_gemm(_device: &Self::Device, _weight: &Format, _input: DType, _rows: usize) -> bool {
-        false
-    }
-
-    /// True if kernels for [`QuantBackend::int8_gemm`] exist.
-    fn has_int8_gemm(_input: &Format, _weight: &Format) -> bool {
+    /// True if the device has a kernel for a layer: [`QuantBackend::dequant_gemm`] for an unquantized input,
+    /// [`QuantBackend::int8_gemm`] for a quantized input.
+    fn has_layer_kernel(_device: &Self::Device, _spec: &LayerSpec, _shape: LinearShape) -> bool {
         false
     }
 
     /// Dequantizing GEMM: returns `input · weightᵀ` in the dtype of the input, rounded once; `None` without a kernel.
-    /// See [`Format::has_dequant_gemm`].
     fn dequant_gemm(_input: FloatTensor<Self>, _weight: &PackedTensor<IntTensor<Self>>) -> Option<FloatTensor<Self>> {
         None
     }
 
     /// Int8 GEMM: returns `input · weightᵀ`, rounded to `steps` before and after each scale, input scale first; `None`
-    /// without a kernel. See [`Format::has_int8_gemm`].
+    /// without a kernel. The scales of the input are f32.
     fn int8_gemm(
         _input: &PackedTensor<IntTensor<Self>>,
         _weight: &PackedTensor<IntTensor<Self>>,

@@ -1,12 +1,8 @@
-//! Scalar arithmetic shared by host and device: the functions run on the host and, through CubeCL, in kernels.
-//!
-//! For bit-exact results on all devices they use only integer operations, comparisons, and single additions,
-//! multiplications and divisions. GPU compilers may contract a multiplication and an addition into a fused
-//! multiply-add, which rounds once; [`rounding::prevent_fma()`] prevents that.
+//! Scalar arithmetic of quantization, shared by host and device like [`calorimeter_kernels::scalar`].
 
 pub mod hqq;
-pub mod minifloat;
 pub mod power;
 pub mod qqq;
-pub mod rounding;
 pub mod rules;
+
+pub use calorimeter_kernels::scalar::{minifloat, rounding};

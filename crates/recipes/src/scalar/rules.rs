@@ -4,7 +4,7 @@
 //! Type parameters: `S` is the dtype in which the scale is computed, `P` the dtype of the product of a value and the
 //! inverse scale. Both follow torchao 0.14.1, which rounds to the dtype of the tensor after every operation.
 
-use super::minifloat::{E2m1, E4m3, Minifloat};
+use super::minifloat::{E2m1, E4m3, Minifloat, power_of_two};
 use super::rounding::{StepRounding, clamp_i32, is_nan, max_f32, min_f32, prevent_fma, round_to_i32, select_bits};
 use crate::format::QuantMethod;
 use crate::{Element, ElementCodec, Format};
@@ -253,13 +253,6 @@ impl<M: Minifloat> QuantRule for MxCeilRule<M> {
         let inverse = f32::from_bits(select_bits(exponent == 0, 0x3F80_0000u32, (254 - exponent) << 23));
         M::encode(x * inverse)
     }
-}
-
-/// Returns 2^(exponent - 127); 2^-127 is subnormal.
-#[cfg_attr(feature = "cube", cube)]
-#[inline(always)]
-pub fn power_of_two(exponent: u32) -> f32 {
-    f32::from_bits(select_bits(exponent == 0, 0x0040_0000u32, exponent << 23))
 }
 
 /// NVFP4: e2m1 values with e4m3 block scales and one f32 tensor scale.

@@ -6,6 +6,7 @@ use burn_cubecl::{CubeBackend, CubeRuntime};
 use burn_flex::Flex;
 use burn_fusion::Fusion;
 use burn_wgpu::{WgpuDevice, WgpuRuntime};
+use calorimeter_kernels::layer::{LinearShape, Rejection};
 use calorimeter_recipes::device::{DeviceTensor, QuantBackend};
 use calorimeter_recipes::format::{Format, Grouping, HqqIterate, MxScaling, QuantMethod, ZeroPoint};
 use calorimeter_recipes::packed_tensor::{TensorPart, read_rows};
@@ -250,7 +251,7 @@ fn check_dequant_gemm<B: QuantBackend>(
         return false;
     }
     let weight = Weight::new(n, k, test_values(n * k, 7919, dtype), dtype);
-    config.check_packed_gemm(m).unwrap();
+    config.check_packed_gemm::<WgpuRuntime>(LinearShape { m, k, n }).unwrap();
     let layer = config.linear::<B>(&weight, device).unwrap();
     let x = test_values(m * k, 6007, dtype);
     let input = Tensor::<B, 2>::from_data(TensorData::new(x.clone(), [m, k]), (device, dtype.burn()));
@@ -277,7 +278,7 @@ fn check_int8_gemms<B: QuantBackend>(device: &B::Device, dtypes: &[Dtype], sizes
         let config = "int8dq".parse::<Recipe>().unwrap().quant_config(dtype, None).unwrap();
         for &(m, k, n) in sizes {
             let weight = Weight::new(n, k, test_values(n * k, 7919, dtype), dtype);
-            config.check_packed_gemm(m).unwrap();
+            config.check_packed_gemm::<WgpuRuntime>(LinearShape { m, k, n }).unwrap();
             let layer = config.linear::<B>(&weight, device).unwrap();
             let x = test_values(m * k, 6007, dtype);
             let input = Tensor::<B, 2>::from_data(TensorData::new(x.clone(), [m, k]), (device, dtype.burn()));
@@ -335,15 +336,15 @@ fn int8_gemm_matches_f64_on_vulkan() {
 
 #[test]
 fn unsupported_recipes_have_no_packed_gemm() {
-    let check = |name: &str, rows: usize| {
+    let check = |name: &str, m: usize| {
         let config = name.parse::<Recipe>().unwrap().quant_config(Dtype::F32, None).unwrap();
-        config.check_packed_gemm(rows)
+        config.check_packed_gemm::<WgpuRuntime>(LinearShape { m, k: 64, n: 64 })
     };
     for (name, rows) in [("int8wo", 1), ("int4wo-64", 4096), ("int8dq", 3), ("int8dq_prefill_wo_decode", 1)] {
         assert_eq!(check(name, rows), Ok(()), "{name}");
     }
     for name in ["baseline", "float8dq", "mxfp8", "nvfp4", "marlin-qqq"] {
-        assert!(matches!(check(name, 2), Err(RecipeError::Unsupported(_))), "{name}");
+        assert!(matches!(check(name, 2), Err(Rejection::Spec(_))), "{name}");
     }
 }
 

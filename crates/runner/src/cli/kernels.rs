@@ -10,7 +10,7 @@ const DTYPE: Dtype = Dtype::Bf16;
 /// Text table: for each recipe, the computation by each implementation and device, with reasons.
 pub fn text() -> String {
     let mut text = format!(
-        "  Layers in {DTYPE} with k = n = {TABLE_SIDE}, by number of input rows; CUDA stands for an H100 or H200.\n"
+        "  Layers in {DTYPE} with k = n = {TABLE_SIDE}, by number of input rows; `native` on cuda stands for an H100 or\n  H200, and `cube` for a GPU with matrix instructions.\n"
     );
     let table = layer_table(DTYPE);
     for rows in table.chunk_by(|a, b| a.variant == b.variant) {

@@ -18,10 +18,14 @@ pub mod wgpu;
 pub use burn_backend::BurnBackend;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use burn_backend::CubeOf;
+#[cfg(feature = "cuda")]
+pub(crate) use cuda::Runtime as GpuRuntime;
 pub use driver::{PoolQuery, PoolUsage};
 pub use native_devices::NativeDevices;
 pub use open::{open, open_operator};
 pub use runtime::{autotune_anchor, configure};
+#[cfg(all(feature = "wgpu", not(feature = "cuda")))]
+pub(crate) use wgpu::Runtime as GpuRuntime;
 
 use crate::{Device, DeviceKind, ZooError};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]

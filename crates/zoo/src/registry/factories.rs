@@ -1,5 +1,7 @@
 //! Factories that create workloads.
 
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+use crate::backends::GpuRuntime;
 #[cfg(feature = "cuda")]
 use crate::backends::cuda;
 use crate::backends::{BurnBackend, missing_backend};
@@ -12,6 +14,8 @@ use crate::{
 #[cfg(feature = "cuda")]
 use crate::{NativeModel, NativeOpen};
 use burn::tensor::backend::Backend;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+use calorimeter_kernels::LinearShape;
 use calorimeter_recipes::QuantConfig;
 
 /// Parameters of a new workload.
@@ -197,13 +201,21 @@ impl WorkloadFactory for GuardedNativeModel {
     }
 }
 
-/// Factory restricted to treatments with a CubeCL kernel for stored weights.
+/// Factory restricted to treatments with a CubeCL kernel for stored weights. Builds without GPU backends have no kernels
+/// to check.
 pub struct GuardedCubeModel(pub Box<dyn WorkloadFactory>);
 
 impl WorkloadFactory for GuardedCubeModel {
     fn accepts(&self, task: &Task, treatment: &QuantConfig) -> Result<(), String> {
+        #[cfg(any(feature = "cuda", feature = "wgpu"))]
         if let Task::Model(problem) = task {
-            treatment.check_packed_gemm(problem.layout().input.0 as usize).map_err(|error| error.to_string())?;
+            let crate::Layout { input: (m, _), linears, .. } = problem.layout();
+            for (n, k) in linears {
+                let shape = LinearShape { m: m as usize, k: k as usize, n: n as usize };
+                treatment
+                    .check_packed_gemm::<GpuRuntime>(shape)
+                    .map_err(|reason| format!("no CubeCL GEMM kernel: {reason}"))?;
+            }
         }
         self.0.accepts(task, treatment)
     }

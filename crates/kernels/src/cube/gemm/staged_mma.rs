@@ -1,5 +1,5 @@
 //! Dequantizing GEMM Y = X Wᵀ on matrix instructions for many rows of X, which are staged in shared memory with double
-//! buffering. Operands, fragments and dequantization are those of `mma_gemm_kernel`.
+//! buffering. Operands, fragments and dequantization are those of the file `mma.rs`.
 //!
 //! Data flow: a plane computes a tile of `16 * form.n_tiles` columns and `8 * form.m_tiles` rows of Y over the chunks
 //! of its split; all planes of a cube share the rows of X. While a cube computes a pipeline stage of
@@ -9,16 +9,99 @@
 //! Traffic: W once for each `8 * form.m_tiles` rows of X, X once per cube. Roofline: matrix instructions, or memory
 //! bandwidth for W with fewer rows.
 
-use super::kernels::decode;
-use super::mma_gemm_kernel::{
-    LANES_PER_ROW, MMA_SHAPE, MmaGemmConfig, PLANE_SIZE, dequant_offset, dequant_pair, input_pair, pair_from_bits,
-    scale_index, store_tiles,
+use super::mma::{
+    LANES_PER_ROW, MmaGemmConfig, VALUES_PER_ACCESS, dequant_offset, dequant_pair, input_pair, launch, mma_format,
+    pair_from_bits, scale_index, store_tiles,
 };
+use crate::cube::capability::{FLOAT_MMA, PLANE_SIZE};
+use crate::cube::decode::decode;
+use crate::cube::layer::{PlanResult, buffer_arg};
+use crate::cube::{Cube, CubeCapability, CubeContext, CubeError, CubeLayerPlan};
+use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
+use crate::{Element, LayerSpec};
 use cubecl::cmma::MmaDefinition;
 use cubecl::prelude::*;
 
-/// Input values per access.
-pub const VALUES_PER_ACCESS: usize = 8;
+/// Minimum tiles of input rows, measured on an H200.
+const MIN_TILES: usize = 5;
+
+/// Dequantizing GEMM on matrix instructions for many input rows.
+pub struct StagedMmaGemm;
+
+impl<R: Runtime> LayerKernel<Cube<R>> for StagedMmaGemm {
+    fn name(&self) -> &'static str {
+        "staged_mma_gemm"
+    }
+
+    fn accepts(&self, spec: &LayerSpec, shape: LinearShape, capability: &CubeCapability) -> Result<Cost, Rejection> {
+        config(spec, shape, capability)?;
+        Ok(Cost::Fastest)
+    }
+
+    fn prepare(&self, context: &CubeContext<R>, spec: &LayerSpec, shape: LinearShape) -> PlanResult {
+        if !context.aligned_input {
+            return Err(CubeError::Misaligned { operand: "x" });
+        }
+        let LinearShape { m, n, .. } = shape;
+        let mut form = config(spec, shape, &CubeCapability::of_client(&context.client))?;
+        // Few accumulators leave registers for two cubes per multiprocessor.
+        let cubes_per_processor = if form.m_tiles <= 6 && form.converts_exact_pairs() { 2 } else { 1 };
+        form.configure_device(&context.client, shape, cubes_per_processor);
+        Ok(CubeLayerPlan::new(context, spec, shape, move |client, operands| {
+            launch(client, operands, shape, form, |count, dim, y, dtypes| {
+                // SAFETY: the kernel checks rows against their number, and the operands have the sizes of the layer.
+                unsafe {
+                    staged_mma_gemm::launch_unchecked::<R>(
+                        client,
+                        count,
+                        dim,
+                        4,
+                        form.word_width,
+                        buffer_arg(operands.x, form.dtype.width() * VALUES_PER_ACCESS),
+                        buffer_arg(operands.weight.codes, 4 * form.word_width),
+                        operands.scales(),
+                        operands.zeros(),
+                        y,
+                        m,
+                        n,
+                        form.magic_bits(),
+                        form,
+                        dtypes,
+                    );
+                }
+            });
+        }))
+    }
+}
+
+/// Selects the tile configuration, which was tuned on an H200.
+fn config(spec: &LayerSpec, shape: LinearShape, capability: &CubeCapability) -> Result<MmaGemmConfig, Rejection> {
+    let mut form = MmaGemmConfig::new(spec.dtype, mma_format(spec, capability)?, shape);
+    let tiles = shape.m.div_ceil(FLOAT_MMA.n);
+    if tiles < MIN_TILES || !shape.k.is_multiple_of(VALUES_PER_ACCESS) || !form.supports_staging() {
+        return Err(Rejection::Spec(
+            "more than 32 input rows of whole 16-byte accesses, and scales and zero points within words",
+        ));
+    }
+    match (tiles, form.converts_exact_pairs()) {
+        (..=8, _) => form.n_tiles = 1,
+        // Formats without group scales need fewer registers, which allows more accumulators; other formats dequantize
+        // more weight rows at once.
+        (_, true) => {
+            (form.m_tiles, form.chunks_in_flight) = (tiles.min(16), 1);
+            form.stage_parts = if form.element == Element::E4m3 { 1 } else { form.steps_per_stage() };
+        }
+        (128.., false) => {
+            form.m_tiles = 16;
+            if form.smem_bytes() > capability.shared_memory {
+                form.chunks_in_flight = 1;
+            }
+        }
+        _ => form.stage_parts = form.steps_per_stage(),
+    }
+    let (max, value) = (capability.shared_memory, form.smem_bytes());
+    if value > max { Err(Rejection::Size { what: "bytes of shared memory", max, value }) } else { Ok(form) }
+}
 
 impl MmaGemmConfig {
     /// Accesses per input row of a pipeline stage.
@@ -34,11 +117,11 @@ impl MmaGemmConfig {
 
     /// Size of a shared-memory buffer, in accesses.
     fn smem_stage_len(&self) -> usize {
-        MMA_SHAPE.1 * self.m_tiles * self.smem_row_stride()
+        FLOAT_MMA.n * self.m_tiles * self.smem_row_stride()
     }
 
     /// True if scales and zero points do not span words, and all values of an input access share a scale.
-    pub fn supports_staging(&self) -> bool {
+    fn supports_staging(&self) -> bool {
         let whole = |bits: u32| bits == 0 || 32 % bits == 0;
         self.scales_in_epilogue()
             || self.values_per_scale().is_multiple_of(VALUES_PER_ACCESS)
@@ -47,7 +130,7 @@ impl MmaGemmConfig {
     }
 
     /// Bytes of shared memory of both buffers.
-    pub fn smem_bytes(&self) -> usize {
+    fn smem_bytes(&self) -> usize {
         2 * self.smem_stage_len() * 2 * VALUES_PER_ACCESS
     }
 
@@ -58,11 +141,11 @@ impl MmaGemmConfig {
 
     /// Accesses per unit and pipeline stage.
     fn accesses_per_unit(&self) -> usize {
-        (MMA_SHAPE.1 * self.m_tiles * self.accesses_per_stage_row()).div_ceil(self.units_per_cube())
+        (FLOAT_MMA.n * self.m_tiles * self.accesses_per_stage_row()).div_ceil(self.units_per_cube())
     }
 
     /// Steps of a pipeline stage; each multiplies the values of one input access.
-    pub fn steps_per_stage(&self) -> usize {
+    fn steps_per_stage(&self) -> usize {
         self.chunks_in_flight * self.accesses_per_piece()
     }
 
@@ -101,7 +184,7 @@ impl MmaGemmConfig {
 /// Computes y = x wᵀ, or partial sums of it with `form.k_splits`.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-pub fn staged_mma_gemm<F: Float, Y: Float, X: Size, W: Size>(
+fn staged_mma_gemm<F: Float, Y: Float, X: Size, W: Size>(
     input: &Array<Vector<u32, X>>,
     codes: &Array<Vector<u32, W>>,
     scales: &Array<u32>,
@@ -117,7 +200,7 @@ pub fn staged_mma_gemm<F: Float, Y: Float, X: Size, W: Size>(
     let (g, t) = (lane / LANES_PER_ROW, lane % LANES_PER_ROW);
     let split = CUBE_POS_X as usize % comptime!(form.k_splits);
     let block = CUBE_POS_X as usize / comptime!(form.k_splits);
-    let first_row = block * comptime!(form.n_per_cube()) + plane * comptime!(MMA_SHAPE.0 * form.n_tiles);
+    let first_row = block * comptime!(form.n_per_cube()) + plane * comptime!(FLOAT_MMA.m * form.n_tiles);
     let first_input = CUBE_POS_Z as usize * comptime!(form.m_per_cube());
     let first_chunk = split * comptime!(form.stages() * form.chunks_in_flight);
     let (rows, words) = comptime!((2 * form.n_tiles, form.words_per_piece()));
@@ -383,7 +466,7 @@ fn store_input<F: Float, X: Size>(
         let (piece, access_in_piece) = (access / accesses_per_piece, access % accesses_per_piece);
         let slot =
             (piece / LANES_PER_ROW * accesses_per_piece + access_in_piece) * LANES_PER_ROW + piece % LANES_PER_ROW;
-        let total_accesses = comptime!(MMA_SHAPE.1 * form.m_tiles * form.accesses_per_stage_row());
+        let total_accesses = comptime!(FLOAT_MMA.n * form.m_tiles * form.accesses_per_stage_row());
         if comptime!(total_accesses.is_multiple_of(form.units_per_cube())) || at < total_accesses {
             let loaded = incoming[i];
             let mut words = Array::<u32>::new(4usize);

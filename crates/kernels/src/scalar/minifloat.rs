@@ -36,6 +36,13 @@ pub fn decode_magnitude(code: u32, mantissa: u32, bias: u32, min_normal: f32) ->
     f32::from_bits(select_bits(code < (1u32 << mantissa), subnormal.to_bits(), normal))
 }
 
+/// Returns 2^(exponent - 127); 2^-127 is subnormal.
+#[cfg_attr(feature = "cube", cube)]
+#[inline(always)]
+pub fn power_of_two(exponent: u32) -> f32 {
+    f32::from_bits(select_bits(exponent == 0, 0x0040_0000u32, exponent << 23))
+}
+
 /// Combines the sign of `x` with a magnitude of `bits - 1` bits.
 #[cfg_attr(feature = "cube", cube)]
 #[inline(always)]

@@ -12,15 +12,58 @@
 //! form.n_planes` columns of Y, from cache after the first time. Roofline: memory bandwidth for W with few rows of X,
 //! matrix instructions with many.
 
-use super::kernels::{decode, unpack_value};
-use super::mma_gemm_kernel::reduce_planes;
-use super::tiled_gemm_kernel::scale_int8_sum;
-use crate::Element;
+use super::mma::reduce_planes;
+use super::spec::{Int8Formats, grid, int8_formats};
+use super::tiled_int8::scale_int8_sum;
+use crate::cube::capability::{INT8_MMA, PLANE_SIZE};
+use crate::cube::decode::{decode, unpack_value};
+use crate::cube::layer::{PlanResult, buffer_arg};
+use crate::cube::matrix::storage;
+use crate::cube::{Cube, CubeCapability, CubeContext, CubeLayerPlan};
+use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
+use crate::{Element, LayerSpec};
 use cubecl::cmma::MmaDefinition;
 use cubecl::prelude::*;
 
-/// Weight rows, input rows and values along k of a matrix instruction.
-pub const MMA_SHAPE: (usize, usize, usize) = (16, 8, 32);
+/// Int8 GEMM on matrix instructions.
+pub struct Int8MmaGemm;
+
+impl<R: Runtime> LayerKernel<Cube<R>> for Int8MmaGemm {
+    fn name(&self) -> &'static str {
+        "int8_mma_gemm"
+    }
+
+    fn accepts(&self, spec: &LayerSpec, _: LinearShape, capability: &CubeCapability) -> Result<Cost, Rejection> {
+        int8_formats(spec)?;
+        if capability.int8_mma { Ok(Cost::Fastest) } else { Err(Rejection::Device("matrix instructions on int8")) }
+    }
+
+    fn prepare(&self, context: &CubeContext<R>, spec: &LayerSpec, shape: LinearShape) -> PlanResult {
+        let (LinearShape { m, k, n }, dtype) = (shape, spec.dtype);
+        let Int8Formats { weight, steps } = int8_formats(spec)?;
+        let form = Int8GemmConfig::new(m, weight.words_per_row(k), weight.scale);
+        Ok(CubeLayerPlan::new(context, spec, shape, move |client, operands| {
+            // SAFETY: the kernel checks rows against their number, and the operands have the sizes of the layer.
+            unsafe {
+                int8_mma_gemm::launch_unchecked(
+                    client,
+                    grid(n.div_ceil(form.n_per_cube()), m.div_ceil(form.m_per_cube())),
+                    CubeDim::new_3d(PLANE_SIZE as u32, form.k_planes as u32, (form.n_planes * form.m_planes) as u32),
+                    WORDS_PER_PIECE,
+                    buffer_arg(operands.x, 4 * WORDS_PER_PIECE),
+                    buffer_arg(operands.weight.codes, 4 * WORDS_PER_PIECE),
+                    operands.x_scales(),
+                    operands.scales(),
+                    buffer_arg::<R>(operands.y, dtype.width()),
+                    m,
+                    n,
+                    form,
+                    [storage(steps), storage(dtype)],
+                );
+            }
+        }))
+    }
+}
 
 /// Units that share a row of a chunk, and words that each of them loads.
 const LANES_PER_ROW: usize = 4;
@@ -28,34 +71,53 @@ const WORDS_PER_PIECE: usize = 4;
 
 /// Compile-time parameters of the GEMM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Int8GemmConfig {
+struct Int8GemmConfig {
     /// Words per row of either operand.
-    pub words_per_row: usize,
+    words_per_row: usize,
     /// Element type of the weight scales.
-    pub scale: Element,
+    scale: Element,
     /// Planes of a cube that split k.
-    pub k_planes: usize,
+    k_planes: usize,
     /// Planes of a cube along n (weight rows).
-    pub n_planes: usize,
+    n_planes: usize,
     /// Planes of a cube along m (input rows).
-    pub m_planes: usize,
+    m_planes: usize,
     /// Instruction tiles of a plane along n, 16 weight rows each.
-    pub n_tiles: usize,
+    n_tiles: usize,
     /// Instruction tiles of a plane along m, 8 input rows each.
-    pub m_tiles: usize,
+    m_tiles: usize,
     /// Chunks that a unit loads before it computes.
-    pub chunks_in_flight: usize,
+    chunks_in_flight: usize,
 }
 
 impl Int8GemmConfig {
+    fn new(rows: usize, words_per_row: usize, scale: Element) -> Self {
+        let tiles = rows.div_ceil(INT8_MMA.n);
+        // With few input rows many planes split k to load the weight; with many rows cubes are large.
+        let (k_planes, n_planes, m_planes, n_tiles, chunks_in_flight) = match tiles {
+            1 => (8, 1, 1, 1, 4),
+            2..=8 => (8, 2, 1, 1, 2),
+            // Few output tiles per multiprocessor: more planes per cube with fewer tiles each.
+            9..=128 => (1, 2, 4, 4, 1),
+            _ => (1, 2, 2, 4, 1),
+        };
+        let m_tiles = if (9..=128).contains(&tiles) { 4 } else { tiles.min(8) };
+        let mut form = Self { words_per_row, scale, k_planes, n_planes, m_planes, n_tiles, m_tiles, chunks_in_flight };
+        while form.k_planes > 1 && form.chunks() < 2 * form.k_planes {
+            form.k_planes /= 2;
+        }
+        form.chunks_in_flight = form.chunks_in_flight.min(form.chunks().div_ceil(form.k_planes));
+        form
+    }
+
     /// Weight rows per cube.
-    pub fn n_per_cube(&self) -> usize {
-        MMA_SHAPE.0 * self.n_tiles * self.n_planes
+    fn n_per_cube(&self) -> usize {
+        INT8_MMA.m * self.n_tiles * self.n_planes
     }
 
     /// Input rows per cube.
-    pub fn m_per_cube(&self) -> usize {
-        MMA_SHAPE.1 * self.m_tiles * self.m_planes
+    fn m_per_cube(&self) -> usize {
+        INT8_MMA.n * self.m_tiles * self.m_planes
     }
 
     fn pieces(&self) -> usize {
@@ -63,7 +125,7 @@ impl Int8GemmConfig {
     }
 
     /// Chunks per row; a chunk is one piece for each of [`LANES_PER_ROW`] units.
-    pub fn chunks(&self) -> usize {
+    fn chunks(&self) -> usize {
         self.pieces().div_ceil(LANES_PER_ROW)
     }
 
@@ -80,7 +142,7 @@ impl Int8GemmConfig {
 /// Computes y = x wᵀ with row scales of both operands; accumulators and scales are rounded to S at every step.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-pub fn int8_mma_gemm<S: Float, Y: Float, W: Size>(
+fn int8_mma_gemm<S: Float, Y: Float, W: Size>(
     input: &Array<Vector<u32, W>>,
     codes: &Array<Vector<u32, W>>,
     input_scales: &Array<f32>,
@@ -95,9 +157,9 @@ pub fn int8_mma_gemm<S: Float, Y: Float, W: Size>(
     let (g, t) = (lane / LANES_PER_ROW, lane % LANES_PER_ROW);
     let block = (CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X) as usize;
     let n_plane = team % comptime!(form.n_planes);
-    let first_row = block * comptime!(form.n_per_cube()) + n_plane * comptime!(MMA_SHAPE.0 * form.n_tiles);
+    let first_row = block * comptime!(form.n_per_cube()) + n_plane * comptime!(INT8_MMA.m * form.n_tiles);
     let first_input = CUBE_POS_Z as usize * comptime!(form.m_per_cube())
-        + team / comptime!(form.n_planes) * comptime!(MMA_SHAPE.1 * form.m_tiles);
+        + team / comptime!(form.n_planes) * comptime!(INT8_MMA.n * form.m_tiles);
     let rows = comptime!(2 * form.n_tiles);
 
     let mut sums = Sequence::<Array<Vector<i32, Const<2>>>>::new();

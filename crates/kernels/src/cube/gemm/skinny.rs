@@ -10,39 +10,113 @@
 //! Traffic: W once for each `form.input_rows` rows of X; X from cache for all cubes but the first. Roofline: memory
 //! bandwidth for W, as long as about four instructions per value keep up.
 
-use super::kernels::{DequantMode, decode, unpack_value};
-use crate::Element;
-use crate::packing::BLOCK;
+use super::spec::{BLOCK, check_rows, dequantized_format, grid};
+use crate::cube::capability::max_vector_width;
+use crate::cube::decode::{DequantMode, decode, decode_fast, unpack_value};
+use crate::cube::layer::{PlanResult, buffer_arg};
+use crate::cube::matrix::storage;
+use crate::cube::{Cube, CubeCapability, CubeContext, CubeLayerPlan};
+use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
+use crate::{Element, LayerSpec};
+use cubecl::ir::features::Plane;
 use cubecl::prelude::*;
 
+/// Maximum input rows, limited by registers.
+const MAX_ROWS: usize = 8;
+
 /// Units of a cube.
-pub const UNITS_PER_CUBE: usize = 128;
+const UNITS_PER_CUBE: usize = 128;
+
+/// Dequantizing GEMM for few input rows, without matrix instructions.
+pub struct SkinnyGemm;
+
+impl<R: Runtime> LayerKernel<Cube<R>> for SkinnyGemm {
+    fn name(&self) -> &'static str {
+        "skinny_gemm"
+    }
+
+    fn accepts(&self, spec: &LayerSpec, shape: LinearShape, _: &CubeCapability) -> Result<Cost, Rejection> {
+        dequantized_format(spec)?;
+        check_rows(shape, MAX_ROWS)?;
+        Ok(Cost::General)
+    }
+
+    fn prepare(&self, context: &CubeContext<R>, spec: &LayerSpec, shape: LinearShape) -> PlanResult {
+        let (LinearShape { m, n, .. }, dtype) = (shape, spec.dtype);
+        let form = SkinnyGemmConfig::new(context, spec, shape)?;
+        Ok(CubeLayerPlan::new(context, spec, shape, move |client, operands| {
+            // SAFETY: the kernel checks rows against their number, and the operands have the sizes of the layer.
+            unsafe {
+                skinny_gemm::launch_unchecked(
+                    client,
+                    grid(n.div_ceil(form.weight_rows), m.div_ceil(form.input_rows)),
+                    CubeDim::new_1d(UNITS_PER_CUBE as u32),
+                    form.input_width,
+                    form.word_width,
+                    buffer_arg(operands.x, dtype.width() * form.input_width),
+                    buffer_arg(operands.weight.codes, 4 * form.word_width),
+                    operands.scales(),
+                    operands.zeros(),
+                    buffer_arg::<R>(operands.y, dtype.width()),
+                    m,
+                    n,
+                    form,
+                    storage(dtype),
+                );
+            }
+        }))
+    }
+}
 
 /// Compile-time parameters of the GEMM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SkinnyGemmConfig {
+struct SkinnyGemmConfig {
     /// Values per row of both operands (k).
-    pub cols: usize,
+    cols: usize,
     /// Words of quantized values per weight row.
-    pub words_per_row: usize,
+    words_per_row: usize,
     /// Values of a row that share a scale.
-    pub group: usize,
-    pub element: Element,
-    pub scale: Element,
-    pub zero: DequantMode,
+    group: usize,
+    element: Element,
+    scale: Element,
+    zero: DequantMode,
     /// Weight rows per cube.
-    pub weight_rows: usize,
+    weight_rows: usize,
     /// Input rows per cube.
-    pub input_rows: usize,
+    input_rows: usize,
     /// Units that are reduced by plane operations; 1 without plane operations.
-    pub reduce_units: usize,
+    reduce_units: usize,
     /// Input values per access.
-    pub input_width: usize,
+    input_width: usize,
     /// Weight words per access.
-    pub word_width: usize,
+    word_width: usize,
 }
 
 impl SkinnyGemmConfig {
+    fn new<R: Runtime>(context: &CubeContext<R>, spec: &LayerSpec, shape: LinearShape) -> Result<Self, Rejection> {
+        let (LinearShape { m, k, .. }, CubeContext { client, aligned_input }) = (shape, context);
+        let format = dequantized_format(spec)?;
+        let properties = client.properties();
+        let (hardware, planes) = (&properties.hardware, &properties.features.plane);
+        let has_plane_ops = hardware.plane_size_min == hardware.plane_size_max && planes.contains(Plane::Ops);
+        // Rows that are not whole blocks, and unaligned inputs, are read value by value.
+        let is_vectorized = *aligned_input && k.is_multiple_of(BLOCK);
+        Ok(Self {
+            cols: k,
+            words_per_row: format.words_per_row(k),
+            group: format.group_size(k),
+            element: format.element,
+            scale: format.scale,
+            zero: DequantMode::of_format(&format),
+            // Number of loads in flight; with many inputs a unit has no registers for more.
+            weight_rows: if format.bits() > 4 { 2 } else { 4 },
+            input_rows: m.min(MAX_ROWS),
+            reduce_units: if has_plane_ops { (hardware.plane_size_max as usize).min(UNITS_PER_CUBE) } else { 1 },
+            input_width: if is_vectorized { max_vector_width(client, spec.dtype.width(), BLOCK) } else { 1 },
+            word_width: max_vector_width(client, 4, format.bits() as usize),
+        })
+    }
+
     fn groups_per_row(&self) -> usize {
         self.cols.div_ceil(self.group)
     }
@@ -67,24 +141,10 @@ impl SkinnyGemmConfig {
     }
 }
 
-/// Decodes an element. Integers of at most 8 bits are inserted into the low bits of 2^23, which is then subtracted,
-/// because conversions run at a fraction of the rate of additions.
-#[cube]
-pub fn decode_fast(code: u32, #[comptime] element: Element) -> f32 {
-    match comptime!(element) {
-        Element::Signed(bits) => {
-            let sign = comptime!(1u32 << (u32::from(bits) - 1));
-            f32::from_bits((code ^ sign) | 0x4B00_0000) - comptime!((0x0080_0000 + sign) as f32)
-        }
-        Element::Unsigned(_) => f32::from_bits(code | 0x4B00_0000) - 8_388_608.0,
-        _ => decode(code, element),
-    }
-}
-
 /// Computes y = x wᵀ.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-pub fn skinny_gemm<F: Float, X: Size, W: Size>(
+fn skinny_gemm<F: Float, X: Size, W: Size>(
     input: &Array<Vector<F, X>>,
     codes: &Array<Vector<u32, W>>,
     scales: &Array<u32>,

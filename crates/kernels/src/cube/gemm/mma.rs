@@ -14,17 +14,138 @@
 //! rows of X, as long as dequantization keeps up: 2 instructions per 8-bit value, 4 to 6 with group scales. Matrix
 //! instructions with many rows.
 
-use super::kernels::{DequantMode, decode, unpack_value};
-use super::skinny_gemm_kernel::decode_fast;
-use crate::{Dtype, Element};
+use super::spec::{dequantized_format, grid};
+use crate::cube::capability::{FLOAT_MMA, PLANE_SIZE, max_vector_width};
+use crate::cube::decode::{DequantMode, decode, decode_fast, unpack_value};
+use crate::cube::layer::{PlanResult, buffer_arg};
+use crate::cube::matrix::storage;
+use crate::cube::{Cube, CubeCapability, CubeContext, CubeLayerPlan, LayerOperands};
+use crate::format::Format;
+use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
+use crate::{Dtype, Element, LayerSpec};
 use cubecl::cmma::MmaDefinition;
 use cubecl::prelude::*;
 
-/// Units of a plane, as matrix instructions require.
-pub const PLANE_SIZE: usize = 32;
+/// Input values per access of 16 bytes.
+pub(super) const VALUES_PER_ACCESS: usize = 8;
 
-/// Weight rows, input rows and values along k of a matrix instruction.
-pub const MMA_SHAPE: (usize, usize, usize) = (16, 8, 16);
+/// Units of a cube that reduces partial sums of split-K.
+const UNITS_PER_REDUCTION: usize = 256;
+
+/// Dequantizing GEMM on matrix instructions.
+pub struct MmaGemm;
+
+impl<R: Runtime> LayerKernel<Cube<R>> for MmaGemm {
+    fn name(&self) -> &'static str {
+        "mma_gemm"
+    }
+
+    fn accepts(&self, spec: &LayerSpec, _: LinearShape, capability: &CubeCapability) -> Result<Cost, Rejection> {
+        mma_format(spec, capability)?;
+        Ok(Cost::Fastest)
+    }
+
+    fn prepare(&self, context: &CubeContext<R>, spec: &LayerSpec, shape: LinearShape) -> PlanResult {
+        let LinearShape { m, n, .. } = shape;
+        let form = config(context, MmaGemmConfig::new(spec.dtype, dequantized_format(spec)?, shape), shape);
+        Ok(CubeLayerPlan::new(context, spec, shape, move |client, operands| {
+            launch(client, operands, shape, form, |count, dim, y, dtypes| {
+                // SAFETY: the kernel checks rows against their number, and the operands have the sizes of the layer.
+                unsafe {
+                    mma_gemm::launch_unchecked::<R>(
+                        client,
+                        count,
+                        dim,
+                        form.input_width,
+                        form.word_width,
+                        buffer_arg(operands.x, form.dtype.width() * form.input_width),
+                        buffer_arg(operands.weight.codes, 4 * form.word_width),
+                        operands.scales(),
+                        operands.zeros(),
+                        y,
+                        m,
+                        n,
+                        form.magic_bits(),
+                        form,
+                        dtypes,
+                    );
+                }
+            });
+        }))
+    }
+}
+
+/// Returns the weight format of a layer that is dequantized for matrix instructions.
+pub(super) fn mma_format(spec: &LayerSpec, capability: &CubeCapability) -> Result<Format, Rejection> {
+    let format = dequantized_format(spec)?;
+    let missing = Rejection::Device("matrix instructions on the dtype");
+    if capability.has_mma(spec.dtype) { Ok(format) } else { Err(missing) }
+}
+
+/// Selects the tile configuration, which was tuned on an H200.
+fn config<R: Runtime>(context: &CubeContext<R>, mut form: MmaGemmConfig, shape: LinearShape) -> MmaGemmConfig {
+    let tiles = shape.m.div_ceil(FLOAT_MMA.n);
+    // Unaligned rows and unaligned inputs are read value by value.
+    let is_vectorized = context.aligned_input && shape.k.is_multiple_of(VALUES_PER_ACCESS);
+    form.input_width = if is_vectorized { VALUES_PER_ACCESS } else { 1 };
+    // With few input rows many planes split k to load the weight. With more rows every cube reads the whole input, so
+    // cubes must be larger.
+    let max_in_flight;
+    (form.k_planes, form.n_planes, form.m_planes, form.n_tiles, max_in_flight) = match tiles {
+        1 => (16, 1, 1, 1, 2),
+        2..=4 => (8, 1, 1, 1, 4),
+        5..=8 => (8, 2, 1, 1, 2),
+        _ => (1, 4, 2, 2, 1),
+    };
+    form.chunks_in_flight = 1;
+    if !is_vectorized {
+        // Each value is a branch; with many of them CubeCL's compiler overflows its stack.
+        (form.n_tiles, form.m_tiles) = (1, tiles.min(2));
+    }
+    let chunks = form.chunks();
+    // At least two chunks per plane, or the reduction costs more than it saves.
+    while form.k_planes > 1 && chunks < 2 * form.k_planes {
+        form.k_planes /= 2;
+    }
+    form.configure_device(&context.client, shape, 1);
+    let max_in_flight = if is_vectorized { max_in_flight } else { 1 };
+    form.chunks_in_flight = chunks.div_ceil(form.k_planes * form.k_splits).min(max_in_flight);
+    form
+}
+
+/// Launches a GEMM and, with split-K, the reduction of its partial sums. `gemm` receives the sizes of the launch, the
+/// output, and the dtypes of input and output.
+pub(super) fn launch<R: Runtime>(
+    client: &ComputeClient<R>,
+    operands: &LayerOperands,
+    LinearShape { m, n, .. }: LinearShape,
+    form: MmaGemmConfig,
+    gemm: impl FnOnce(CubeCount, CubeDim, ArrayArg<R>, [StorageType; 2]),
+) {
+    let parts = (form.k_splits > 1).then(|| client.empty(4 * form.k_splits * m * n));
+    let (target, dtype) = parts.as_ref().map_or((operands.y, form.dtype), |parts| (parts, Dtype::F32));
+    let (row_cubes, input_cubes) = (n.div_ceil(form.n_per_cube()), m.div_ceil(form.m_per_cube()));
+    let count = CubeCount::Static((row_cubes * form.k_splits) as u32, 1, input_cubes as u32);
+    let dim = CubeDim::new_3d(PLANE_SIZE as u32, form.k_planes as u32, (form.n_planes * form.m_planes) as u32);
+    gemm(count, dim, buffer_arg(target, dtype.width()), [storage(form.dtype), storage(dtype)]);
+    if let Some(parts) = parts {
+        // SAFETY: the kernel checks its index against `m * n`, and there are `k_splits` partial sums for each index.
+        unsafe {
+            reduce_splits::launch_unchecked::<R>(
+                client,
+                grid((m * n).div_ceil(UNITS_PER_REDUCTION), 1),
+                CubeDim::new_1d(UNITS_PER_REDUCTION as u32),
+                buffer_arg(&parts, 4),
+                operands.scales(),
+                buffer_arg(operands.y, form.dtype.width()),
+                m * n,
+                n,
+                form,
+                storage(form.dtype),
+            );
+        }
+    }
+}
 
 /// Units that share a row of a chunk.
 pub const LANES_PER_ROW: usize = 4;
@@ -66,14 +187,52 @@ pub struct MmaGemmConfig {
 }
 
 impl MmaGemmConfig {
+    /// Configuration for vector accesses, with default tiles.
+    pub fn new(dtype: Dtype, format: Format, LinearShape { m, k, .. }: LinearShape) -> Self {
+        Self {
+            cols: k,
+            words_per_row: format.words_per_row(k),
+            group: format.group_size(k),
+            element: format.element,
+            dtype,
+            scale: format.scale,
+            zero: DequantMode::of_format(&format),
+            k_planes: 1,
+            n_planes: 8,
+            m_planes: 1,
+            n_tiles: 2,
+            m_tiles: m.div_ceil(FLOAT_MMA.n).min(8),
+            k_splits: 1,
+            chunks_in_flight: 2,
+            stage_parts: 1,
+            input_width: VALUES_PER_ACCESS,
+            word_width: 1,
+        }
+    }
+
+    /// Sets the width of memory accesses, and the number of cubes that split k so that each multiprocessor runs
+    /// `cubes_per_processor`.
+    pub fn configure_device<R: Runtime>(
+        &mut self,
+        client: &ComputeClient<R>,
+        LinearShape { m, n, .. }: LinearShape,
+        cubes_per_processor: usize,
+    ) {
+        self.word_width = max_vector_width(client, 4, self.words_per_piece());
+        let processors = client.properties().hardware.num_streaming_multiprocessors.unwrap_or(1) as usize;
+        let blocks = n.div_ceil(self.n_per_cube()) * m.div_ceil(self.m_per_cube());
+        let max_splits = (self.chunks() / (4 * self.k_planes * self.chunks_in_flight)).max(1);
+        self.k_splits = (cubes_per_processor * processors / blocks).clamp(1, max_splits);
+    }
+
     /// Weight rows per cube.
     pub fn n_per_cube(&self) -> usize {
-        MMA_SHAPE.0 * self.n_tiles * self.n_planes
+        FLOAT_MMA.m * self.n_tiles * self.n_planes
     }
 
     /// Input rows per cube.
     pub fn m_per_cube(&self) -> usize {
-        MMA_SHAPE.1 * self.m_tiles * self.m_planes
+        FLOAT_MMA.n * self.m_tiles * self.m_planes
     }
 
     /// Consecutive values that a unit loads (a piece).
@@ -172,7 +331,7 @@ impl MmaGemmConfig {
 /// Computes y = x wᵀ, or partial sums of it with `form.k_splits`.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-pub fn mma_gemm<F: Float, Y: Float, X: Size, W: Size>(
+fn mma_gemm<F: Float, Y: Float, X: Size, W: Size>(
     input: &Array<Vector<F, X>>,
     codes: &Array<Vector<u32, W>>,
     scales: &Array<u32>,
@@ -190,9 +349,9 @@ pub fn mma_gemm<F: Float, Y: Float, X: Size, W: Size>(
     let block = CUBE_POS_Y as usize * (CUBE_COUNT_X as usize / comptime!(form.k_splits))
         + CUBE_POS_X as usize / comptime!(form.k_splits);
     let first_row =
-        block * comptime!(form.n_per_cube()) + team % comptime!(form.n_planes) * comptime!(MMA_SHAPE.0 * form.n_tiles);
+        block * comptime!(form.n_per_cube()) + team % comptime!(form.n_planes) * comptime!(FLOAT_MMA.m * form.n_tiles);
     let first_input = CUBE_POS_Z as usize * comptime!(form.m_per_cube())
-        + team / comptime!(form.n_planes) * comptime!(MMA_SHAPE.1 * form.m_tiles);
+        + team / comptime!(form.n_planes) * comptime!(FLOAT_MMA.n * form.m_tiles);
     let (rows, words, pairs) = comptime!((2 * form.n_tiles, form.words_per_piece(), form.pairs_per_piece()));
 
     let mut sums = Sequence::<Array<Vector<f32, Const<2>>>>::new();
@@ -334,7 +493,7 @@ pub fn store_tiles<Y: Float>(
 
 /// Reduces the partial sums of split-K, with the scales of the epilogue.
 #[cube(launch_unchecked)]
-pub fn reduce_splits<F: Float>(
+fn reduce_splits<F: Float>(
     parts: &Array<f32>,
     scales: &Array<u32>,
     y: &mut Array<F>,

@@ -1,0 +1,73 @@
+//! Layers that GEMM kernels on packed weights compute, and sizes of their launches.
+
+use crate::format::{Format, Grouping, QuantMethod, ZeroPoint};
+use crate::layer::{LinearShape, Rejection};
+use crate::{Dtype, Element, LayerSpec, MatmulMode};
+use cubecl::prelude::*;
+
+/// Values of a packing block; every row of a packed tensor is padded to a multiple of it.
+pub(super) const BLOCK: usize = Format::PACKING_BLOCK;
+
+/// Maximum cubes in one dimension of a launch.
+const MAX_CUBES_PER_DIM: usize = 65_535;
+
+/// Returns the weight format of a layer whose only quantized operand is a weight that GEMM kernels dequantize: with
+/// word-aligned groups and a single level of scales.
+pub(super) fn dequantized_format(spec: &LayerSpec) -> Result<Format, Rejection> {
+    let is_supported = |format: &Format| {
+        let groups = match format.grouping {
+            Grouping::Row => true,
+            Grouping::Block(group) => group.is_multiple_of(BLOCK as u32) || group == 16,
+            Grouping::Tensor => false,
+        };
+        let levels = !matches!(format.method, QuantMethod::Unquantized | QuantMethod::Qqq | QuantMethod::Nvfp4);
+        let LayerSpec { dtype, matmul, precision_hint, .. } = *spec;
+        let expected = LayerSpec { matmul, precision_hint, ..LayerSpec::weight_only(dtype, *format) };
+        groups && levels && !format.sparse_2to4 && *spec == expected
+    };
+    let expected = "a quantized weight with one level of scales, without sparsity, and an unquantized input";
+    spec.weight.filter(is_supported).ok_or(Rejection::Spec(expected))
+}
+
+/// Formats of an int8 layer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Int8Formats {
+    /// Format of the weight.
+    pub weight: Format,
+    /// Dtype to which accumulators and scales are rounded.
+    pub steps: Dtype,
+}
+
+/// Returns the formats of a layer with weight and input in int8 and one scale per row.
+pub(super) fn int8_formats(spec: &LayerSpec) -> Result<Int8Formats, Rejection> {
+    let is_int8 = |format: Format| {
+        format.element == Element::Signed(8)
+            && format.grouping == Grouping::Row
+            && format.zero == ZeroPoint::None
+            && !format.sparse_2to4
+            && !format.rounds_to_int8()
+    };
+    let LayerSpec { dtype, weight, input, matmul, precision_hint, .. } = *spec;
+    match (weight, input, matmul) {
+        (Some(weight), Some(input), MatmulMode::QuantizedValues(steps))
+            if is_int8(weight)
+                && is_int8(input)
+                && *spec == (LayerSpec { precision_hint, ..LayerSpec::dynamic(dtype, weight, input, matmul) }) =>
+        {
+            Ok(Int8Formats { weight, steps })
+        }
+        _ => Err(Rejection::Spec("a dense weight and an input in int8 with one scale per row")),
+    }
+}
+
+/// Checks the number of input rows.
+pub(super) fn check_rows(shape: LinearShape, max: usize) -> Result<(), Rejection> {
+    if shape.m > max { Err(Rejection::Size { what: "m", max, value: shape.m }) } else { Ok(()) }
+}
+
+/// Grid of at least `weight_cubes` cubes along the weight rows, and `input_cubes` along the input rows, in a shape that
+/// every device supports.
+pub(super) fn grid(weight_cubes: usize, input_cubes: usize) -> CubeCount {
+    let layers = weight_cubes.div_ceil(MAX_CUBES_PER_DIM);
+    CubeCount::Static(weight_cubes.div_ceil(layers) as u32, layers as u32, input_cubes as u32)
+}

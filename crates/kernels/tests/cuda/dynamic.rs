@@ -6,7 +6,10 @@ use calorimeter_kernels::{
     Activation, Dtype, LayerSpec, PrecisionHint, Prologue, Sparsity,
     format::Grouping,
     layer::Rejection,
-    native::{CudaDevice, DeviceBuffer, LayerPlan, LinearShape, NativeError, PrepackedWeight, ShortAttentionPlan},
+    native::{
+        CudaDevice, CudaKernel, DeviceBuffer, LayerPlan, LinearShape, NativeError, PrepackedWeight,
+        SHORT_ATTENTION_TOKENS,
+    },
 };
 
 use super::layers::{
@@ -109,14 +112,14 @@ fn fused_attention_quantization_matches_separate_kernels() {
     let (device, _guard) = gpu();
     for spec in Dtype::ALL.into_iter().flat_map(byte_layers) {
         for (sequences, heads, head) in [(1, 8, 512), (300, 8, 128), (3, 2, 32), (5, 3, 17), (70, 16, 64)] {
-            let (m, k, n) = (ShortAttentionPlan::TOKENS * sequences, heads * head, 32);
+            let (m, k, n) = (SHORT_ATTENTION_TOKENS * sequences, heads * head, 32);
             let attended = LayerSpec { prologue: Prologue::ShortAttention { heads }, ..spec };
             let [mut fused, mut behind] =
                 [attended, spec].map(|spec| LayerPlan::new(&device, &spec, LinearShape { m, k, n }).unwrap());
-            let attention = ShortAttentionPlan::new(&device, spec.dtype, sequences, heads, head).unwrap();
+            let attention = CudaKernel::short_attention(&device, spec.dtype, sequences, heads, head).unwrap();
             println!("{sequences} {heads} {head} {spec:?}: {}", fused.algorithm());
             let mut x = values(3 * m * k, 1, spec.dtype);
-            for (sequence, numbers) in x.chunks_mut(3 * ShortAttentionPlan::TOKENS * k).enumerate() {
+            for (sequence, numbers) in x.chunks_mut(3 * SHORT_ATTENTION_TOKENS * k).enumerate() {
                 let gain = [3.0, 0.0, 1e-3][sequence % 3];
                 numbers.iter_mut().for_each(|x| *x = round(*x * gain, spec.dtype));
             }

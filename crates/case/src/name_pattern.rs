@@ -5,7 +5,7 @@ pub fn parse_positive(text: &str) -> Option<u32> {
     text.parse().ok().filter(|number: &u32| *number > 0 && number.to_string() == text)
 }
 
-/// Expands a pattern into names: `{a|b}` is one of the alternatives, `[a|b]` an alternative or nothing, `{group}` one
+/// Expands a pattern into names: `{a|b}` is one of the alternatives, `[a|b]` nothing or an alternative, `{group}` one
 /// of `groups`.
 pub fn expand_pattern(pattern: &str, groups: &[String]) -> Vec<String> {
     let (Some(start), Some(end)) = (pattern.find(['{', '[']), pattern.find(['}', ']'])) else {
@@ -17,7 +17,7 @@ pub fn expand_pattern(pattern: &str, groups: &[String]) -> Vec<String> {
         _ => inside.split('|').collect(),
     };
     if pattern[start..].starts_with('[') {
-        choices.push("");
+        choices.insert(0, "");
     }
     let rest = expand_pattern(after, groups);
     choices.iter().flat_map(|choice| rest.iter().map(move |rest| format!("{before}{choice}{rest}"))).collect()
@@ -38,7 +38,7 @@ mod tests {
     #[test]
     fn pattern_expands_to_all_names() {
         let names = expand_pattern("a-{1|2}-{group}[-x]", &["64".into()]);
-        assert_eq!(names, ["a-1-64-x", "a-1-64", "a-2-64-x", "a-2-64"]);
+        assert_eq!(names, ["a-1-64", "a-1-64-x", "a-2-64", "a-2-64-x"]);
         assert_eq!(expand_pattern("plain", &[]), ["plain"]);
     }
 }

@@ -81,13 +81,13 @@ pub enum Rejection {
 
 impl Rejection {
     /// Rank of the reason: the higher, the closer the kernel is to computing the layer.
-    fn specificity(&self) -> u8 {
+    fn specificity(&self) -> (u8, usize) {
         match self {
-            Self::NoKernel => 0,
-            Self::Spec(_) => 1,
-            Self::Device(_) => 2,
-            Self::Size { .. } => 3,
-            Self::Accuracy(_) => 4,
+            Self::NoKernel => (0, 0),
+            Self::Spec(_) => (1, 0),
+            Self::Device(_) => (2, 0),
+            Self::Size { max, .. } => (3, *max),
+            Self::Accuracy(_) => (4, 0),
         }
     }
 }
@@ -216,6 +216,8 @@ mod tests {
     const MISSING: Row = Row("missing", Ok(Cost::Fastest), || Err(FakeError::Missing));
     const BROKEN: Row = Row("broken", Ok(Cost::Fastest), || Err(FakeError::Broken));
     const REJECTS: Row = Row("rejects", Err(Rejection::Spec("int8")), || Ok("rejects"));
+    const UP_TO_8: Row = Row("8", Err(Rejection::Size { what: "m", max: 8, value: 65 }), || Ok("8"));
+    const UP_TO_64: Row = Row("64", Err(Rejection::Size { what: "m", max: 64, value: 65 }), || Ok("64"));
     const NEEDS: Row = Row("needs", Err(Rejection::Device("wgmma")), || Ok("needs"));
 
     #[test]
@@ -229,6 +231,8 @@ mod tests {
     #[test]
     fn the_most_specific_reason_is_reported() {
         assert_eq!(run(&[&NEEDS, &REJECTS]), Err(FakeError::Rejected(Rejection::Device("wgmma"))));
+        let size = Rejection::Size { what: "m", max: 64, value: 65 };
+        assert_eq!(run(&[&UP_TO_8, &NEEDS, &UP_TO_64]), Err(FakeError::Rejected(size)));
         assert_eq!(run(&[]), Err(FakeError::Rejected(Rejection::NoKernel)));
     }
 }

@@ -1,9 +1,7 @@
 //! Mock device: times follow a script, and every kind of failure can be injected. It tests the whole program without a
 //! GPU and without waiting.
 
-use crate::worker::Assignment;
-use calorimeter_case::Case;
-use calorimeter_timing::{MockClock, Script, Stopwatch};
+use calorimeter_timing::Script;
 use calorimeter_zoo::{Output, Workload, ZooError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -117,46 +115,6 @@ impl MockRule {
     pub fn script(&self, id: &str) -> Script {
         let seed = crate::fingerprint::fnv1a(id.as_bytes()) ^ self.seed;
         Script { nanos: self.nanos, noise: self.noise, fixed: self.fixed, seed, ..Script::default() }
-    }
-}
-
-/// Simulator of an assignment's cases. Their clocks share one time.
-pub struct Simulator {
-    rules: Vec<MockRule>,
-    concurrent_devices: bool,
-    clock: MockClock,
-}
-
-impl Simulator {
-    /// Creates the simulator of an assignment. Exits the process if the device is lost.
-    pub fn new(assignment: &Assignment) -> Self {
-        let Assignment { cases, mock: rules, concurrent_devices, .. } = assignment;
-        let rule = cases.first().and_then(|first| MockRule::for_case(rules, &first.case.id).ok());
-        if rule.is_some_and(|rule| rule.fault == Some(Fault::Lost)) {
-            std::process::exit(1);
-        }
-        let clock = MockClock::new(Script::default());
-        Self { rules: rules.clone(), concurrent_devices: *concurrent_devices, clock }
-    }
-
-    /// Opens a case.
-    pub fn open(&self, case: &Case) -> Result<Box<dyn Workload>, ZooError> {
-        Ok(Box::new(MockWorkload::new(MockRule::for_case(&self.rules, &case.id)?)))
-    }
-
-    /// Creates the stopwatch of a case, for all regimes.
-    pub fn stopwatch(&self, case: &Case) -> Result<Box<dyn Stopwatch>, ZooError> {
-        let mut rule = MockRule::for_case(&self.rules, &case.id)?;
-        if self.concurrent_devices {
-            rule.nanos *= rule.in_company;
-        }
-        Ok(Box::new(self.clock.with_shared_machine(rule.script(&case.id))))
-    }
-
-    /// Checks the outputs of a pass; the error is the reason for a mismatch.
-    pub fn check(outputs: &[Output]) -> Result<(), String> {
-        let wrong = outputs.iter().flat_map(|output| &output.values).any(|value| value.is_nan());
-        if wrong { Err("the mock device was told to be wrong".into()) } else { Ok(()) }
     }
 }
 

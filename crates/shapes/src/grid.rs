@@ -1,5 +1,6 @@
 //! Cartesian products of named axes, and zipped axes.
 
+use crate::error::MAX_AXES;
 use crate::{Axes, MAX_SHAPES, ShapeError};
 use std::borrow::Cow;
 
@@ -127,9 +128,6 @@ impl Grid {
         Axes::new(pairs).expect("axis names of a grid are distinct")
     }
 }
-
-/// Maximum number of axes.
-pub(crate) const MAX_AXES: usize = 16;
 
 /// Checks that there is at least one axis, no axis is empty and no name is repeated.
 fn check_axes(axes: impl IntoIterator<Item = Axis>) -> Result<Vec<Axis>, ShapeError> {

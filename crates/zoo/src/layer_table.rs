@@ -48,6 +48,8 @@ pub fn layer_table(dtype: Dtype) -> Vec<LayerTableRow> {
     let model: Model = "linear".parse().expect("`linear` is a built-in model");
     let sparsities = [Sparsity::SemiStructured, Sparsity::DEFAULT_BLOCK];
     let variants = pair(&Recipe::examples(), &sparsities).into_iter();
+    // Some recipes exist only with sparsity.
+    let variants = variants.filter(|variant| variant.quant_config(dtype).is_ok());
     let devices = [Device::Cuda(0), Device::Vulkan(0), Device::Metal(0), Device::Cpu];
     let places = devices.into_iter().flat_map(|device| Implementation::ALL.map(|it| (device, it)));
     let places: Vec<_> = places.filter(|(device, it)| Subject::Model(model).has(*it, *device)).collect();

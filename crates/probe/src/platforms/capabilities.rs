@@ -1,8 +1,8 @@
 //! Optional capabilities of a platform.
 
-use super::{MatmulPrecision, Platform, StopwatchChoice, memory, other_users};
+use super::{MatmulPrecision, memory, other_users};
 use crate::devices::DeviceFacts;
-use calorimeter_case::{Device, Implementation};
+use calorimeter_case::{Device, Implementation, Warning};
 use calorimeter_kernels::probes::Probes;
 use calorimeter_shapes::Shape;
 use calorimeter_timing::memory::Timeline;
@@ -10,6 +10,9 @@ use calorimeter_timing::telemetry::{CounterValues, Source};
 use calorimeter_timing::{Failure, Stopwatch, Work};
 use calorimeter_zoo::{NativeDevices, Setup};
 use std::time::Duration;
+
+/// Stopwatch, with a warning if it is not the preferred one.
+pub type StopwatchChoice = (Box<dyn Stopwatch>, Option<Warning>);
 
 /// Capture of launches in a graph.
 pub trait GraphCapture {
@@ -38,7 +41,7 @@ pub trait Sensing {
 }
 
 /// Probes of known cost, for peaks and `doctor --deep`.
-pub trait Probing: Platform {
+pub trait Probing {
     /// Opens the probes of a device.
     fn probes(&self, device: Device, machines: &mut NativeDevices) -> Result<Box<dyn Probes>, Failure>;
 
@@ -70,8 +73,7 @@ pub trait Probing: Platform {
 
     /// Bytes of a buffer and number of buffers to rotate through, so that a cache of this size has practically no hits.
     fn cache_exceeding_buffers(&self, cache_bytes: u64) -> (u64, u32) {
-        let largest = self.defaults(false).max_buffer_bytes;
-        (largest, (4 * cache_bytes / largest + 1).min(16) as u32)
+        ((4 * cache_bytes).max(1 << 30), 1)
     }
 
     /// Second device clock for the same work, if there is one; `doctor --deep` compares the two.

@@ -168,10 +168,6 @@ impl Probing for Cuda {
         Some(made.and_then(|machine| Ok(Box::new(make(&machine, form)?) as Box<dyn Work>)))
     }
 
-    fn cache_exceeding_buffers(&self, cache_bytes: u64) -> (u64, u32) {
-        ((4 * cache_bytes).max(1 << 30), 1)
-    }
-
     fn second_stopwatch(
         &self,
         setup: Setup,

@@ -15,9 +15,9 @@ mod platform;
 mod probe_work;
 
 pub use crate::peaks::MatmulPrecision;
-pub use capabilities::{DeviceMemory, GraphCapture, Probing, Sensing};
+pub use capabilities::{DeviceMemory, GraphCapture, Probing, Sensing, StopwatchChoice};
 pub use device_defaults::DeviceDefaults;
-pub use platform::{Platform, StopwatchChoice};
+pub use platform::Platform;
 pub use probe_work::ProbeWork;
 
 use calorimeter_case::{Device, NameTaken, Registry};

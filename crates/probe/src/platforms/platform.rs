@@ -1,16 +1,13 @@
 //! Trait of all platforms.
 
-use super::capabilities::{DeviceMemory, GraphCapture, PooledMemory, Probing, Sensing};
+use super::capabilities::{DeviceMemory, GraphCapture, PooledMemory, Probing, Sensing, StopwatchChoice};
 use super::device_defaults::DeviceDefaults;
 use crate::devices::{DeviceFacts, DiscoveredDevice};
-use calorimeter_case::{Device, Warning};
+use calorimeter_case::Device;
 use calorimeter_timing::telemetry::{ClockLock, Source};
-use calorimeter_timing::{Failure, Stopwatch, WallClock, Work};
+use calorimeter_timing::{Failure, WallClock, Work};
 use calorimeter_zoo::{DeviceKind, NativeDevices, Setup};
 use std::fmt::Debug;
-
-/// Stopwatch, with a warning if it is not the preferred one.
-pub type StopwatchChoice = (Box<dyn Stopwatch>, Option<Warning>);
 
 /// Platform of some device kinds. The defaults suit most devices; optional capabilities are separate traits.
 pub trait Platform: Debug + Send + Sync {

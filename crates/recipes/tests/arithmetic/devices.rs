@@ -11,7 +11,7 @@ use calorimeter_recipes::device::{DeviceTensor, QuantBackend};
 use calorimeter_recipes::format::{Format, Grouping, HqqIterate, MxScaling, QuantMethod, ZeroPoint};
 use calorimeter_recipes::packed_tensor::{TensorPart, read_rows};
 use calorimeter_recipes::quantize::quantize;
-use calorimeter_recipes::{Dtype, Element, FloatType, PackedTensor, Recipe, RecipeError, TrainingRecipe, Weight};
+use calorimeter_recipes::{Dtype, Element, FloatType, PackedTensor, Recipe, TrainingRecipe, Weight};
 
 type Vulkan = CubeBackend<WgpuRuntime, f32, i32, u8>;
 type Cuda = CubeBackend<cubecl::cuda::CudaRuntime, f32, i32, u8>;

@@ -13,7 +13,7 @@ use super::kernel_trace;
 use super::operands::GroupOperands;
 use super::poison::{PoisonCause, PoisonedProcess, catch_poison};
 use super::protocol::{Assignment, AssignmentPurpose};
-use crate::mock::Simulator;
+use super::simulator::Simulator;
 use calorimeter_case::{Device, Record, Status};
 use calorimeter_probe::platforms;
 use calorimeter_probe::sensors::Sensors;

@@ -26,6 +26,7 @@ mod position;
 mod protocol;
 mod remaining;
 mod repeated;
+mod simulator;
 
 pub use child::serve_if_worker;
 pub use event::{EventFilter, Stage, TracedKernels, WorkerEvent, WorkerListener};

@@ -1,7 +1,7 @@
 //! Task, inputs and reference outputs shared by the cases of an assignment.
 
 use super::protocol::AssignedCase;
-use crate::mock::Simulator;
+use super::simulator::Simulator;
 use calorimeter_case::{Case, CaseId, Device};
 use calorimeter_recipes::QuantConfig;
 use calorimeter_zoo::{Inputs, OutputQuery, Reference, Task, ZooError};

@@ -182,16 +182,14 @@ impl WorkloadFactory for GuardedOperator {
     }
 }
 
-/// Factory restricted to treatments with a native CUDA kernel.
+/// Factory restricted to treatments with a native CUDA kernel. Builds without CUDA have no kernels to check.
 pub struct GuardedNativeModel(pub Box<dyn WorkloadFactory>);
 
 impl WorkloadFactory for GuardedNativeModel {
     fn accepts(&self, task: &Task, treatment: &QuantConfig) -> Result<(), String> {
+        #[cfg(feature = "cuda")]
         if let Task::Model(problem) = task {
-            #[cfg(feature = "cuda")]
             crate::native::linear::check_support(problem, treatment)?;
-            #[cfg(not(feature = "cuda"))]
-            let _ = problem;
         }
         self.0.accepts(task, treatment)
     }

@@ -81,12 +81,12 @@ fn unsupported_recipes_name_supported_ones() {
         let problem = linear((8, k, 64), dtype);
         support(&problem, variant, Implementation::Native, Device::Cpu).unwrap_err().to_string()
     };
-    let expected = "`native` on the CPU supports the baseline, int8wo, int8dq, int8dq_prefill_wo_decode and int4wo-* in \
-                    this version, in f32 and bf16 without sparsity; `eager` runs the others";
     for (recipe, dtype) in [("float8wo", Dtype::F32), ("uintx-4-64", Dtype::Bf16), ("int8wo", Dtype::F16)] {
-        assert_eq!(why(recipe, dtype, 64), expected, "{recipe}");
+        let reason = why(recipe, dtype, 64);
+        let names = reason.split([' ', ',']).collect::<Vec<_>>();
+        assert!(["int8wo", "int8dq", "int4wo-128"].iter().all(|name| names.contains(name)), "{recipe}: {reason}");
+        assert!(!["float8wo", "uintx-4-64"].iter().any(|name| names.contains(name)), "{recipe}: {reason}");
     }
-    let too_long =
-        "`native` on the CPU accumulates quantized products in 32 bits, which limits k to 131040; k is 131041";
-    assert_eq!(why("int8dq", Dtype::F32, 131_041), too_long);
+    let too_long = why("int8dq", Dtype::F32, 131_041);
+    assert!(too_long.contains("131040") && too_long.contains("131041"), "{too_long}");
 }

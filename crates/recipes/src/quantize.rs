@@ -120,7 +120,7 @@ impl<R: QuantRule> QuantizeRowTask<'_, R> {
     #[inline(always)]
     fn quantize(self, group: usize) {
         let Self { mut values, format, amax, scratch, codes, scales, zeros, .. } = self;
-        let params = QuantParams::of_format(&format);
+        let params = QuantParams::of_format(format);
         // The padding zeros are part of the last group.
         if values.len() < scratch.values.len() {
             scratch.values[..values.len()].copy_from_slice(values);

@@ -31,7 +31,7 @@ pub fn check(
 ) -> Result<GateResult, CheckError> {
     let axes = axes.iter().map(|&(name, size)| (name.to_owned(), size)).collect();
     let spec = Spec { axes, element: element.into(), output: None, training: None };
-    let problem = OperatorProblem { operator: operator.parse().map_err(ZooError::from)?, spec, seed: 42 };
+    let problem = OperatorProblem { operator: operator.parse()?, spec, seed: 42 };
     problem.operator.check(&problem.spec)?;
     let slots = problem.operator.outputs(&problem.spec);
     let mut judge = |inputs: Vec<Matrix>| {

@@ -10,7 +10,11 @@
 
 mod activation;
 mod capability;
-#[allow(missing_docs, reason = "CubeCL adds an undocumented twin to each function")]
+#[allow(
+    missing_docs,
+    clippy::collapsible_if,
+    reason = "CubeCL adds an undocumented twin to each function; compile-time conditions need nesting"
+)]
 pub mod decode;
 #[allow(unsafe_code, reason = "launching unchecked kernels")]
 mod elementwise;

@@ -87,9 +87,9 @@ fn prepared_layer_rejects_other_operands() {
         outer_scales,
         positions,
     };
-    let operands = LayerOperands { x: &x, x_scales: None, weight: weight.clone(), y: &y };
+    let operands = LayerOperands { x: &x, x_scales: None, weight, y: &y };
     assert_eq!(plan.enqueue(&operands), Ok(()));
-    let other_format = PackedTensor { format: int8(dtype), ..weight.clone() };
+    let other_format = PackedTensor { format: int8(dtype), ..weight };
     let without_scales = PackedTensor { scales: None, ..weight };
     let (offset, short) = (x.clone().offset_start(4), memory(16));
     let with = |change: LayerOperands| plan.enqueue(&change).unwrap_err();

@@ -404,7 +404,7 @@ pub fn check(device: &Arc<CudaDevice>, spec: &LayerSpec, shape: LinearShape) {
 
     let operand: Vec<f64> = x.chunks(k).flat_map(|row| apply_prologue(row, spec.prologue, dtype)).collect();
     let operand = spec.input.map_or(operand.clone(), |input| fake_quantized(input, &operand, k));
-    let every = (n * k >> 23) | 1;
+    let every = ((n * k) >> 23) | 1;
     let rows: Vec<Vec<f64>> = (0..n).step_by(every).map(|j| weight.row(j)).collect();
     let (mut total_error, mut total) = (0f64, 0f64);
     let sampled = decode(&bytes, dtype).into_iter().enumerate().step_by((m * n / 20_000).max(1) | 1);

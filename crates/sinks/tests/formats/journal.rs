@@ -208,8 +208,9 @@ fn invalid_journals_are_rejected_unchanged() {
     let incomplete = first.replacen("\"run_id\":\"r1\",", "", 1);
     let broken = first.replacen("{\"record\":{\"id\":\"b\"", "{\"record\":{\"id\":b", 1);
     let unknown = first.replacen("{\"summary\":", "{\"epilogue\":", 1);
-    let foreign: fn(&SinkError) -> bool = |error| matches!(error, SinkError::NotAJournal { .. });
-    let cases: [(_, _, fn(&SinkError) -> bool); 8] = [
+    type IsExpected = fn(&SinkError) -> bool;
+    let foreign: IsExpected = |error| matches!(error, SinkError::NotAJournal { .. });
+    let cases: [(_, _, IsExpected); 8] = [
         ("empty", "", foreign),
         ("foreign", "m,k,n\n1,2,3\n", foreign),
         ("binary", "\u{0}\u{1}\n", foreign),

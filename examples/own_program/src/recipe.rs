@@ -1,6 +1,6 @@
 //! `int8wo-tensor`: 8-bit weights with one scale for the whole weight.
 
-use calorimeter_recipes::format::{DEFAULT_EPSILON, Grouping, QuantMethod, Format};
+use calorimeter_recipes::format::{DEFAULT_EPSILON, Format, Grouping, QuantMethod};
 use calorimeter_recipes::{Dtype, MatmulMode, QuantConfig, RecipeError, RecipeFamily, Scheme, Sparsity};
 use std::fmt;
 

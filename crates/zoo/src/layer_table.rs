@@ -1,5 +1,6 @@
 //! Table of layer kernels: how each implementation computes the linear layer of each recipe.
 
+use crate::backends::{missing_backend, missing_device_kinds};
 use crate::registry::support;
 use crate::{Device, Implementation, Model, Problem, Subject};
 use calorimeter_kernels::LinearShape;
@@ -43,7 +44,8 @@ pub struct LayerTableRow {
 }
 
 /// Returns the table of layers with k = n = [`TABLE_SIDE`] in a dtype: the typical recipes, with and without sparsity,
-/// under every implementation on every kind of device. No device is needed.
+/// under every implementation on every kind of device. No device is needed; devices without a backend in this build are
+/// unsupported.
 pub fn layer_table(dtype: Dtype) -> Vec<LayerTableRow> {
     let model: Model = "linear".parse().expect("`linear` is a built-in model");
     let sparsities = [Sparsity::SemiStructured, Sparsity::DEFAULT_BLOCK];
@@ -69,6 +71,10 @@ fn choice(
     dtype: Dtype,
     rows: usize,
 ) -> LayerChoice {
+    let needs_backend = (implementation, device) != (Implementation::Native, Device::Cpu);
+    if needs_backend && missing_device_kinds().any(|(kind, _)| kind == device.kind()) {
+        return LayerChoice::Unsupported(missing_backend(device).to_string());
+    }
     let [m, side] = [rows, TABLE_SIDE].map(|size| size as u64);
     let shape = Shape::new(m, side, side).expect("the sizes of the table are positive");
     let problem = Problem { model, shape, dtype, seed: 0 };
@@ -124,16 +130,18 @@ mod tests {
             };
             table.iter().find(row).map(|row| row.choices.clone())
         };
+        // Some recipes run only on CUDA.
+        #[cfg(feature = "cuda")]
         for row in &table {
             let runs = |row: &LayerTableRow| row.choices.iter().any(|it| !matches!(it, LayerChoice::Unsupported(_)));
             let same = table.iter().filter(|other| other.variant == row.variant);
-            // Fast accumulation and TF32 need tensor cores, which only `native` on CUDA can configure.
-            assert!(same.into_iter().any(runs) || cfg!(not(feature = "cuda")), "{} runs nowhere", row.variant);
+            assert!(same.into_iter().any(runs), "{} runs nowhere", row.variant);
         }
         let cpu = choices("int8wo", Implementation::Native, Device::Cpu);
         assert_eq!(cpu, Some([(); 4].map(|()| LayerChoice::Kernel("int8 weight"))));
-        let eager = choices("int8wo", Implementation::Eager, Device::Cpu);
-        assert_eq!(eager, Some([(); 4].map(|()| LayerChoice::Dequantized)));
+        let eager = choices("int8wo", Implementation::Eager, Device::Cpu).unwrap();
+        let missing = eager.iter().all(|choice| matches!(choice, LayerChoice::Unsupported(_)));
+        assert!(missing != cfg!(feature = "cpu") && (missing || eager == [(); 4].map(|()| LayerChoice::Dequantized)));
         #[cfg(feature = "cuda")]
         {
             let names = choices("int4wo-128", Implementation::Native, Device::Cuda(0)).unwrap();

@@ -86,7 +86,7 @@ pub trait DeviceCheck {
 
     /// Runs one pass into memory filled with NaN and compares its outputs with the reference outputs, bit for bit.
     ///
-    /// The outputs can be downloaded afterwards. `None`, without running a pass, if there is no reference.
+    /// The outputs can be downloaded afterwards. `None`, without a pass, if the reference is missing.
     fn run_and_match(&mut self) -> Result<Option<bool>, ZooError>;
 }
 

@@ -6,9 +6,6 @@ use calorimeter_kernels::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use calorimeter_kernels::rowwise::e4m3_to_f32;
 use calorimeter_kernels::{Element, LayerSpec};
 
-/// Row of the table of layer kernels.
-pub(super) const KERNEL: Float8Weight = Float8Weight;
-
 /// Weight-only float8 with one scale per row.
 pub(super) struct Float8Weight;
 

@@ -13,7 +13,7 @@ use calorimeter_kernels::{Dtype, Element, Format, LayerSpec, LinearShape};
 use host::{Cpu, HostLayerContext, HostWeight, QuantizedRows};
 
 fn main() {
-    let table: &KernelTable<Cpu> = &[&float8_weight::KERNEL];
+    let table: &KernelTable<Cpu> = &[&float8_weight::Float8Weight];
     let spec = LayerSpec::weight_only(Dtype::F32, Format::float8(Element::E4m3, Grouping::Row, Dtype::F32));
     // Four rows of 32 values: 1.0 is 0x38 in e4m3.
     let weight = HostWeight::Quantized { codes: vec![0x3838_3838; 4 * 8], scales: vec![0.5; 4], zeros: Vec::new() };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    ComputeCapability, CudaDevice, DeviceBuffer, LinearShape, NativeError,
+    ComputeCapability, CudaDevice, LinearShape, NativeError,
     driver::DeviceMemory,
     kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros},
     nvrtc::CudaSource,
@@ -74,14 +74,13 @@ impl BlockLinearPlan {
     /// ascending within a block row. `added` is required if and only if the specification has an addend.
     pub(super) fn enqueue(
         &self,
-        x: &DeviceBuffer,
-        [values, column_indices]: [&DeviceBuffer; 2],
-        added: Option<&DeviceBuffer>,
-        y: &mut DeviceBuffer,
+        x: &DeviceMemory,
+        [values, column_indices]: [&DeviceMemory; 2],
+        added: Option<&DeviceMemory>,
+        y: &mut DeviceMemory,
     ) -> Result<(), NativeError> {
-        let inputs: Vec<&DeviceMemory> =
-            [x, values, column_indices].into_iter().chain(added).map(|buffer| &buffer.memory).collect();
-        self.kernel.enqueue_all(&inputs, &mut [&mut y.memory])
+        let inputs: Vec<&DeviceMemory> = [x, values, column_indices].into_iter().chain(added).collect();
+        self.kernel.enqueue_all(&inputs, &mut [y])
     }
 
     /// Kernel name and tile configuration.

@@ -172,22 +172,23 @@ impl DynamicSpec {
         let same_dtype = [weight, input].iter().all(|format| format.compute_dtype == kind);
         let no_zeros = [weight, input].iter().all(|format| format.zero == ZeroPoint::None);
         let scale = |format: Format, dtype| format.scale == Element::Float(dtype);
-        let int8_input = input.element == Element::Signed(8)
-            && input.grouping == Grouping::Row
-            && matches!(input.method, QuantMethod::Symmetric { min: -127 | -128, max: 127, .. });
+        let int8_input = |smallest: i16| {
+            let in_range = matches!(input.method, QuantMethod::Symmetric { min, max: 127, .. } if min == smallest);
+            input.element == Element::Signed(8) && input.grouping == Grouping::Row && in_range
+        };
         let is_symmetric = matches!(weight.method, QuantMethod::Symmetric { .. }) && weight.grouping == Grouping::Row;
         let supported = match (weight.element, weight.method) {
             // For f16 the kernels hold scales, and products with inverse scales, in f32.
             (Element::Signed(8), _) => {
                 let of_input = if kind == Dtype::F16 { Dtype::F32 } else { kind };
-                int8_input && is_symmetric && scale(weight, kind) && scale(input, of_input)
+                int8_input(-127) && is_symmetric && scale(weight, kind) && scale(input, of_input)
             }
             (Element::Signed(4), QuantMethod::Qqq) => {
                 let grouped = weight.grouping == Grouping::Block(Self::GROUP_SIZE as u32);
-                int8_input && grouped && scale(weight, kind) && scale(input, Dtype::F32)
+                int8_input(-127) && grouped && scale(weight, kind) && scale(input, Dtype::F32)
             }
             (Element::Signed(4), _) => {
-                int8_input && is_symmetric && scale(weight, Dtype::F32) && scale(input, Dtype::F32)
+                int8_input(-128) && is_symmetric && scale(weight, Dtype::F32) && scale(input, Dtype::F32)
             }
             (Element::E4m3, QuantMethod::Floats { .. }) => {
                 // The kernels do not bound the scale of the input from below.

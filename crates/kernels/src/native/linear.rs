@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{
     CudaDevice, DeviceBuffer, Epilogue, Float8Output, LinearShape, LinearSpec, NativeError,
     cublaslt::{CublasLtMatmul, MatmulOperands},
+    driver::DeviceMemory,
     gemm_spec::{GemmSpec, OperandTypes},
     scale_kernel::ScaleKernel,
     sizes::check_shape,
@@ -90,7 +91,7 @@ impl LinearPlan {
 
     /// Enqueues a launch.
     pub fn enqueue(&self, x: &DeviceBuffer, w: &DeviceBuffer, y: &mut DeviceBuffer) -> Result<(), NativeError> {
-        self.run([x, w], None, None, y)
+        self.run([&x.memory, &w.memory], None, None, y)
     }
 
     /// Enqueues a launch with bias.
@@ -101,7 +102,7 @@ impl LinearPlan {
         bias: &DeviceBuffer,
         y: &mut DeviceBuffer,
     ) -> Result<(), NativeError> {
-        self.run([x, w], Some(bias), None, y)
+        self.run([&x.memory, &w.memory], Some(&bias.memory), None, y)
     }
 
     /// Enqueues a launch that adds a matrix of the shape of y before rounding. Not available with a separate rounding
@@ -113,23 +114,23 @@ impl LinearPlan {
         added: &DeviceBuffer,
         y: &mut DeviceBuffer,
     ) -> Result<(), NativeError> {
-        if self.scale_kernel.is_some() {
-            return Err(NativeError::InputCount { needed: 2, found: 3 });
-        }
-        self.run([x, w], None, Some(added), y)
+        self.run([&x.memory, &w.memory], None, Some(&added.memory), y)
     }
 
-    fn run(
+    /// Enqueues a launch on x and w, a bias, and an addend.
+    pub(super) fn run(
         &self,
-        [x, w]: [&DeviceBuffer; 2],
-        bias: Option<&DeviceBuffer>,
-        added: Option<&DeviceBuffer>,
+        [x, w]: [&DeviceMemory; 2],
+        bias: Option<&DeviceMemory>,
+        added: Option<&DeviceMemory>,
         y: &mut DeviceBuffer,
     ) -> Result<(), NativeError> {
         NativeError::check_input_count(self.input_count(), 2 + usize::from(bias.is_some()))?;
-        let (bias, added) = (bias.map(|bias| &bias.memory), added.map(|added| &added.memory));
+        if added.is_some() && self.scale_kernel.is_some() {
+            return Err(NativeError::InputCount { needed: 2, found: 3 });
+        }
         let sums = self.scale_kernel.as_ref().map_or(&y.memory, |after| &after.accumulators);
-        let operands = MatmulOperands { x: &x.memory, w: &w.memory, y: sums, scales: None, addend: added, bias };
+        let operands = MatmulOperands { x, w, y: sums, scales: None, addend: added, bias };
         self.product.enqueue(&self.device, operands)?;
         match &self.scale_kernel {
             Some(after) => after.kernel.enqueue_all(&[&after.accumulators], &mut [&mut y.memory]),

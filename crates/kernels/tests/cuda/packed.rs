@@ -48,7 +48,8 @@ fn microscaling_layers(dtype: Dtype) -> [LayerSpec; 3] {
         .map(|format| LayerSpec::dynamic(dtype, format, format, MatmulMode::Values))
 }
 
-/// One row and few, with and without split-K; several tiles of x; dequantized for cuBLASLt, and rejected by it.
+/// Sizes with one row and few rows, with and without split-K, with several tiles of x, with a dequantized weight for
+/// cuBLASLt, and with rows that cuBLASLt rejects.
 const RAGGED: [(usize, usize, usize); 7] =
     [(1, 4096, 257), (3, 17, 127), (8, 129, 1000), (17, 1000, 129), (64, 127, 3), (127, 129, 17), (1, 1, 1)];
 

@@ -117,7 +117,7 @@ fn cold_and_hot(rig: &mut dyn Rig) -> CheckResult {
     let mut cold = rig.copy(bytes, sets)?;
     let hot = compare_pair(&mut cold, &mut rig.copy(bytes, 1)?, 2)?;
     let colder = compare_pair(&mut cold, &mut rig.copy(bytes, more)?, 3)?;
-    // A copy from memory is no faster than a copy that exceeds every cache.
+    // A copy from memory is not faster than a copy that exceeds every cache.
     let mut large = rig.large_copy()?;
     let size = cold.bytes as f64 / large.bytes as f64;
     let beyond = compare_pair(&mut cold, &mut large, 4)?;

@@ -43,7 +43,7 @@ const ADDITIONS: &[Addition] = &[
         becomes: "crates/kernels/src/host/layers/float8_weight.rs",
         registered_in: "crates/kernels/src/host/layers/mod.rs",
         module: None,
-        registration: "float8_weight,",
+        registration: "float8_weight::Float8Weight,",
         place: After("layer_kernels! {"),
     },
     Addition {

@@ -16,7 +16,7 @@ pub fn check_support(problem: &Problem, treatment: &QuantConfig) -> Result<(), S
     let shapes = linears.into_iter().map(|(n, k)| LinearShape { m: m as usize, k: k as usize, n: n as usize });
     let reason = match treatment.training {
         Some(_) => Some(Rejection::NoKernel),
-        None => shapes.into_iter().find_map(|shape| find_kernel(treatment, shape).err()),
+        None => shapes.into_iter().find_map(|shape| check_layer(treatment, shape).err()),
     };
     match (reason, treatment.sparsity) {
         (None, _) => Ok(()),
@@ -32,8 +32,8 @@ pub fn check_support(problem: &Problem, treatment: &QuantConfig) -> Result<(), S
     }
 }
 
-/// Returns the reason for which no kernel computes a layer on Hopper.
-fn find_kernel(treatment: &QuantConfig, shape: LinearShape) -> Result<(), Rejection> {
+/// Checks that a kernel computes a layer on Hopper.
+fn check_layer(treatment: &QuantConfig, shape: LinearShape) -> Result<(), Rejection> {
     let spec = treatment.layer_spec(shape.m);
     candidates(LAYER_KERNELS, &spec, shape, &ComputeCapability::HOPPER).map(|_| ())
 }
@@ -43,7 +43,7 @@ fn supported_recipes(dtype: Dtype, sparsity: Sparsity) -> String {
     let typical = LinearShape { m: 2, k: 4096, n: 4096 };
     let has_kernel = |recipe: &Recipe| {
         let treatment = recipe.quant_config(dtype, Some(sparsity));
-        treatment.is_ok_and(|treatment| find_kernel(&treatment, typical).is_ok())
+        treatment.is_ok_and(|treatment| check_layer(&treatment, typical).is_ok())
     };
     let names: Vec<String> =
         Recipe::examples().into_iter().filter(has_kernel).map(|recipe| recipe.to_string()).collect();

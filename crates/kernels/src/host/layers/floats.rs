@@ -5,8 +5,6 @@ use crate::host::{FloatGemm, HostGemmWeight};
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::{Element, LayerSpec};
 
-pub(super) const KERNEL: Floats = Floats;
-
 /// See [`FloatGemm`].
 pub(super) struct Floats;
 

@@ -6,8 +6,6 @@ use crate::host::{FloatGemm, HostGemmWeight, Int4Weight};
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::{Element, LayerSpec, MatmulMode};
 
-pub(super) const KERNEL: Int4WeightOnly = Int4WeightOnly;
-
 /// See [`FloatGemm`].
 pub(super) struct Int4WeightOnly;
 

@@ -6,8 +6,6 @@ use crate::host::Int8Gemm;
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::{Format, LayerSpec};
 
-pub(super) const KERNEL: Int8Dynamic = Int8Dynamic;
-
 /// See [`Int8Gemm`].
 pub(super) struct Int8Dynamic;
 

@@ -6,8 +6,6 @@ use crate::host::{FloatGemm, HostGemmWeight, Int8Weight};
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::{Element, Format, LayerSpec, MatmulMode};
 
-pub(super) const KERNEL: Int8WeightOnly = Int8WeightOnly;
-
 /// See [`FloatGemm`].
 pub(super) struct Int8WeightOnly;
 

@@ -6,19 +6,19 @@ use crate::{Dtype, Element, Format, LayerSpec, Prologue};
 
 /// Declares the modules of the kernels and their table, in order of preference.
 macro_rules! layer_kernels {
-    ($($module:ident),* $(,)?) => {
+    ($($module:ident::$kernel:ident,)*) => {
         $(mod $module;)*
 
         /// Kernels of linear layers on the CPU.
-        pub static LAYER_KERNELS: &KernelTable<Cpu> = &[$(&$module::KERNEL),*];
+        pub static LAYER_KERNELS: &KernelTable<Cpu> = &[$(&$module::$kernel),*];
     };
 }
 
 layer_kernels! {
-    floats,
-    int8_weight,
-    int4_weight,
-    int8_dynamic,
+    floats::Floats,
+    int8_weight::Int8WeightOnly,
+    int4_weight::Int4WeightOnly,
+    int8_dynamic::Int8Dynamic,
 }
 
 /// The CPU as a backend of layer kernels.

@@ -11,8 +11,6 @@ use crate::native::{
 };
 use crate::{LayerSpec, Sparsity};
 
-pub(super) const KERNEL: BlockSparse = BlockSparse;
-
 /// See [`BlockLinearPlan`].
 pub(super) struct BlockSparse;
 
@@ -51,7 +49,7 @@ impl LayerGemm for BlockLinearPlan {
     fn enqueue(&mut self, operands: LayerOperands, y: &mut DeviceBuffer) -> Result<(), NativeError> {
         let LayerOperands { x, weight, addend, .. } = operands;
         let column_indices = weight.positions.ok_or(NativeError::PlanMismatch)?;
-        Self::enqueue(self, x, [weight.codes, column_indices], addend, y)
+        Self::enqueue(self, x, [&weight.codes.memory, &column_indices.memory], addend, &mut y.memory)
     }
 
     fn algorithm(&self) -> String {

@@ -9,8 +9,6 @@ use crate::native::{
 };
 use crate::{Dtype, LayerSpec, PrecisionHint};
 
-pub(super) const KERNEL: CublasLt = CublasLt;
-
 /// See [`LinearPlan`].
 pub(super) struct CublasLt;
 
@@ -45,10 +43,7 @@ impl LayerKernel<Cuda> for CublasLt {
 impl LayerGemm for LinearPlan {
     fn enqueue(&mut self, operands: LayerOperands, y: &mut DeviceBuffer) -> Result<(), NativeError> {
         let LayerOperands { x, weight, addend, .. } = operands;
-        match addend {
-            Some(addend) => self.enqueue_with_addend(x, weight.codes, addend, y),
-            None => Self::enqueue(self, x, weight.codes, y),
-        }
+        self.run([x, &weight.codes.memory], None, addend, y)
     }
 
     fn algorithm(&self) -> String {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::quantized_input::{QuantizedGemm, QuantizedOperands, padded_shape, parse, plan};
-use super::{Cuda, LayerPlan};
+use super::quantized_input::{padded_shape, parse, plan};
+use super::{Cuda, LayerGemm, LayerOperands, LayerPlan};
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::native::{
     ComputeCapability, CudaDevice, DeviceBuffer, NativeError,
@@ -13,8 +13,6 @@ use crate::native::{
     layer_specs::DynamicSpec,
 };
 use crate::{Dtype, LayerSpec};
-
-pub(super) const KERNEL: CublasLtQuantized = CublasLtQuantized;
 
 /// cuBLASLt writes the accumulators, to which a separate kernel applies scales, activation and addend.
 pub(super) struct CublasLtQuantized;
@@ -56,13 +54,12 @@ impl LayerKernel<Cuda> for CublasLtQuantized {
     }
 }
 
-impl QuantizedGemm for AccumulatedMatmul {
-    fn enqueue(&mut self, operands: QuantizedOperands, y: &mut DeviceBuffer) -> Result<(), NativeError> {
-        let ([x, scales], [w, weight_scales]) = (operands.x, operands.weight_and_scales()?);
-        let (product, epilogue) = (&self.product, &mut self.epilogue);
-        let matmul = MatmulOperands { x, w, y: &epilogue.accumulators, scales: None, addend: None, bias: None };
-        product.enqueue(operands.device, matmul)?;
-        epilogue.enqueue([scales, weight_scales], operands.addend, &mut y.memory)
+impl LayerGemm for AccumulatedMatmul {
+    fn enqueue(&mut self, operands: LayerOperands, y: &mut DeviceBuffer) -> Result<(), NativeError> {
+        let LayerOperands { device, x, weight, addend, .. } = operands;
+        let (w, sums) = (&weight.codes.memory, &self.epilogue.accumulators);
+        self.product.enqueue(device, MatmulOperands { x, w, y: sums, scales: None, addend: None, bias: None })?;
+        self.epilogue.enqueue(operands.scales()?, addend, &mut y.memory)
     }
 
     fn algorithm(&self) -> String {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::quantized_input::{QuantizedGemm, QuantizedOperands, padded_shape, parse, plan};
-use super::{Cuda, LayerPlan};
+use super::quantized_input::{padded_shape, parse, plan};
+use super::{Cuda, LayerGemm, LayerOperands, LayerPlan};
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::native::{
     ComputeCapability, CudaDevice, CudaKernel, DeviceBuffer, Epilogue, NativeError,
@@ -12,8 +12,6 @@ use crate::native::{
     layer_specs::DynamicSpec,
 };
 use crate::{Activation, LayerSpec};
-
-pub(super) const KERNEL: CublasLtScaled = CublasLtScaled;
 
 /// cuBLASLt with fused scales. Activations other than ReLU follow in place, because cuBLASLt's GELU is the tanh
 /// approximation.
@@ -49,7 +47,14 @@ impl LayerKernel<Cuda> for CublasLtScaled {
         shape: LinearShape,
     ) -> Result<LayerPlan, NativeError> {
         let dynamic = DynamicSpec::parse(spec)?;
-        plan(device, spec, dynamic, shape, ScaledMatmul::new(device, dynamic, shape)?)
+        let gemm = ScaledMatmul::new(device, dynamic, shape).map_err(|error| match error {
+            // Versions of cuBLASLt that do not know a combination of scales reject it.
+            NativeError::CublasLt { doing, status } => {
+                NativeError::NoAlgorithm { product: doing, shape, workspace_bytes: device.workspace().len(), status }
+            }
+            other => other,
+        })?;
+        plan(device, spec, dynamic, shape, gemm)
     }
 }
 
@@ -71,12 +76,11 @@ impl ScaledMatmul {
     }
 }
 
-impl QuantizedGemm for ScaledMatmul {
-    fn enqueue(&mut self, operands: QuantizedOperands, y: &mut DeviceBuffer) -> Result<(), NativeError> {
-        let ([x, scales], [w, weight_scales]) = (operands.x, operands.weight_and_scales()?);
-        let (scales, addend) = (Some([scales, weight_scales]), operands.addend);
-        let matmul = MatmulOperands { x, w, y: &y.memory, scales, addend, bias: None };
-        self.product.enqueue(operands.device, matmul)?;
+impl LayerGemm for ScaledMatmul {
+    fn enqueue(&mut self, operands: LayerOperands, y: &mut DeviceBuffer) -> Result<(), NativeError> {
+        let LayerOperands { device, x, weight, addend, .. } = operands;
+        let (w, scales) = (&weight.codes.memory, Some(operands.scales()?));
+        self.product.enqueue(device, MatmulOperands { x, w, y: &y.memory, scales, addend, bias: None })?;
         self.activation.as_ref().map_or(Ok(()), |activation| activation.enqueue_in_place(y))
     }
 

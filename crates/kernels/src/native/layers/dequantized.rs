@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::dense_input::{PackedGemmPlan, PackedOperands, plan};
-use super::{Cuda, LayerPlan};
+use super::fake_quantized_input::plan;
+use super::{Cuda, LayerGemm, LayerOperands, LayerPlan};
 use crate::format::Grouping;
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::native::{
-    ComputeCapability, CudaDevice, NativeError,
+    ComputeCapability, CudaDevice, DeviceBuffer, NativeError,
     cublaslt::{CublasLtMatmul, MatmulOperands},
     dequantize_weight::DequantizeKernel,
     driver::DeviceMemory,
@@ -17,8 +17,6 @@ use crate::native::{
     packed_weight::weight_parts,
 };
 use crate::{Dtype, Element, Float8Accumulation, Format, LayerSpec, Prologue};
-
-pub(super) const KERNEL: Dequantized = Dequantized;
 
 /// Dequantization kernel and cuBLASLt: the fastest for many rows of any format.
 pub(super) struct Dequantized;
@@ -80,16 +78,16 @@ impl DequantizedGemm {
     }
 }
 
-impl PackedGemmPlan for DequantizedGemm {
-    fn enqueue(&mut self, operands: PackedOperands, y: &mut DeviceMemory) -> Result<(), NativeError> {
-        let PackedOperands { device, x, weight, tensor_scales, addend } = operands;
+impl LayerGemm for DequantizedGemm {
+    fn enqueue(&mut self, operands: LayerOperands, y: &mut DeviceBuffer) -> Result<(), NativeError> {
+        let LayerOperands { device, x, input_scales, weight, addend } = operands;
         let parts: Vec<&DeviceMemory> = weight_parts(weight).collect();
         self.unpack.kernel.enqueue_all(&parts, &mut [&mut self.weight])?;
-        let operands = MatmulOperands { x, w: &self.weight, y, scales: None, addend, bias: None };
-        let Some(EpilogueStage { kernel, one }) = &self.epilogue else { return self.product.enqueue(device, operands) };
-        self.product.enqueue(device, MatmulOperands { y: &kernel.accumulators, addend: None, ..operands })?;
-        let [weight_scale, input_scale] = tensor_scales.map(|scale| scale.unwrap_or(one));
-        kernel.enqueue([input_scale, weight_scale], addend, y)
+        let matmul = MatmulOperands { x, w: &self.weight, y: &y.memory, scales: None, addend, bias: None };
+        let Some(EpilogueStage { kernel, one }) = &self.epilogue else { return self.product.enqueue(device, matmul) };
+        self.product.enqueue(device, MatmulOperands { y: &kernel.accumulators, addend: None, ..matmul })?;
+        let weight_scale = weight.outer_scales.map_or(one, |scale| &scale.memory);
+        kernel.enqueue([input_scales.unwrap_or(one), weight_scale], addend, &mut y.memory)
     }
 
     fn algorithm(&self) -> String {

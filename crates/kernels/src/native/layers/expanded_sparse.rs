@@ -15,8 +15,6 @@ use crate::native::{
 };
 use crate::{LayerSpec, PackedTensor};
 
-pub(super) const KERNEL: ExpandedSparse = ExpandedSparse;
-
 /// Expansion kernel and the cheapest kernel of the dense layer.
 pub(super) struct ExpandedSparse;
 
@@ -92,14 +90,14 @@ impl ExpandedLayer {
 
 impl LayerGemm for ExpandedLayer {
     fn enqueue(&mut self, operands: LayerOperands, y: &mut DeviceBuffer) -> Result<(), NativeError> {
-        let LayerOperands { device, x, weight, addend } = operands;
+        let weight = operands.weight;
         let positions = weight.positions.ok_or(NativeError::PlanMismatch)?;
         let group_scales = weight.scales.filter(|_| self.is_int4);
         let inputs = [weight.codes].into_iter().chain(group_scales).chain([positions]);
         let inputs: Vec<&DeviceMemory> = inputs.map(|buffer| &buffer.memory).collect();
         self.expand.enqueue_all(&inputs, &mut [&mut self.weight.memory])?;
         let weight = PackedTensor { codes: &self.weight, positions: None, ..weight };
-        self.dense.gemm.enqueue(LayerOperands { device, x, weight, addend }, y)
+        self.dense.gemm.enqueue(LayerOperands { weight, ..operands }, y)
     }
 
     fn algorithm(&self) -> String {

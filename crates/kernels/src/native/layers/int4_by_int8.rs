@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use super::quantized_input::{QuantizedGemm, QuantizedOperands, padded_shape, parse, plan};
-use super::{Cuda, LayerPlan};
+use super::quantized_input::{padded_shape, parse, plan};
+use super::{Cuda, LayerGemm, LayerOperands, LayerPlan};
 use crate::LayerSpec;
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::native::{
     ComputeCapability, CudaDevice, DeviceBuffer, NativeError, int4_gemm::Int4Gemm, layer_specs::DynamicSpec,
 };
-
-pub(super) const KERNEL: Int4ByInt8 = Int4ByInt8;
 
 /// See [`Int4Gemm`]. Zero rows that pad the weight are not read.
 pub(super) struct Int4ByInt8;
@@ -36,10 +34,11 @@ impl LayerKernel<Cuda> for Int4ByInt8 {
     }
 }
 
-impl QuantizedGemm for Int4Gemm {
-    fn enqueue(&mut self, operands: QuantizedOperands, y: &mut DeviceBuffer) -> Result<(), NativeError> {
-        let QuantizedOperands { device, x, weight, addend } = operands;
-        Self::enqueue(self, device, x, weight, addend, &mut y.memory)
+impl LayerGemm for Int4Gemm {
+    fn enqueue(&mut self, operands: LayerOperands, y: &mut DeviceBuffer) -> Result<(), NativeError> {
+        let LayerOperands { device, x, weight, addend, .. } = operands;
+        let row_scales = operands.input_scales.ok_or(NativeError::PlanMismatch)?;
+        Self::enqueue(self, device, [x, row_scales], weight, addend, &mut y.memory)
     }
 
     fn algorithm(&self) -> String {

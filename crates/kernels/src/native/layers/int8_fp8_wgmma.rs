@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use super::quantized_input::{QuantizedGemm, QuantizedOperands, parse, plan};
-use super::{Cuda, LayerPlan};
+use super::quantized_input::{parse, plan};
+use super::{Cuda, LayerGemm, LayerOperands, LayerPlan};
 use crate::LayerSpec;
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::native::{
     ComputeCapability, CudaDevice, DeviceBuffer, NativeError, int8_fp8_gemm::Int8Fp8Gemm, layer_specs::DynamicSpec,
 };
-
-pub(super) const KERNEL: Int8Fp8Wgmma = Int8Fp8Wgmma;
 
 /// See [`Int8Fp8Gemm`].
 pub(super) struct Int8Fp8Wgmma;
@@ -41,10 +39,10 @@ impl LayerKernel<Cuda> for Int8Fp8Wgmma {
     }
 }
 
-impl QuantizedGemm for Int8Fp8Gemm {
-    fn enqueue(&mut self, operands: QuantizedOperands, y: &mut DeviceBuffer) -> Result<(), NativeError> {
-        let ([codes, scales], [w, weight_scales]) = (operands.x, operands.weight_and_scales()?);
-        Self::enqueue(self, [codes, w], [scales, weight_scales], operands.addend, &mut y.memory)
+impl LayerGemm for Int8Fp8Gemm {
+    fn enqueue(&mut self, operands: LayerOperands, y: &mut DeviceBuffer) -> Result<(), NativeError> {
+        let codes = [operands.x, &operands.weight.codes.memory];
+        Self::enqueue(self, codes, operands.scales()?, operands.addend, &mut y.memory)
     }
 
     fn algorithm(&self) -> String {

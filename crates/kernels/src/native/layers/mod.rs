@@ -2,37 +2,37 @@
 
 use std::sync::Arc;
 
-use super::{ComputeCapability, CudaDevice, DeviceBuffer, NativeError, sizes::check_shape};
+use super::{ComputeCapability, CudaDevice, DeviceBuffer, NativeError, driver::DeviceMemory, sizes::check_shape};
 use crate::layer::{self, KernelTable, LayerBackend, LinearShape, Rejection};
 use crate::{LayerSpec, PackedTensor, Prologue};
 
-mod dense_input;
+mod fake_quantized_input;
 mod quantized_input;
 
 /// Declares the modules of the kernels and their table, in order of preference.
 macro_rules! layer_kernels {
-    ($($module:ident),* $(,)?) => {
+    ($($module:ident::$kernel:ident,)*) => {
         $(mod $module;)*
 
         /// Kernels of linear layers on CUDA.
-        pub static LAYER_KERNELS: &KernelTable<Cuda> = &[$(&$module::KERNEL),*];
+        pub static LAYER_KERNELS: &KernelTable<Cuda> = &[$(&$module::$kernel),*];
     };
 }
 
 layer_kernels! {
-    cublaslt,
-    streamed_int4,
-    tiled_wgmma,
-    packed,
-    dequantized,
-    int8_fp8_wgmma,
-    int4_by_int8,
-    cublaslt_scaled,
-    cublaslt_quantized,
-    sparse_mma,
-    expanded_sparse,
-    block_sparse,
-    separate_stages,
+    cublaslt::CublasLt,
+    streamed_int4::StreamedInt4,
+    tiled_wgmma::TiledWgmma,
+    packed::Packed,
+    dequantized::Dequantized,
+    int8_fp8_wgmma::Int8Fp8Wgmma,
+    int4_by_int8::Int4ByInt8,
+    cublaslt_scaled::CublasLtScaled,
+    cublaslt_quantized::CublasLtQuantized,
+    sparse_mma::SparseMma,
+    expanded_sparse::ExpandedSparse,
+    block_sparse::BlockSparse,
+    separate_stages::SeparateStages,
 }
 
 /// CUDA as a backend of layer kernels.
@@ -46,7 +46,7 @@ impl LayerBackend for Cuda {
     type Error = NativeError;
 
     fn is_missing_algorithm(error: &NativeError) -> bool {
-        matches!(error, NativeError::NoAlgorithm { .. } | NativeError::CublasLt { .. })
+        matches!(error, NativeError::NoAlgorithm { .. })
     }
 }
 
@@ -119,9 +119,12 @@ trait LayerGemm: std::fmt::Debug + Send {
 #[derive(Clone, Copy)]
 struct LayerOperands<'a> {
     device: &'a CudaDevice,
-    x: &'a DeviceBuffer,
+    /// Input; quantized values behind the quantization of the input.
+    x: &'a DeviceMemory,
+    /// Scales of a quantized input, or the tensor-wide scale of a fake-quantized one.
+    input_scales: Option<&'a DeviceMemory>,
     weight: PackedTensor<&'a DeviceBuffer>,
-    addend: Option<&'a DeviceBuffer>,
+    addend: Option<&'a DeviceMemory>,
 }
 
 impl LayerPlan {
@@ -182,7 +185,9 @@ impl LayerPlan {
         if weight.layout != self.gemm.layout() {
             return Err(NativeError::PlanMismatch);
         }
-        self.gemm.enqueue(LayerOperands { device: &self.device, x, weight: weight.weight.as_refs(), addend }, y)
+        let (device, x, addend) = (&self.device, &x.memory, addend.map(|addend| &addend.memory));
+        let weight = weight.weight.as_refs();
+        self.gemm.enqueue(LayerOperands { device, x, input_scales: None, weight, addend }, y)
     }
 
     /// Kernels, their configurations, and the algorithm of cuBLASLt.

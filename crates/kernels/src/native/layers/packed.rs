@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use super::dense_input::{PackedGemmPlan, PackedOperands, plan};
-use super::{Cuda, LayerPlan};
+use super::fake_quantized_input::plan;
+use super::{Cuda, LayerGemm, LayerOperands, LayerPlan};
 use crate::LayerSpec;
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::native::{
-    ComputeCapability, CudaDevice, NativeError, driver::DeviceMemory, layer_specs::PackedSpec, packed_gemm::PackedGemm,
+    ComputeCapability, CudaDevice, DeviceBuffer, NativeError, layer_specs::PackedSpec, packed_gemm::PackedGemm,
 };
-
-pub(super) const KERNEL: Packed = Packed;
 
 /// See [`PackedGemm`].
 pub(super) struct Packed;
@@ -53,9 +51,9 @@ impl LayerKernel<Cuda> for Packed {
     }
 }
 
-impl PackedGemmPlan for PackedGemm {
-    fn enqueue(&mut self, operands: PackedOperands, y: &mut DeviceMemory) -> Result<(), NativeError> {
-        self.enqueue(&operands.kernel_inputs(usize::MAX), y)
+impl LayerGemm for PackedGemm {
+    fn enqueue(&mut self, operands: LayerOperands, y: &mut DeviceBuffer) -> Result<(), NativeError> {
+        Self::enqueue(self, &operands.kernel_inputs(usize::MAX), &mut y.memory)
     }
 
     fn algorithm(&self) -> String {

@@ -8,12 +8,12 @@
 use std::sync::Arc;
 
 use super::{LayerGemm, LayerOperands, LayerPlan, require};
+use crate::LayerSpec;
 use crate::layer::{LinearShape, Rejection};
 use crate::native::{
     ComputeCapability, CudaDevice, DeviceBuffer, NativeError, driver::DeviceMemory, layer_specs::DynamicSpec,
     quantize_input::InputQuantizer, sizes::check_size,
 };
-use crate::{LayerSpec, PackedTensor};
 
 /// GEMM behind the quantization of the input.
 #[derive(Debug)]
@@ -22,29 +22,14 @@ struct QuantizedLayer<G> {
     gemm: G,
 }
 
-/// GEMM with a quantized input.
-pub(super) trait QuantizedGemm: std::fmt::Debug + Send {
-    /// Enqueues a launch.
-    fn enqueue(&mut self, operands: QuantizedOperands, y: &mut DeviceBuffer) -> Result<(), NativeError>;
-
-    /// Kernels, their configurations, and the algorithm of cuBLASLt.
-    fn algorithm(&self) -> String;
-}
-
-/// Operands of a launch.
-pub(super) struct QuantizedOperands<'a> {
-    pub(super) device: &'a CudaDevice,
-    /// Quantized values and scales of the input.
-    pub(super) x: [&'a DeviceMemory; 2],
-    pub(super) weight: PackedTensor<&'a DeviceBuffer>,
-    pub(super) addend: Option<&'a DeviceMemory>,
-}
-
-impl<'a> QuantizedOperands<'a> {
-    /// Quantized values of the weight, and the scales of its rows or of the tensor.
-    pub(super) fn weight_and_scales(&self) -> Result<[&'a DeviceMemory; 2], NativeError> {
-        let scales = self.weight.outer_scales.or(self.weight.scales);
-        Ok([&self.weight.codes.memory, &scales.ok_or(NativeError::PlanMismatch)?.memory])
+impl<'a> LayerOperands<'a> {
+    /// Scales of a quantized input and of the weight, for its rows or for the tensor.
+    pub(super) fn scales(&self) -> Result<[&'a DeviceMemory; 2], NativeError> {
+        let weight_scales = self.weight.outer_scales.or(self.weight.scales).map(|scales| &scales.memory);
+        let (Some(input), Some(weight)) = (self.input_scales, weight_scales) else {
+            return Err(NativeError::PlanMismatch);
+        };
+        Ok([input, weight])
     }
 }
 
@@ -83,24 +68,22 @@ pub(super) fn plan(
     spec: &LayerSpec,
     dynamic: DynamicSpec,
     shape: LinearShape,
-    gemm: impl QuantizedGemm + 'static,
+    gemm: impl LayerGemm + 'static,
 ) -> Result<LayerPlan, NativeError> {
     let padded = padded_shape(dynamic, shape)?;
     let quantizer = InputQuantizer::new(device, dynamic, (shape.m, shape.k), (padded.m, padded.k))?;
     LayerPlan::of_gemm(device, spec, shape, QuantizedLayer { quantizer, gemm })
 }
 
-impl<G: QuantizedGemm> LayerGemm for QuantizedLayer<G> {
+impl<G: LayerGemm> LayerGemm for QuantizedLayer<G> {
     fn padded_n(&self, n: usize) -> usize {
         padded_n(n)
     }
 
     fn enqueue(&mut self, operands: LayerOperands, y: &mut DeviceBuffer) -> Result<(), NativeError> {
-        let LayerOperands { device, x, weight, addend } = operands;
-        self.quantizer.enqueue(&x.memory)?;
+        self.quantizer.enqueue(operands.x)?;
         let InputQuantizer { codes, scales, .. } = &self.quantizer;
-        let addend = addend.map(|addend| &addend.memory);
-        self.gemm.enqueue(QuantizedOperands { device, x: [codes, scales], weight, addend }, y)
+        self.gemm.enqueue(LayerOperands { x: codes, input_scales: Some(scales), ..operands }, y)
     }
 
     fn algorithm(&self) -> String {

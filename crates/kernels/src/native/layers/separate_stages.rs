@@ -6,11 +6,9 @@ use super::{Cuda, LAYER_KERNELS, LayerGemm, LayerOperands, LayerPlan};
 use crate::layer::{self, Cost, LayerKernel, LinearShape, Rejection};
 use crate::native::{
     ComputeCapability, CudaDevice, CudaKernel, DeviceBuffer, LAYER_NORM_EPSILON, NativeError, RmsNormSpec,
-    SHORT_ATTENTION_TOKENS,
+    SHORT_ATTENTION_TOKENS, driver::DeviceMemory,
 };
 use crate::{Dtype, LayerSpec, PackedTensor, Prologue};
-
-pub(super) const KERNEL: SeparateStages = SeparateStages;
 
 /// Prologue kernel, the cheapest kernel of the GEMM, and activation kernel.
 pub(super) struct SeparateStages;
@@ -119,8 +117,10 @@ impl LayerGemm for StagedLayer {
     fn enqueue(&mut self, operands: LayerOperands, y: &mut DeviceBuffer) -> Result<(), NativeError> {
         let x = match &mut self.prologue {
             Some(PrologueKernel { kernel, gain, output }) => {
-                kernel.enqueue([operands.x].into_iter().chain(&*gain), [&mut *output])?;
-                &*output
+                let inputs: Vec<&DeviceMemory> =
+                    [operands.x].into_iter().chain(gain.iter().map(|gain| &gain.memory)).collect();
+                kernel.enqueue_all(&inputs, &mut [&mut output.memory])?;
+                &output.memory
             }
             None => operands.x,
         };

@@ -10,8 +10,6 @@ use crate::native::{
 };
 use crate::{LayerSpec, PackedTensor};
 
-pub(super) const KERNEL: SparseMma = SparseMma;
-
 /// See [`SparseGemm`].
 pub(super) struct SparseMma;
 
@@ -104,13 +102,13 @@ impl LayerGemm for SparseLayer {
         let mut inputs: Vec<&DeviceMemory> = Vec::new();
         match &mut self.quantizer {
             Some(quantizer) => {
-                quantizer.enqueue(&x.memory)?;
+                quantizer.enqueue(x)?;
                 inputs.extend([&quantizer.codes, &quantizer.scales]);
             }
-            None => inputs.push(&x.memory),
+            None => inputs.push(x),
         }
-        let others = [weight.codes].into_iter().chain(weight.scales).chain(addend);
-        inputs.extend(others.map(|buffer| &buffer.memory));
+        inputs.extend([weight.codes].into_iter().chain(weight.scales).map(|part| &part.memory));
+        inputs.extend(addend);
         self.gemm.enqueue(&inputs, &mut y.memory)
     }
 

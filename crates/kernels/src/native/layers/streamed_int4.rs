@@ -2,18 +2,15 @@
 
 use std::sync::Arc;
 
-use super::dense_input::{PackedGemmPlan, PackedOperands, plan};
-use super::{Cuda, LayerPlan};
+use super::fake_quantized_input::plan;
+use super::{Cuda, LayerGemm, LayerOperands, LayerPlan};
 use crate::LayerSpec;
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::native::{
-    ComputeCapability, CudaDevice, NativeError,
-    driver::DeviceMemory,
+    ComputeCapability, CudaDevice, DeviceBuffer, NativeError,
     layer_specs::PackedSpec,
     streamed_gemm::{StreamedGemm, StreamedGemmTile},
 };
-
-pub(super) const KERNEL: StreamedInt4 = StreamedInt4;
 
 /// See [`StreamedGemm`].
 pub(super) struct StreamedInt4;
@@ -42,9 +39,9 @@ impl LayerKernel<Cuda> for StreamedInt4 {
     }
 }
 
-impl PackedGemmPlan for StreamedGemm {
-    fn enqueue(&mut self, operands: PackedOperands, y: &mut DeviceMemory) -> Result<(), NativeError> {
-        Self::enqueue(self, &operands.kernel_inputs(usize::MAX), y)
+impl LayerGemm for StreamedGemm {
+    fn enqueue(&mut self, operands: LayerOperands, y: &mut DeviceBuffer) -> Result<(), NativeError> {
+        Self::enqueue(self, &operands.kernel_inputs(usize::MAX), &mut y.memory)
     }
 
     fn algorithm(&self) -> String {

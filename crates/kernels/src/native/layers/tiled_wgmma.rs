@@ -2,16 +2,13 @@
 
 use std::sync::Arc;
 
-use super::dense_input::{PackedGemmPlan, PackedOperands, plan};
-use super::{Cuda, LayerPlan};
+use super::fake_quantized_input::plan;
+use super::{Cuda, LayerGemm, LayerOperands, LayerPlan};
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::native::{
-    ComputeCapability, CudaDevice, DeviceBuffer, NativeError, driver::DeviceMemory, layer_specs::PackedSpec,
-    tiled_gemm::TiledGemm,
+    ComputeCapability, CudaDevice, DeviceBuffer, NativeError, layer_specs::PackedSpec, tiled_gemm::TiledGemm,
 };
 use crate::{LayerSpec, PackedTensor};
-
-pub(super) const KERNEL: TiledWgmma = TiledWgmma;
 
 /// See [`TiledGemm`].
 pub(super) struct TiledWgmma;
@@ -52,7 +49,7 @@ impl LayerKernel<Cuda> for TiledWgmma {
     }
 }
 
-impl PackedGemmPlan for TiledGemm {
+impl LayerGemm for TiledGemm {
     fn layout(&self) -> &'static str {
         "tiled"
     }
@@ -65,9 +62,9 @@ impl PackedGemmPlan for TiledGemm {
         self.reorder(device, weight)
     }
 
-    fn enqueue(&mut self, operands: PackedOperands, y: &mut DeviceMemory) -> Result<(), NativeError> {
+    fn enqueue(&mut self, operands: LayerOperands, y: &mut DeviceBuffer) -> Result<(), NativeError> {
         // Group scales and zero points are interleaved with the values and not passed separately.
-        self.enqueue(&operands.kernel_inputs(self.part_count()), y)
+        Self::enqueue(self, &operands.kernel_inputs(self.part_count()), &mut y.memory)
     }
 
     fn algorithm(&self) -> String {

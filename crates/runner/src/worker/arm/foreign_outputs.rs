@@ -1,5 +1,5 @@
-//! Checks for the outputs of foreign programs. There is no reference, so that each is compared with the output of the
-//! first program.
+//! Checks for the outputs of foreign programs. A foreign program has no reference, so its output is compared with the
+//! output of the first program.
 
 use crate::worker::operands::GroupOperands;
 use calorimeter_case::{Record, Warning};

@@ -1,8 +1,5 @@
 #![doc = include_str!("../README.md")]
 
-// Lets code moved between this crate and another refer to `calorimeter_compare` in both.
-extern crate self as calorimeter_compare;
-
 mod baseline;
 mod case;
 mod case_text;

@@ -35,13 +35,13 @@ impl CaseSide {
     }
 
     /// Time with its interval, if there is one.
-    pub fn figure(&self) -> Option<ValueWithInterval> {
+    pub(crate) fn figure(&self) -> Option<ValueWithInterval> {
         let Estimate { median, lo, hi } = self.time_ns?;
         Some(ValueWithInterval { center: median, lo: lo?, hi: hi? })
     }
 
     /// True if more than one process measured the case.
-    pub fn is_repeated(&self) -> bool {
+    pub(crate) fn is_repeated(&self) -> bool {
         self.of_processes_ns.len() > 1
     }
 }

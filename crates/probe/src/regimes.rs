@@ -7,7 +7,7 @@ use calorimeter_zoo::foreign::ForeignProblem;
 use calorimeter_zoo::{NativeDevices, Setup, Task};
 
 /// Checks that a regime exists for an implementation of a task on a device; the error is the reason. Simulated devices
-/// have all regimes.
+/// have all regimes, except for foreign commands.
 pub fn supported(regime: Regime, task: &Task, implementation: Implementation, device: Device) -> Result<(), String> {
     let platform = platforms::for_device(device);
     let timed = task.timing_implementation(implementation);

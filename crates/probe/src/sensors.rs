@@ -26,11 +26,15 @@ const MAX_SAMPLE_AGE: Duration = Duration::from_millis(20);
 const MAX_SAMPLES: usize = 64;
 
 impl Sensors {
-    /// Starts sampling, if the platform has sensors. If they are unavailable, the reason is printed to standard error.
+    /// Starts sampling. If sensors are unavailable, the reason is printed to standard error, except for simulated
+    /// devices.
     pub fn start(device: Device, facts: &DeviceFacts) -> Self {
         let none = Self { sampler: None, policy: String::new(), idle_power_w: None };
-        let Some(sensing) = platforms::for_device(device).sensing() else { return none };
-        match sensing.sensors(device, facts) {
+        let platform = platforms::for_device(device);
+        if platform.is_simulated() {
+            return none;
+        }
+        match platform.sensors(device, facts) {
             Ok(source) => {
                 let policy = clock_notes::clock_policy(Some(source.policy()), facts.locked_clock);
                 Self::sampling(source, SAMPLE_PERIOD)

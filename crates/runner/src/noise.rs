@@ -81,7 +81,8 @@ pub fn measure(
     let mut workloads: Vec<WorkloadComparisons> =
         prepared.plan().cases().map(WorkloadComparisons::new).collect::<Result<_, _>>()?;
     let planned = prepared.plan().groups().iter().flat_map(Group::cases);
-    let specs: Vec<CaseSpec> = planned.filter_map(PlannedCase::spec).collect();
+    let specs: Option<Vec<CaseSpec>> = planned.map(PlannedCase::spec).collect();
+    let specs = specs.expect("the workloads above are supported");
     let each = workloads.len() as u32;
     for index in 0..wanted.count {
         if index % each == 0 {

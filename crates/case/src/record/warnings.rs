@@ -68,7 +68,7 @@ define_warnings! {
     DoubtfulRate doubtful_rate(limit, reason) "rate above the measured peak of {limit}, possibly wrong: {reason}";
     UnsustainedPeak unsustained_peak(reason) "a matmul faster than the peak could not be sustained: {reason}";
     ExceededPeak exceeded_peak(limit, reason) "faster than the peak of {limit}, which could not be measured again: {reason}";
-    SingleLaunches single_launches(warning) "single launches included, {warning}";
+    SingleLaunches single_launches(warning) "while single launches were timed: {warning}";
     AveragedLaunches averaged_launches(launches, clock) "iterations_ns are means of {launches} launches each: {clock} \
         cannot time fewer";
     LaunchOverhead launch_overhead(clock) "iterations_ns include the fixed overhead of a window, which {clock} subtracts \
@@ -80,7 +80,7 @@ define_warnings! {
     MissingTraffic missing_traffic(reason) "memory traffic not counted: {reason}";
     MissingFusionState missing_fusion_state(reason) "fusion state unknown: {reason}";
     NotUnfused not_unfused(kernels, steps) "{kernels} kernels ran for {steps} steps: the eager case is not unfused";
-    MissingMemory missing_memory(reason) "its memory was not followed: {reason}";
+    MissingMemory missing_memory(reason) "memory use was not recorded: {reason}";
     MissingPhases missing_phases(reason) "the memory page does not show phases: {reason}";
     MissingMemoryProfile missing_memory_profile(reason) "cannot write the memory profile: {reason}";
     DroppedSeries dropped_series(size, limit) "windows and samples dropped: the journal line had {size} MiB, more than \

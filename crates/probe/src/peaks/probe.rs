@@ -9,7 +9,7 @@ use crate::devices::DeviceFacts;
 use crate::platforms::{self, Platform, ProbeWork, Probing};
 use crate::regimes::stopwatch;
 use crate::timed_workload::TimedWorkload;
-use calorimeter_case::{Implementation, Regime};
+use calorimeter_case::Regime;
 use calorimeter_recipes::QuantConfig;
 use calorimeter_shapes::Shape;
 use calorimeter_timing::{
@@ -104,8 +104,7 @@ impl PeakProbe<'_> {
 
     /// Bandwidth of memory far larger than the cache: the faster of read and copy in each sample.
     pub fn measure_memory(&mut self) -> Result<RateSamples, String> {
-        let probing = self.probing().map_err(|error| error.to_string())?;
-        let (bytes, sets) = probing.cache_exceeding_buffers(self.facts.cache_bytes);
+        let (bytes, sets) = self.cache_exceeding_buffers().map_err(|error| error.to_string())?;
         // Two sizes, since physical page placement affects the bandwidth; the better one counts.
         let sizes = if self.shares_memory() && sets == 1 { vec![bytes / 2, bytes] } else { vec![bytes] };
         self.measure_traffic(&sizes, sets)
@@ -231,7 +230,7 @@ impl PeakProbe<'_> {
         let problem = Problem { model: "linear".parse()?, shape: form, dtype, seed: 1 };
         let tensors = problem.tensors();
         for implementation in probing.matmul_implementations() {
-            let setup = Setup { implementation, ..self.setup() };
+            let setup = Setup { implementation, device: self.device, sets: 1 };
             match open(&problem, &tensors, &QuantConfig::unquantized(dtype), setup, self.machines) {
                 Ok(workload) => products.push(Box::new(TimedWorkload(workload))),
                 Err(error) => failed = Some(error),
@@ -243,9 +242,10 @@ impl PeakProbe<'_> {
         }
     }
 
-    fn setup(&self) -> Setup {
-        let implementation = self.platform().probing().map_or(Implementation::Eager, Probing::probe_implementation);
-        Setup { implementation, device: self.device, sets: 1 }
+    /// Bytes of a buffer and number of buffers that exceed the cache of the device.
+    fn cache_exceeding_buffers(&self) -> Result<(u64, u32), Failure> {
+        let limit = self.platform().defaults(self.facts.software).max_buffer_bytes;
+        Ok(self.probing()?.cache_exceeding_buffers(self.facts.cache_bytes, limit))
     }
 
     /// True if other processes may use the same memory.
@@ -280,8 +280,7 @@ impl PeakProbe<'_> {
 
     /// Opens reads and copies far larger than the cache.
     fn open_memory_probes(&mut self) -> Result<Vec<OpenProbe>, String> {
-        let probing = self.probing().map_err(|error| error.to_string())?;
-        let (bytes, sets) = probing.cache_exceeding_buffers(self.facts.cache_bytes);
+        let (bytes, sets) = self.cache_exceeding_buffers().map_err(|error| error.to_string())?;
         let rival = |kind| {
             let (mover, amount) = self.memory_probe(kind, bytes, sets)?;
             Ok(OpenProbe { limit: Limit::Memory, shape: None, work: Box::new(mover), amount })
@@ -298,7 +297,8 @@ impl PeakProbe<'_> {
     fn sample_times(&mut self, work: &mut dyn Work) -> Result<Vec<f64>, Failure> {
         work.launch()?;
         work.synchronize()?;
-        let (mut stopwatch, _) = stopwatch(Regime::DeviceHot, self.setup(), self.machines, work)?;
+        let setup = self.platform().probe_setup(self.device)?;
+        let (mut stopwatch, _) = stopwatch(Regime::DeviceHot, setup, self.machines, work)?;
         let mut look = || {
             std::thread::sleep(BURST_PAUSE);
             if stopwatch.overhead() == Overhead::Included {
@@ -323,7 +323,8 @@ impl PeakProbe<'_> {
     fn sustained_time(&mut self, work: &mut dyn Work) -> Result<f64, Failure> {
         work.launch()?;
         work.synchronize()?;
-        let (mut stopwatch, _) = stopwatch(Regime::DeviceHot, self.setup(), self.machines, work)?;
+        let setup = self.platform().probe_setup(self.device)?;
+        let (mut stopwatch, _) = stopwatch(Regime::DeviceHot, setup, self.machines, work)?;
         let (mut launches, mut windows, start) = (stopwatch.launch_multiple(), Vec::new(), Instant::now());
         while start.elapsed() < LOAD_LEAD_IN + LOAD_TIME || windows.is_empty() {
             let window_start = start.elapsed();
@@ -351,7 +352,8 @@ impl PeakProbe<'_> {
             work.launch()?;
         }
         work.synchronize()?;
-        let (mut stopwatch, _) = stopwatch(Regime::DeviceHot, self.setup(), self.machines, work)?;
+        let setup = self.platform().probe_setup(self.device)?;
+        let (mut stopwatch, _) = stopwatch(Regime::DeviceHot, setup, self.machines, work)?;
         let mut shortest = time_one(work, stopwatch.as_mut(), &quick_options())?.scatter.values.min;
         if !self.platform().is_synchronous() {
             // Under load the device lowers its clock to stay within its power limit; a case with pauses may run at a
@@ -426,7 +428,7 @@ impl CaseRecheck<'_, '_> {
         for rival in rivals.iter_mut() {
             rival.work.launch()?;
             rival.work.synchronize()?;
-            let setup = self.probe.setup();
+            let setup = self.probe.platform().probe_setup(self.probe.device)?;
             clocks.push(stopwatch(Regime::DeviceHot, setup, self.probe.machines, rival.work.as_mut())?.0);
         }
         let mut arms = vec![Arm::new(self.work, self.stopwatch)];

@@ -72,8 +72,8 @@ pub trait Probing {
     }
 
     /// Bytes of a buffer and number of buffers to rotate through, so that a cache of this size has practically no hits.
-    fn cache_exceeding_buffers(&self, cache_bytes: u64) -> (u64, u32) {
-        ((4 * cache_bytes).max(1 << 30), 1)
+    fn cache_exceeding_buffers(&self, cache_bytes: u64, max_buffer_bytes: u64) -> (u64, u32) {
+        (max_buffer_bytes, (4 * cache_bytes / max_buffer_bytes + 1).min(16) as u32)
     }
 
     /// Second device clock for the same work, if there is one; `doctor --deep` compares the two.

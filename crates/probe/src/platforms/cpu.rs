@@ -110,7 +110,7 @@ impl Probing for Cpu {
         vec![Implementation::Native, Implementation::Eager]
     }
 
-    fn cache_exceeding_buffers(&self, cache_bytes: u64) -> (u64, u32) {
+    fn cache_exceeding_buffers(&self, cache_bytes: u64, _: u64) -> (u64, u32) {
         // A copy needs twice the buffer, and other processes need memory, too.
         let most = available_memory().unwrap_or(4 << 30) / 8;
         ((4 * cache_bytes).clamp(256 << 20, most.clamp(256 << 20, 2 << 30)), 1)

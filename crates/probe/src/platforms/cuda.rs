@@ -152,6 +152,10 @@ impl Probing for Cuda {
         Implementation::Native
     }
 
+    fn cache_exceeding_buffers(&self, cache_bytes: u64, _: u64) -> (u64, u32) {
+        ((4 * cache_bytes).max(1 << 30), 1)
+    }
+
     fn extra_matmul(
         &self,
         kind: MatmulPrecision,

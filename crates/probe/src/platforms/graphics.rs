@@ -122,11 +122,6 @@ impl Probing for Graphics {
         Ok(Box::new(CubeProbes::new(client(device)?)))
     }
 
-    fn cache_exceeding_buffers(&self, cache_bytes: u64) -> (u64, u32) {
-        let largest = self.defaults(false).max_buffer_bytes;
-        (largest, (4 * cache_bytes / largest + 1).min(16) as u32)
-    }
-
     fn autotunes_matmul(&self) -> bool {
         true
     }

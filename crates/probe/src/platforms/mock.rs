@@ -1,7 +1,7 @@
 //! Mock platform; the runner defines the behavior of its cases.
 
 use super::device_defaults::DeviceDefaults;
-use super::{DeviceMemory, Platform};
+use super::Platform;
 use crate::devices::{DeviceFacts, DiscoveredDevice};
 use calorimeter_case::{Device, Dtype, Implementation};
 use calorimeter_sinks::{cache, log_line};
@@ -40,10 +40,6 @@ impl Platform for Mock {
     fn clock_lock(&self, _: Device, _: &DeviceFacts) -> Result<Box<dyn ClockLock>, String> {
         let folder = cache::cache_dir("mock").ok_or("no cache directory: set HOME or XDG_CACHE_HOME")?;
         Ok(Box::new(ScriptedClock(folder.join("clock.log"))))
-    }
-
-    fn memory(&self) -> Option<&dyn DeviceMemory> {
-        None
     }
 
     // Sizes of a processor.

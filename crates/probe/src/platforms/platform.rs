@@ -77,9 +77,9 @@ pub trait Platform: Debug + Send + Sync {
         None
     }
 
-    /// Memory of the devices; `None` if they allocate nothing.
+    /// Memory of the devices; `None` if they allocate nothing. By default, only simulated devices have none.
     fn memory(&self) -> Option<&dyn DeviceMemory> {
-        Some(&PooledMemory)
+        if self.is_simulated() { None } else { Some(&PooledMemory) }
     }
 }
 
@@ -87,6 +87,11 @@ impl dyn Platform {
     /// Probes, or the reason why there are none.
     pub fn require_probing(&self, device: Device) -> Result<&dyn Probing, Failure> {
         self.probing().ok_or_else(|| format!("no probes for {device} in this build").into())
+    }
+
+    /// Setup of the probes of a device, or the reason why there are none.
+    pub fn probe_setup(&self, device: Device) -> Result<Setup, Failure> {
+        Ok(Setup { implementation: self.require_probing(device)?.probe_implementation(), device, sets: 1 })
     }
 
     /// Sensors of a device, or the reason why there are none.

@@ -10,7 +10,7 @@ use crate::sensors::{SensorWatch, Sensors};
 use calorimeter_case::{Regime, buffer_sets};
 use calorimeter_kernels::probes::Probes;
 use calorimeter_timing::{DeviceState, Failure, Observer, Phase, Stopwatch, Work};
-use calorimeter_zoo::{NativeDevices, Setup};
+use calorimeter_zoo::NativeDevices;
 use serde_json::Value;
 
 /// Work with its stopwatch and the bytes per launch.
@@ -73,22 +73,13 @@ impl RealRig {
         Ok(Self { found, machines, probes, sensors })
     }
 
-    fn setup(&self) -> Result<Setup, Failure> {
-        let device = self.found.device;
-        Ok(Setup {
-            implementation: platforms::for_device(device).require_probing(device)?.probe_implementation(),
-            device,
-            sets: 1,
-        })
-    }
-
     /// Probe with the stopwatch of a regime.
     fn timed_probe(
         &mut self,
         probe: Box<dyn calorimeter_kernels::probes::Probe>,
         regime: Regime,
     ) -> Result<TimedWork, Failure> {
-        let setup = self.setup()?;
+        let setup = platforms::for_device(self.found.device).probe_setup(self.found.device)?;
         let choose =
             |machines: &mut NativeDevices, work: &mut dyn Work| Ok(stopwatch(regime, setup, machines, work)?.0);
         self.timed_with(probe, choose)
@@ -144,7 +135,8 @@ impl Rig for RealRig {
     }
 
     fn other_clocks(&mut self, steps: u64) -> Result<Vec<TimedWork>, Failure> {
-        let (platform, setup) = (platforms::for_device(self.found.device), self.setup()?);
+        let platform = platforms::for_device(self.found.device);
+        let setup = platform.probe_setup(self.found.device)?;
         let mut clocks = Vec::new();
         if let Some(other) = platform.require_probing(setup.device)?.second_stopwatch(setup, &mut self.machines)? {
             let probe = self.probes.spin(steps)?;

@@ -131,8 +131,9 @@ impl PlannedCase {
 
     /// Computation of the case; `None` if it is unsupported.
     pub fn spec(&self) -> Option<CaseSpec> {
+        self.supported.as_ref().ok()?;
         let task = self.index.task().1.clone();
-        self.supported.as_ref().ok().and_then(|()| CaseSpec::try_from((task, self.variant())).ok())
+        Some(CaseSpec::try_from((task, self.variant())).expect("a supported case has a treatment"))
     }
 
     /// Returns the reason if the case is unsupported; determined without access to a device.

@@ -48,7 +48,10 @@ impl Dispatcher<'_> {
         let margin = self.floors[&entry.device].margin(entry.timing.margin);
         let is_needed = |planned: &&PlannedCase| writer.needs_measurement(planned.id());
         let assigned = |(at, planned): (usize, &PlannedCase)| {
-            let spec = planned.spec().filter(|_| is_needed(&planned))?;
+            if !is_needed(&planned) {
+                return None;
+            }
+            let spec = planned.spec()?;
             let case = planned.case();
             let against = group.baseline_of(at).map(|at| &group.cases()[at]).filter(is_needed);
             let sets =

@@ -23,7 +23,7 @@ use super::group_context::GroupContext;
 use super::operands::InputKind;
 use super::protocol::{AssignedCase, AssignmentPurpose};
 use autotune_decisions::AutotuneDecisions;
-use calorimeter_case::Record;
+use calorimeter_case::{Record, Status};
 use calorimeter_timing::Failure;
 use calorimeter_zoo::backends::autotune_anchor;
 use state::refused_record;
@@ -56,5 +56,7 @@ fn try_prepare(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<
     });
     record.execution.autotune = decided.unwrap_or_default();
     record.execution.autotune_level = group.tuning_level(case.implementation);
-    clock::attach_clock(open, record, unjudged, group).map(Ok)
+    // The outputs passed the gate, so any error is a failure.
+    let attached = clock::attach_clock(open, record, unjudged, group);
+    Ok(attached.map_err(|error| Box::new(Record::without_time(case.clone(), Status::Failed, error.to_string()))))
 }

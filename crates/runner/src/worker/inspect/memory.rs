@@ -238,7 +238,7 @@ fn record_memory(
     runs: &mut WorkloadPasses<'_>,
 ) -> Result<Timeline, Failure> {
     let (task, device) = (group.operands.task.clone(), group.operands.device);
-    let memory = platforms::for_device(device).memory().ok_or("the device has none")?;
+    let memory = platforms::for_device(device).memory().ok_or("the device allocates no memory")?;
     let setup = Setup { implementation: case.implementation, device, sets: 1 };
     // Computed before the recording starts, because inputs are shared by all cases.
     let inputs = group.operands.timed_inputs();

@@ -1,7 +1,7 @@
 //! Mock platform; the runner defines the behavior of its cases.
 
-use super::device_defaults::DeviceDefaults;
 use super::Platform;
+use super::device_defaults::DeviceDefaults;
 use crate::devices::{DeviceFacts, DiscoveredDevice};
 use calorimeter_case::{Device, Dtype, Implementation};
 use calorimeter_sinks::{cache, log_line};

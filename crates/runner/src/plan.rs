@@ -148,7 +148,10 @@ mod tests {
         let named = format!("device: cuda:1\n{text}");
         assert_eq!(plan(&named, &machine(0)).unwrap().devices(), [Device::Cuda(1)]);
         let error = plan(&format!("device: xpu\n{text}"), &machine(2)).unwrap_err().to_string();
-        assert!(error.starts_with("inline.yml: models[0]: ") && error.contains("xpu"), "{error}");
+        assert!(
+            error.starts_with("inline.yml: models[0]: ") && error.contains("cuda:0 (a GPU), cuda:1 (a GPU), cpu"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -99,7 +99,8 @@ mod tests {
         let (mut bad, mut other_clock) = MockWork::pair(Script { fails_after: Some(10), ..Script::default() });
         let (good, bad) = (Arm::new(&mut good, &mut clock), Arm::new(&mut bad, &mut other_clock));
         let error = compare_arms(good, bad, &Options::default()).unwrap_err();
-        assert!(matches!(error, TimingError::Failed(_)), "{error:?}");
+        let TimingError::Failed(cause) = &error else { panic!("{error:?}") };
+        assert_eq!(cause.to_string(), "the scripted work failed");
     }
 
     #[test]

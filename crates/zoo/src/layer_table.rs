@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_recipe_runs_somewhere_and_typical_recipes_have_kernels() {
+    fn choices_name_kernels_fallbacks_and_missing_backends() {
         let table = layer_table(Dtype::Bf16);
         let choices = |name: &str, implementation, device| {
             let row = |row: &&LayerTableRow| {
@@ -130,13 +130,6 @@ mod tests {
             };
             table.iter().find(row).map(|row| row.choices.clone())
         };
-        // Some recipes run only on CUDA.
-        #[cfg(feature = "cuda")]
-        for row in &table {
-            let runs = |row: &LayerTableRow| row.choices.iter().any(|it| !matches!(it, LayerChoice::Unsupported(_)));
-            let same = table.iter().filter(|other| other.variant == row.variant);
-            assert!(same.into_iter().any(runs), "{} runs nowhere", row.variant);
-        }
         let cpu = choices("int8wo", Implementation::Native, Device::Cpu);
         assert_eq!(cpu, Some([(); 4].map(|()| LayerChoice::Kernel("int8 weight"))));
         let eager = choices("int8wo", Implementation::Eager, Device::Cpu).unwrap();
@@ -148,6 +141,35 @@ mod tests {
             let expected =
                 ["streamed int4 weight", "tiled weight, wgmma", "tiled weight, wgmma", "dequantized weight, cuBLASLt"];
             assert_eq!(names, expected.map(LayerChoice::Kernel));
+        }
+    }
+
+    #[cfg(feature = "cuda")]
+    #[test]
+    fn recipes_with_quantized_weights_have_cuda_kernels() {
+        use calorimeter_case::{Element, MatmulMode};
+        for dtype in Dtype::ALL {
+            let rows = layer_table(dtype).into_iter();
+            for row in rows.filter(|row| (row.implementation, row.device) == (Implementation::Native, Device::Cuda(0)))
+            {
+                let config = row.variant.quant_config(dtype).unwrap();
+                let Some(weight) = config.weight.filter(|_| row.variant.sparsity.is_none()) else { continue };
+                // The input is rounded in another format than the weight, or e4m3 products are rounded to f32.
+                let is_excluded = row.variant.to_string().starts_with("int8_dynamic_activation_intx_weight")
+                    || (dtype == Dtype::F32
+                        && weight.element == Element::E4m3
+                        && matches!(config.layer_spec(1).matmul, MatmulMode::QuantizedValues(_)));
+                let has_kernel = row.choices.iter().all(|choice| matches!(choice, LayerChoice::Kernel(_)));
+                assert!(has_kernel != is_excluded, "{} {dtype}: {:?}", row.variant, row.choices);
+            }
+        }
+        // The 2:4 sparse kernels do not read e5m2.
+        let table = layer_table(Dtype::Bf16);
+        for recipe in ["float8dq-row", "float8dq-tensor"] {
+            let variant = RecipeVariant { recipe: recipe.parse().unwrap(), sparsity: Some(Sparsity::SemiStructured) };
+            let native = (variant, Implementation::Native, Device::Cuda(0));
+            let row = table.iter().find(|row| (row.variant, row.implementation, row.device) == native).unwrap();
+            assert!(matches!(row.choices[0], LayerChoice::Unsupported(_)), "{recipe}: {:?}", row.choices);
         }
     }
 }

@@ -404,17 +404,23 @@ pub fn check(device: &Arc<CudaDevice>, spec: &LayerSpec, shape: LinearShape) {
 
     let operand: Vec<f64> = x.chunks(k).flat_map(|row| apply_prologue(row, spec.prologue, dtype)).collect();
     let operand = spec.input.map_or(operand.clone(), |input| fake_quantized(input, &operand, k));
-    let every = ((n * k) >> 23) | 1;
+    let every = ((n * k) >> 25) | 1;
     let rows: Vec<Vec<f64>> = (0..n).step_by(every).map(|j| weight.row(j)).collect();
     let (mut total_error, mut total) = (0f64, 0f64);
-    let sampled = decode(&bytes, dtype).into_iter().enumerate().step_by((m * n / 20_000).max(1) | 1);
-    for (at, found) in sampled.filter(|(at, _)| (at % n).is_multiple_of(every)) {
+    // The sample is shifted from row to row, so that it covers all columns.
+    let step = ((m * n * k) >> 28).max(1);
+    let is_sampled = |at: usize| (at / n + at % n).is_multiple_of(step) && (at % n).is_multiple_of(every);
+    for (at, found) in decode(&bytes, dtype).into_iter().enumerate().filter(|(at, _)| is_sampled(*at)) {
         let (i, j) = (at / n, at % n);
         let terms = operand[i * k..][..k].iter().zip(&rows[j / every]).map(|(x, w)| x * w);
         let (sum, squares) = terms.fold((0.0, 0.0), |(sum, squares), term| (sum + term, squares + term * term));
         let exact = activate(sum, spec.activation) + if spec.has_addend { addend[at] } else { 0.0 };
         // Error of GELU, which remains if the addend dominates.
-        let of_activation = if matches!(spec.activation, None | Some(Activation::Relu)) { 1e-7 } else { 1e-6 };
+        let of_activation = match spec.activation {
+            None if matches!(spec.sparsity, Some(Sparsity::Block { .. })) => 0.0,
+            None | Some(Activation::Relu) => 1e-7,
+            Some(_) => 1e-6,
+        };
         let tolerance = epsilon(dtype) * exact.abs() + sum_tolerance(spec, k, sum, squares.sqrt()) + of_activation;
         let error = (found - exact).abs();
         (total_error, total) = (total_error + error * error, total + exact * exact);

@@ -126,15 +126,14 @@ fn streamed_int4_gemm_matches() {
 }
 
 #[test]
-#[ignore = "needs CUDA"]
+#[ignore = "needs CUDA and a Hopper GPU"]
 fn weight_prepacked_for_another_plan_is_rejected() {
     let (device, _guard) = gpu();
     let (k, n) = (256, 128);
     let [spec, ..] = common_layers(Dtype::Bf16);
     let [one, mut some] = [1, 32].map(|m| LayerPlan::new(&device, &spec, LinearShape { m, k, n }).unwrap());
-    if one.algorithm().contains("tiled") == some.algorithm().contains("tiled") {
-        return;
-    }
+    let [is_tiled, other_is_tiled] = [&one, &some].map(|plan| plan.algorithm().contains("tiled"));
+    assert!(!is_tiled && other_is_tiled, "the plans differ in the layout of the weight");
     let weight = HostWeight::new(&spec, [n, k]).prepack(&device, &one);
     let (x, mut y) = (poisoned(&device, some.x_bytes()), poisoned(&device, some.y_bytes()));
     assert_eq!(some.enqueue(&x, &weight, None, &mut y), Err(NativeError::PlanMismatch));

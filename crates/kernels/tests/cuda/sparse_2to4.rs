@@ -3,6 +3,7 @@
 use calorimeter_kernels::{
     Activation, Dtype, Format, LayerSpec, Sparsity,
     format::Grouping,
+    layer::Rejection,
     native::{LayerPlan, LinearShape, NativeError},
 };
 
@@ -36,7 +37,8 @@ fn unaligned_k_and_mismatched_plans_are_rejected() {
     let (device, _guard) = gpu();
     let float = |dtype| layers(dtype).next().unwrap();
     let plan = |k, dtype| LayerPlan::new(&device, &float(dtype), LinearShape { m: 8, k, n: 64 });
-    assert!(matches!(plan(66, Dtype::Bf16), Err(NativeError::Rejected(_))));
+    let rejection = plan(66, Dtype::Bf16).map(drop).unwrap_err();
+    assert_eq!(rejection, NativeError::Rejected(Rejection::Spec("k that is a multiple of 4")));
     let (mut sparse, dense) = (plan(64, Dtype::Bf16).unwrap(), plan(64, Dtype::F32).unwrap());
     assert!(sparse.skips_zeros() && !dense.skips_zeros());
     let weight = HostWeight::new(&float(Dtype::F32), [64, 64]);

@@ -156,8 +156,9 @@ mod tests {
             Ok(DeviceSelection::All(DeviceKind::Vulkan))
         );
         assert!("cud:all".parse::<DeviceSelection>().unwrap_err().contains("\"cuda\""));
-        for wrong in ["auto:all", "cpu:all", "cuda:1:all"] {
-            assert!(wrong.parse::<DeviceSelection>().is_err(), "{wrong}");
+        for (wrong, part) in [("auto:all", "auto"), ("cpu:all", "use cpu"), ("cuda:1:all", "cuda:all")] {
+            let error = wrong.parse::<DeviceSelection>().unwrap_err();
+            assert!(error.contains(part), "{wrong}: {error}");
         }
     }
 

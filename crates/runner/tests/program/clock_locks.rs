@@ -82,6 +82,7 @@ fn locks_of_running_processes_are_kept() {
     assert!(other.stderr.is_empty() && clock_log(&scene) == ["lock base"], "{other:?}");
     let second = scene.run("run c.yml --out second --lock-clocks");
     assert!(second.error().starts_with("--lock-clocks: mock: "), "{second:?}");
+    assert!(!second.error().contains("clock.log"), "another run holds the lock: {second:?}");
     running.signal(Signal::INT);
     running.wait().expect_code(130);
     assert_eq!(clock_log(&scene), ["lock base", "unlock"]);
@@ -92,7 +93,7 @@ fn missing_permission_refuses_the_run() {
     let refused = scene(0);
     fs::create_dir_all(refused.path("cache/calorimeter/mock/clock.log")).unwrap();
     let ended = refused.run("run c.yml --out out --lock-clocks");
-    assert!(ended.error().starts_with("--lock-clocks: mock: "), "{ended:?}");
+    assert!(ended.error().starts_with("--lock-clocks: mock: ") && ended.error().contains("clock.log"), "{ended:?}");
     assert!(lock_note(&refused).is_empty() && !refused.path("out").exists());
     let on_the_cpu = refused.run("run c.yml --out out --device cpu --lock-clocks");
     assert!(on_the_cpu.error().starts_with("--lock-clocks: cpu: "), "{on_the_cpu:?}");

@@ -292,7 +292,7 @@ fn parquet_files_need_their_journal() {
     assert_eq!(of_tables["cases"], of_journals["cases"]);
     fs::copy(scene.path("b/results.parquet"), scene.path("alone.parquet")).unwrap();
     let ended = scene.run("compare a alone.parquet");
-    assert!(ended.error().contains("alone.parquet"), "{ended:?}");
+    assert!(ended.error().contains("alone.parquet") && ended.error().contains("journal"), "{ended:?}");
     scene.run("compare a alone.parquet --force").expect_code(1);
     scene.write("no.parquet", "nothing");
     let ended = scene.run("compare a no.parquet");

@@ -269,7 +269,7 @@ fn shards_of_multi_device_hosts_merge() {
 fn single_device_commands_reject_several() {
     let scene = Scene::with(&config("", ""));
     let none = ProgramOutput::from_command(&mut command_with_devices(0, &scene, RUN));
-    assert!(none.error().contains("mock:all"), "{none:?}");
+    assert!(none.error().contains("mock:all") && none.error().contains("available: "), "{none:?}");
     let wrong = ProgramOutput::from_command(scene.command(RUN).env("CALORIMETER_MOCK_DEVICES", "two"));
     assert!(
         wrong.expect_code(2).stderr.contains("invalid CALORIMETER_MOCK_DEVICES: expected a number of devices"),

@@ -59,7 +59,7 @@ fn custom_devices_are_listed_and_suggested() {
     let wrong = run(&scene, "run c.yml --dry-run");
     assert!(wrong.error().contains("\"thread\""), "{wrong:?}");
     let missing = run(&addition_scene("thread:7"), "run c.yml --out out");
-    assert!(missing.error().contains("thread:7"), "{missing:?}");
+    assert!(missing.error().contains("thread:0 (thread 0)"), "{missing:?}");
     let unlike = run(&addition_scene("thread:all"), "run c.yml --out out");
     let message = "the devices differ, so their times cannot be mixed: thread:0 (thread 0, std::thread)";
     assert!(unlike.error().contains(message), "{unlike:?}");

@@ -351,7 +351,7 @@ fn invalid_programs_are_refused_with_position() {
     }
     let scene = Scene::with("models: [{model: softmax, foreign: {subjects: [{library: x}]}}]");
     let ended = scene.run("run c.yml --dry-run");
-    assert!(ended.error().contains("models[0]: "), "{ended:?}");
+    assert!(ended.error().contains("models[0]: ") && ended.error().contains("model and foreign"), "{ended:?}");
     for (arguments, error) in [
         ("time", "nothing to time"),
         ("time x.txt", "unknown file type \"x.txt\": expected .so, .dylib or .cu"),
@@ -376,7 +376,7 @@ fn cuda_kernels_without_cuda_are_unsupported() {
     assert_eq!(reason(&records[0]), "x.cu is CUDA C++ and needs an NVIDIA GPU, not cpu");
     let mut hidden = scene.command(&format!("time {arguments}"));
     let ended = ProgramOutput::from_command(hidden.env("CUDA_VISIBLE_DEVICES", ""));
-    assert!(ended.error().contains("cuda:0"), "{ended:?}");
+    assert!(ended.error().contains("cuda:0") && ended.error().contains("available: "), "{ended:?}");
     // The regimes of commands and libraries are known in advance.
     let planned = scene.run("time a.so --regimes graph,host-e2e --dry-run --format jsonl").expect_code(0).objects();
     let known: Vec<bool> = planned.iter().map(|case| case["reason"].is_null()).collect();

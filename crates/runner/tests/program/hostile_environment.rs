@@ -314,5 +314,5 @@ fn impossible_peaks_are_refused() {
     assert!(broken.stderr.contains(kept.file_name().unwrap().to_str().unwrap()), "{broken:?}");
     fs::remove_file(&kept).unwrap();
     let mock = scene.run("peaks --measure --device mock");
-    assert!(mock.error().contains("mock"), "{mock:?}");
+    assert!(mock.error().contains("simulated"), "{mock:?}");
 }

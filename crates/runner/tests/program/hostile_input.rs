@@ -87,7 +87,8 @@ fn byte_order_marks_are_ignored() {
     scene.write("b.yml", "\u{feff}benchmarks:\n- {benchmark_name: add, benchmark_sweep_params: [{m: 8, n: 8}]}\n");
     assert!(!scene.run("run b.yml --device mock --dry-run --format jsonl").expect_code(0).objects().is_empty());
     scene.write("wrong.yml", "\u{feff}recipees: [baseline]\n");
-    assert!(scene.run("run wrong.yml").error().starts_with("wrong.yml:1:1: "));
+    let wrong = scene.run("run wrong.yml");
+    assert!(wrong.error().starts_with("wrong.yml:1:1: ") && wrong.error().contains("\"recipees\""), "{wrong:?}");
 }
 
 /// Limits of memory and CPU time, so that a failing test does not exhaust the machine.

@@ -267,7 +267,8 @@ fn endless_lines_are_not_read() {
     let dir = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("/dev/zero", dir.path().join("journal.jsonl")).unwrap();
     let error = journal::read(dir.path()).unwrap_err();
-    let SinkError::Read { cause, .. } = &error else { panic!("{error:?}") };
+    let SinkError::Read { path, cause, .. } = &error else { panic!("{error:?}") };
+    assert!(path.ends_with("journal.jsonl"), "{error:?}");
     assert_eq!(cause.kind(), io::ErrorKind::FileTooLarge);
 }
 

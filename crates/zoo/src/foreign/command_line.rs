@@ -53,8 +53,16 @@ mod tests {
 
     #[test]
     fn shell_syntax_is_rejected() {
-        for line in ["a | b", "a > b", "echo 'a", "a \\", "  "] {
-            assert!(split_command(line).is_err(), "{line}");
+        let cases = [
+            ("a | b", ": | is"),
+            ("a > b", ": > is"),
+            ("echo 'a", "unclosed '"),
+            ("a \\", "backslash"),
+            ("  ", "empty"),
+        ];
+        for (line, part) in cases {
+            let error = split_command(line).unwrap_err();
+            assert!(error.contains(part), "{line}: {error}");
         }
     }
 }

@@ -4,7 +4,7 @@ use calorimeter_recipes::{Dtype, Recipe};
 use calorimeter_shapes::Shape;
 use calorimeter_zoo::{Device, Implementation, NativeDevices, Problem, Setup, open, support};
 
-const RECIPES: [&str; 10] = [
+const RECIPES: [&str; 11] = [
     "baseline",
     "int8wo",
     "int8dq",
@@ -15,6 +15,7 @@ const RECIPES: [&str; 10] = [
     "int4wo-256",
     "int4wo-32-hqq",
     "int4wo-128-hqq",
+    "uintx-4-64-hqq",
 ];
 
 /// Sizes on both sides of a dot product, a vector, a panel and a block of 128.
@@ -85,7 +86,12 @@ fn unsupported_recipes_name_supported_ones() {
         let reason = why(recipe, dtype, 64);
         let names = reason.split([' ', ',']).collect::<Vec<_>>();
         assert!(["int8wo", "int8dq", "int4wo-128"].iter().all(|name| names.contains(name)), "{recipe}: {reason}");
-        assert!(!["float8wo", "uintx-4-64"].iter().any(|name| names.contains(name)), "{recipe}: {reason}");
+        for example in Recipe::examples().iter().map(ToString::to_string) {
+            let is_named = names.contains(&example.as_str());
+            assert_eq!(is_named, RECIPES.contains(&example.as_str()), "{example} in the reason of {recipe}: {reason}");
+        }
+        let parts = ["int8dq_prefill_wo_decode", "f32", "bf16", "`eager`"];
+        assert!(parts.iter().all(|part| reason.contains(part)), "{recipe}: {reason}");
     }
     let too_long = why("int8dq", Dtype::F32, 131_041);
     assert!(too_long.contains("131040") && too_long.contains("131041"), "{too_long}");

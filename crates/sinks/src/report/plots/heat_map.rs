@@ -68,6 +68,11 @@ pub(super) fn picture(rows: &ReportRows<'_>) -> Option<Picture> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::StoredRun;
+    use crate::report::run::ReportedRun;
+    use calorimeter_case::record::Speedup;
+    use calorimeter_case::{Case, Record, Status};
+    use std::path::PathBuf;
 
     #[test]
     fn labels_are_sorted_numerically_after_the_baseline() {
@@ -75,5 +80,20 @@ mod tests {
         assert_eq!(sort_labels(names(&["16", "8", "128"]), true), ["8", "16", "128"]);
         assert_eq!(sort_labels(names(&["m16-k8", "m8-k16", "m8-k8"]), true), ["m8-k8", "m8-k16", "m16-k8"]);
         assert_eq!(sort_labels(names(&["mxfp8", "baseline", "int8wo"]), false), ["baseline", "mxfp8", "int8wo"]);
+    }
+
+    #[test]
+    fn columns_of_an_axis_are_sorted_numerically() {
+        let cases = [16, 8, 128].into_iter().flat_map(|m| ["mxfp8", "int8wo"].map(|recipe| (m, recipe)));
+        let record = |(m, recipe): (u64, &'static str)| {
+            let case = Case { recipe: recipe.into(), shape: [("m", m)].into(), ..Case::default() };
+            let speedup = Some(Speedup { ratio: 2.0, ..Speedup::default() });
+            Record { speedup, ..Record::new(case, Status::Ok) }
+        };
+        let read = StoredRun { header: None, resumed: Vec::new(), records: cases.map(record).collect() };
+        let runs = [ReportedRun { name: "run".into(), dir: PathBuf::new(), read, means: Vec::new() }];
+        let Some(Picture::Grid(grid)) = picture(&ReportRows::new(&runs)) else { panic!("no heat map") };
+        assert_eq!(grid.rows, ["mxfp8", "int8wo"]);
+        assert_eq!(grid.columns, ["8", "16", "128"]);
     }
 }

@@ -12,6 +12,10 @@ impl QuantConfig {
     pub fn check_packed_gemm<R: Runtime>(&self, shape: LinearShape) -> Result<(), Rejection> {
         match candidates(layer_kernels::<R>(), &self.layer_spec(shape.m), shape, &CubeCapability::COMPLETE) {
             Ok(_) | Err(Rejection::Size { .. }) => Ok(()),
+            // Each kernel names only the layers that it computes itself.
+            Err(Rejection::Spec(_)) => Err(Rejection::Spec(
+                "a quantized, dense weight, with an unquantized input or with weight and input in int8",
+            )),
             Err(reason) => Err(reason),
         }
     }

@@ -24,7 +24,7 @@ pub enum TensorPart {
 }
 
 /// Shape of a part read for some rows.
-pub fn part_shape<W>(packed: &PackedTensor<W>, rows: &Range<usize>, part: TensorPart) -> [usize; 2] {
+pub(crate) fn part_shape<W>(packed: &PackedTensor<W>, rows: &Range<usize>, part: TensorPart) -> [usize; 2] {
     match part {
         TensorPart::QuantizedValues | TensorPart::Values => [rows.len(), packed.cols],
         TensorPart::Scales if packed.format.grouping == Grouping::Tensor => [1, 1],
@@ -87,7 +87,7 @@ fn pack_into_words(values: &[f32], element: Element, count: usize) -> Vec<u32> {
 }
 
 /// Packs an unquantized weight.
-pub fn pack_unquantized(weight: &Weight) -> PackedTensor<Vec<u32>> {
+pub(crate) fn pack_unquantized(weight: &Weight) -> PackedTensor<Vec<u32>> {
     let format = Format::unquantized(weight.dtype());
     let mut codes = vec![0; weight.n() * format.words_per_row(weight.k())];
     let rows = codes.par_chunks_mut(format.words_per_row(weight.k())).zip(weight.values().par_chunks(weight.k()));
@@ -97,7 +97,7 @@ pub fn pack_unquantized(weight: &Weight) -> PackedTensor<Vec<u32>> {
 }
 
 /// Compresses to 2:4: stores two of every four values, those that are nonzero in the pruned weight.
-pub fn compress_2to4(packed: PackedTensor<Vec<u32>>, pruned: &Weight) -> PackedTensor<Vec<u32>> {
+pub(crate) fn compress_2to4(packed: PackedTensor<Vec<u32>>, pruned: &Weight) -> PackedTensor<Vec<u32>> {
     let (dense, format) = (&packed.format, Format { sparse_2to4: true, ..packed.format });
     let (words, bits) = (format.words_per_row(packed.cols), format.bits());
     let mut codes = vec![0; packed.rows * words];

@@ -1,8 +1,7 @@
 //! Registry of built-in recipes and recipes of other crates.
 
 use crate::{RecipeError, RecipeFamily, Scheme, schemes};
-use calorimeter_case::expand_pattern;
-use calorimeter_case::{Name, Registry};
+use calorimeter_case::{Name, Registry, expand_pattern};
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 

@@ -53,6 +53,12 @@ pub fn unpack_value(words: &Array<u32>, first: usize, index: usize, #[comptime] 
     code & comptime!(u32::MAX >> (32 - bits))
 }
 
+/// Extracts and decodes an element of a packed array.
+#[cube]
+pub fn decode_packed(words: &Array<u32>, index: usize, #[comptime] element: Element) -> f32 {
+    decode(unpack_value(words, 0, index, comptime!(element.bits())), element)
+}
+
 /// Decodes a quantized value.
 #[cube]
 pub fn decode(code: u32, #[comptime] element: Element) -> f32 {

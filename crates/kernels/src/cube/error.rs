@@ -37,8 +37,8 @@ pub enum CubeError {
         /// Name of the operand.
         operand: &'static str,
     },
-    /// An operand has another format or size than the layer was prepared for.
-    #[error("operand `{operand}` differs in format or size from the prepared layer")]
+    /// An operand is missing, or does not match the prepared layer.
+    #[error("operand `{operand}` is missing, or does not match the prepared layer in format, size or presence")]
     OtherLayer {
         /// Name of the operand.
         operand: &'static str,

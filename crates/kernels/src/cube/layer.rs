@@ -46,7 +46,7 @@ pub struct LayerOperands<'a> {
     pub x: &'a Handle,
     /// Scales of a quantized input in f32, one per row.
     pub x_scales: Option<&'a Handle>,
-    /// Weight.
+    /// Weight; the quantized values start at a multiple of 16 bytes.
     pub weight: PackedTensor<&'a Handle>,
     /// Output in the dtype of the layer.
     pub y: &'a Handle,
@@ -109,13 +109,16 @@ impl CubeLayerPlan {
         let Self { spec, shape, aligned_input, .. } = self;
         let LayerOperands { x, x_scales, weight, y } = operands;
         if x_scales.is_some() != spec.input.is_some() {
-            return Err(CubeError::OtherLayer { operand: "x" });
+            return Err(CubeError::OtherLayer { operand: "x_scales" });
         }
         if (Some(weight.format), weight.rows, weight.cols) != (spec.weight, shape.n, shape.k) {
             return Err(CubeError::OtherLayer { operand: "weight" });
         }
         if *aligned_input && !is_aligned(x) {
             return Err(CubeError::Misaligned { operand: "x" });
+        }
+        if !is_aligned(weight.codes) {
+            return Err(CubeError::Misaligned { operand: "weight.codes" });
         }
         let x_bytes = match spec.input {
             None => shape.x_bytes(spec.dtype),

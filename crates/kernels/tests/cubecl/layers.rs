@@ -96,7 +96,7 @@ fn prepared_layer_rejects_other_operands() {
     let other = |operand| CubeError::OtherLayer { operand };
     assert_eq!(with(LayerOperands { weight: other_format, ..operands.clone() }), other("weight"));
     assert_eq!(with(LayerOperands { weight: without_scales, ..operands.clone() }), other("weight.scales"));
-    assert_eq!(with(LayerOperands { x_scales: Some(&x), ..operands.clone() }), other("x"));
+    assert_eq!(with(LayerOperands { x_scales: Some(&x), ..operands.clone() }), other("x_scales"));
     assert_eq!(with(LayerOperands { x: &offset, ..operands.clone() }), CubeError::Misaligned { operand: "x" });
     let too_small = CubeError::TooSmall { operand: "y", needs: 32, has: 16 };
     assert_eq!(with(LayerOperands { y: &short, ..operands }), too_small);

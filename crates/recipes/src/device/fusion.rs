@@ -1,8 +1,9 @@
 //! Quantization on fusing backends: each operation is a custom operation, which fusion executes unfused.
 
 use super::QuantBackend;
+use super::gemm::int8_layer;
 use crate::packed_tensor::{TensorPart, part_shape};
-use crate::{Dtype, FloatType, Format, LayerSpec, MatmulMode, PackedTensor};
+use crate::{Dtype, FloatType, Format, LayerSpec, PackedTensor};
 use burn::tensor::ops::{FloatTensor, IntTensor};
 use burn::tensor::{DType, Shape, TensorMetadata};
 use burn_fusion::stream::{Operation, OperationStreams};
@@ -73,8 +74,7 @@ impl<B: FusionBackend + QuantBackend> QuantBackend for Fusion<B> {
         dtype: Dtype,
     ) -> Option<FloatTensor<Self>> {
         let client = weight.codes.client.clone();
-        let spec = LayerSpec::dynamic(dtype, weight.format, input.format, MatmulMode::QuantizedValues(steps));
-        let sizes = LinearShape { m: input.rows, k: input.cols, n: weight.rows };
+        let (spec, sizes) = int8_layer(input, weight, steps, dtype)?;
         if !B::has_layer_kernel(client.device(), &spec, sizes) {
             return None;
         }

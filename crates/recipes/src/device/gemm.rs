@@ -7,7 +7,7 @@ use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
 use burn_cubecl::tensor::CubeTensor;
 use calorimeter_kernels::LinearShape;
-use calorimeter_kernels::cube::{CubeCapability, CubeContext, LayerOperands, layer_kernels};
+use calorimeter_kernels::cube::{CubeCapability, CubeContext, CubeError, LayerOperands, layer_kernels};
 use calorimeter_kernels::layer::{candidates, prepare};
 use cubecl::prelude::*;
 
@@ -22,45 +22,56 @@ pub fn dequant_gemm<R: CubeRuntime>(
     weight: &PackedTensor<CubeTensor<R>>,
 ) -> Option<CubeTensor<R>> {
     let spec = LayerSpec::weight_only(Dtype::from_burn(input.dtype)?, weight.format);
-    let (m, cols) = (input.meta.shape()[0], input.meta.shape()[1]);
-    assert_eq!(cols, weight.cols, "input and weight need an equal number of columns");
-    let shape = LinearShape { m, k: cols, n: weight.rows };
-    is_supported(&input.client, &spec, shape).then(|| enqueue(&spec, shape, &into_contiguous(input), None, weight))
+    let (m, k) = (input.meta.shape()[0], input.meta.shape()[1]);
+    assert_eq!(k, weight.cols, "input and weight need an equal number of columns");
+    enqueue(&spec, LinearShape { m, k, n: weight.rows }, input, None, weight)
 }
 
-/// Computes y = x wᵀ with the scales of both operands; `None` for formats without a kernel.
+/// Specification and sizes of an int8 GEMM; `None` if the scales of the input are not f32, which kernels need.
+pub fn int8_layer<T>(
+    input: &PackedTensor<T>,
+    weight: &PackedTensor<T>,
+    steps: Dtype,
+    dtype: Dtype,
+) -> Option<(LayerSpec, LinearShape)> {
+    assert_eq!(input.cols, weight.cols, "input and weight need an equal number of columns");
+    let spec = LayerSpec::dynamic(dtype, weight.format, input.format, MatmulMode::QuantizedValues(steps));
+    let shape = LinearShape { m: input.rows, k: input.cols, n: weight.rows };
+    (input.format.scale == Element::Float(Dtype::F32)).then_some((spec, shape))
+}
+
+/// Computes y = x wᵀ with the scales of both operands; `None` without a kernel.
 pub fn int8_gemm<R: CubeRuntime>(
     input: &PackedTensor<CubeTensor<R>>,
     weight: &PackedTensor<CubeTensor<R>>,
     steps: Dtype,
     dtype: Dtype,
 ) -> Option<CubeTensor<R>> {
-    let spec = LayerSpec::dynamic(dtype, weight.format, input.format, MatmulMode::QuantizedValues(steps));
-    assert_eq!(input.cols, weight.cols, "input and weight need an equal number of columns");
-    assert_eq!(input.format.scale, Element::Float(Dtype::F32), "a quantized input has f32 scales");
-    let shape = LinearShape { m: input.rows, k: input.cols, n: weight.rows };
-    is_supported(&weight.codes.client, &spec, shape)
-        .then(|| enqueue(&spec, shape, &input.codes, input.scales.as_ref(), weight))
+    let (spec, shape) = int8_layer(input, weight, steps, dtype)?;
+    enqueue(&spec, shape, input.codes.clone(), input.scales.as_ref(), weight)
 }
 
 fn enqueue<R: CubeRuntime>(
     spec: &LayerSpec,
     shape: LinearShape,
-    x: &CubeTensor<R>,
+    x: CubeTensor<R>,
     x_scales: Option<&CubeTensor<R>>,
     weight: &PackedTensor<CubeTensor<R>>,
-) -> CubeTensor<R> {
-    let (client, sizes) = (&x.client, Shape::new([shape.m, shape.n]));
-    let y = empty_device_contiguous_dtype(client.clone(), x.device.clone(), sizes, spec.dtype.burn());
+) -> Option<CubeTensor<R>> {
+    let (client, device) = (x.client.clone(), x.device.clone());
+    let context = CubeContext::for_input(&client, &x.handle);
+    let plan = match prepare(layer_kernels::<R>(), &context, &CubeCapability::of_client(&client), spec, shape) {
+        Err(CubeError::Rejected(_)) => return None,
+        plan => plan.expect("each accepted layer has a kernel that reads unaligned inputs"),
+    };
+    let x = into_contiguous(x);
+    let y = empty_device_contiguous_dtype(client, device, Shape::new([shape.m, shape.n]), spec.dtype.burn());
     let operands = LayerOperands {
         x: &x.handle,
         x_scales: x_scales.map(|scales| &scales.handle),
         weight: weight.as_refs().map(|part| &part.handle),
         y: &y.handle,
     };
-    let context = CubeContext::for_input(client, &x.handle);
-    prepare(layer_kernels::<R>(), &context, &CubeCapability::of_client(client), spec, shape)
-        .and_then(|plan| plan.enqueue(&operands))
-        .expect("kernel support was checked, and the operands have the sizes of the layer");
-    y
+    plan.enqueue(&operands).expect("the operands have the sizes of the layer");
+    Some(y)
 }

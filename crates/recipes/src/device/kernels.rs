@@ -11,7 +11,7 @@ use crate::scalar::hqq::{self, ITERATIONS};
 use crate::scalar::qqq;
 use crate::scalar::rounding::{StepRounding, max_f32, min_f32, prevent_fma, select_bits};
 use crate::scalar::rules::{QuantParams, QuantRule};
-use calorimeter_kernels::cube::decode::{DequantMode, decode, unpack_value};
+use calorimeter_kernels::cube::decode::{DequantMode, decode, decode_packed, unpack_value};
 use cubecl::prelude::*;
 
 /// Units that reduce a row.
@@ -280,16 +280,14 @@ pub fn dequantize<F: Float>(
             let scale = comptime!(scale.expect("scale.is_some() was checked"));
             let groups = cols.div_ceil(group);
             let index = if comptime!(per_tensor) { 0usize.runtime() } else { row * groups + col / group };
-            let factor = decode(unpack_value(scales, 0, index, comptime!(scale.bits())), scale);
+            let factor = decode_packed(scales, index, scale);
             value = match comptime!(zero) {
                 DequantMode::ScaleOnly => value * factor,
                 DequantMode::RoundedToInt8 => qqq::to_int8(prevent_fma(value * factor, opaque_zero)) as f32,
-                DequantMode::ZeroBeforeScale(element) => {
-                    (value - decode(unpack_value(zeros, 0, index, comptime!(element.bits())), element)) * factor
-                }
+                DequantMode::ZeroBeforeScale(element) => (value - decode_packed(zeros, index, element)) * factor,
                 DequantMode::ZeroAfterScale(element) => {
                     let middle = comptime!((1u32 << (bits - 1)) as f32);
-                    let zero_point = decode(unpack_value(zeros, 0, index, comptime!(element.bits())), element);
+                    let zero_point = decode_packed(zeros, index, element);
                     prevent_fma((value - middle) * factor, opaque_zero) + zero_point
                 }
             };
@@ -309,8 +307,7 @@ pub fn read_elements<F: Float>(
     #[define(F)] _dtype: StorageType,
 ) {
     if ABSOLUTE_POS < count {
-        let code = unpack_value(words, 0, first + ABSOLUTE_POS, comptime!(element.bits()));
-        output[ABSOLUTE_POS] = F::cast_from(decode(code, element));
+        output[ABSOLUTE_POS] = F::cast_from(decode_packed(words, first + ABSOLUTE_POS, element));
     }
 }
 

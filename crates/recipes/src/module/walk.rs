@@ -164,8 +164,7 @@ impl<B: Backend, F: FnMut(&str, [usize; 2]) -> bool, E> ModuleWalk<B, F, E> {
 
 fn float_dtype(dtype: DType) -> Result<Dtype, RecipeError> {
     let supported = || Dtype::ALL.map(Dtype::burn).to_vec();
-    let known = Dtype::ALL.into_iter().find(|known| known.burn() == dtype);
-    known.ok_or_else(|| RecipeError::WeightDtype { found: dtype, supported: supported() })
+    Dtype::from_burn(dtype).ok_or_else(|| RecipeError::WeightDtype { found: dtype, supported: supported() })
 }
 
 impl<B: Backend, F: FnMut(&str, [usize; 2]) -> bool, E: WeightReplacer<B>> ModuleMapper<B> for ModuleWalk<B, F, E> {

@@ -12,14 +12,14 @@
 //! form.n_planes` columns of Y, from cache after the first time. Roofline: memory bandwidth for W with few rows of X,
 //! matrix instructions with many.
 
-use super::mma::reduce_planes;
+use super::mma_tiles::{LANES_PER_ROW, reduce_planes, zero_tiles};
 use super::spec::{Int8Formats, grid, int8_formats};
 use super::tiled_int8::scale_int8_sum;
 use crate::cube::capability::{INT8_MMA, PLANE_SIZE};
-use crate::cube::decode::{decode, unpack_value};
+use crate::cube::decode::decode_packed;
 use crate::cube::layer::{PlanResult, buffer_arg};
 use crate::cube::matrix::storage;
-use crate::cube::{Cube, CubeCapability, CubeContext, CubeLayerPlan};
+use crate::cube::{Cube, CubeCapability, CubeContext, CubeError, CubeLayerPlan};
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::{Element, LayerSpec};
 use cubecl::cmma::MmaDefinition;
@@ -39,6 +39,9 @@ impl<R: Runtime> LayerKernel<Cube<R>> for Int8MmaGemm {
     }
 
     fn prepare(&self, context: &CubeContext<R>, spec: &LayerSpec, shape: LinearShape) -> PlanResult {
+        if !context.aligned_input {
+            return Err(CubeError::Misaligned { operand: "x" });
+        }
         let (LinearShape { m, k, n }, dtype) = (shape, spec.dtype);
         let Int8Formats { weight, steps } = int8_formats(spec)?;
         let form = Int8GemmConfig::new(m, weight.words_per_row(k), weight.scale);
@@ -65,8 +68,7 @@ impl<R: Runtime> LayerKernel<Cube<R>> for Int8MmaGemm {
     }
 }
 
-/// Units that share a row of a chunk, and words that each of them loads.
-const LANES_PER_ROW: usize = 4;
+/// Words of a row that a unit loads at once (a piece).
 const WORDS_PER_PIECE: usize = 4;
 
 /// Compile-time parameters of the GEMM.
@@ -162,14 +164,7 @@ fn int8_mma_gemm<S: Float, Y: Float, W: Size>(
         + team / comptime!(form.n_planes) * comptime!(INT8_MMA.n * form.m_tiles);
     let rows = comptime!(2 * form.n_tiles);
 
-    let mut sums = Sequence::<Array<Vector<i32, Const<2>>>>::new();
-    #[unroll]
-    for _ in 0..comptime!(form.n_tiles * form.m_tiles) {
-        let mut tile_sums = Array::<Vector<i32, Const<2>>>::new(2usize);
-        tile_sums[0] = Vector::new(0i32);
-        tile_sums[1] = Vector::new(0i32);
-        sums.push(tile_sums);
-    }
+    let mut sums = zero_tiles::<i32>(comptime!(form.n_tiles * form.m_tiles));
     // Rows beyond the last one repeat it; their results are not stored.
     let mut weight_rows = Array::<usize>::new(rows);
     #[unroll]
@@ -265,8 +260,7 @@ fn int8_mma_gemm<S: Float, Y: Float, W: Size>(
                     for half in 0..rows {
                         let row = first_row + comptime!(8 * half) + g;
                         if row < outputs {
-                            let col_scale = unpack_value(scales, 0, row, comptime!(form.scale.bits()));
-                            let col_scale = decode(col_scale, comptime!(form.scale));
+                            let col_scale = decode_packed(scales, row, form.scale);
                             let sum = sums.index(comptime!(half / 2 * form.m_tiles + tile))[comptime!(half % 2)][i];
                             y[input_row * outputs + row] = Y::cast_from(scale_int8_sum::<S>(sum, row_scale, col_scale));
                         }

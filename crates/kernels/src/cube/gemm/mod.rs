@@ -1,4 +1,5 @@
-//! GEMMs on packed weights, one file per kernel, and the layers that they compute.
+//! GEMMs on packed weights, one file per kernel. The files `spec`, `tile`, `mma_*` and `split_k` hold what several
+//! kernels use.
 
 #[allow(
     unsafe_code,
@@ -12,6 +13,9 @@ mod int8_mma;
     reason = "launching unchecked kernels; compile-time branches look alike"
 )]
 mod mma;
+mod mma_config;
+mod mma_dequant;
+mod mma_tiles;
 #[allow(
     unsafe_code,
     clippy::if_same_then_else,
@@ -19,6 +23,8 @@ mod mma;
 )]
 mod skinny;
 mod spec;
+#[allow(unsafe_code, reason = "launching unchecked kernels")]
+mod split_k;
 #[allow(unsafe_code, reason = "launching unchecked kernels")]
 mod staged_mma;
 mod tile;

@@ -10,14 +10,14 @@
 //! Traffic: W once for each `form.input_rows` rows of X; X from cache for all cubes but the first. Roofline: memory
 //! bandwidth for W, as long as about four instructions per value keep up.
 
-use super::spec::{BLOCK, check_rows, dequantized_format, grid};
+use super::spec::{BLOCK, PackedLayout, check_rows, dequantized_format, grid, scale_index};
+use crate::LayerSpec;
 use crate::cube::capability::max_vector_width;
-use crate::cube::decode::{DequantMode, decode, decode_fast, unpack_value};
+use crate::cube::decode::{DequantMode, decode_fast, decode_packed};
 use crate::cube::layer::{PlanResult, buffer_arg};
 use crate::cube::matrix::storage;
 use crate::cube::{Cube, CubeCapability, CubeContext, CubeLayerPlan};
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
-use crate::{Element, LayerSpec};
 use cubecl::ir::features::Plane;
 use cubecl::prelude::*;
 
@@ -71,15 +71,8 @@ impl<R: Runtime> LayerKernel<Cube<R>> for SkinnyGemm {
 /// Compile-time parameters of the GEMM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct SkinnyGemmConfig {
-    /// Values per row of both operands (k).
-    cols: usize,
-    /// Words of quantized values per weight row.
-    words_per_row: usize,
-    /// Values of a row that share a scale.
-    group: usize,
-    element: Element,
-    scale: Element,
-    zero: DequantMode,
+    /// Layout of the packed weight.
+    weight: PackedLayout,
     /// Weight rows per cube.
     weight_rows: usize,
     /// Input rows per cube.
@@ -102,12 +95,7 @@ impl SkinnyGemmConfig {
         // Rows that are not whole blocks, and unaligned inputs, are read value by value.
         let is_vectorized = *aligned_input && k.is_multiple_of(BLOCK);
         Ok(Self {
-            cols: k,
-            words_per_row: format.words_per_row(k),
-            group: format.group_size(k),
-            element: format.element,
-            scale: format.scale,
-            zero: DequantMode::of_format(&format),
+            weight: PackedLayout::new(&format, k),
             // Number of loads in flight; with many inputs a unit has no registers for more.
             weight_rows: if format.bits() > 4 { 2 } else { 4 },
             input_rows: m.min(MAX_ROWS),
@@ -115,24 +103,6 @@ impl SkinnyGemmConfig {
             input_width: if is_vectorized { max_vector_width(client, spec.dtype.width(), BLOCK) } else { 1 },
             word_width: max_vector_width(client, 4, format.bits() as usize),
         })
-    }
-
-    fn groups_per_row(&self) -> usize {
-        self.cols.div_ceil(self.group)
-    }
-
-    /// Values of a block that share a scale.
-    fn values_per_scale(&self) -> usize {
-        if self.groups_per_row() == 1 { BLOCK } else { self.group.min(BLOCK) }
-    }
-
-    fn blocks(&self) -> usize {
-        self.cols.div_ceil(BLOCK)
-    }
-
-    /// True if each row has a single scale without zero point, which is applied in the epilogue.
-    fn scales_in_epilogue(&self) -> bool {
-        self.groups_per_row() == 1 && self.zero == DequantMode::ScaleOnly
     }
 
     /// Partial sums that are reduced in shared memory.
@@ -163,9 +133,9 @@ fn skinny_gemm<F: Float, X: Size, W: Size>(
     for at in 0..comptime!(form.weight_rows * form.input_rows) {
         sums[at] = 0.0f32.runtime();
     }
-    for iteration in 0..comptime!(form.blocks().div_ceil(UNITS_PER_CUBE)) {
+    for iteration in 0..comptime!(form.weight.blocks().div_ceil(UNITS_PER_CUBE)) {
         let block = iteration * UNITS_PER_CUBE + unit;
-        if block < comptime!(form.blocks()) {
+        if block < comptime!(form.weight.blocks()) {
             accumulate_block::<F, X, W>(
                 input,
                 codes,
@@ -198,8 +168,8 @@ fn skinny_gemm<F: Float, X: Size, W: Size>(
             for partial_index in 0..comptime!(form.partial_sums()) {
                 sum += shared[unit * comptime!(form.partial_sums()) + partial_index];
             }
-            if comptime!(form.scales_in_epilogue()) {
-                sum *= decode(unpack_value(scales, 0, row, comptime!(form.scale.bits())), comptime!(form.scale));
+            if comptime!(form.weight.scales_in_epilogue()) {
+                sum *= decode_packed(scales, row, form.weight.scale);
             }
             y[input_row * outputs + row] = F::cast_from(sum);
         }
@@ -223,7 +193,7 @@ fn accumulate_block<F: Float, X: Size, W: Size>(
     outputs: usize,
     #[comptime] form: SkinnyGemmConfig,
 ) {
-    let bits = comptime!(form.element.bits() as usize);
+    let bits = comptime!(form.weight.element.bits() as usize);
     let (rows, input_rows, width) = comptime!((form.weight_rows, form.input_rows, form.input_width));
     let mut words = Array::<u32>::new(comptime!(rows * bits));
     #[unroll]
@@ -231,7 +201,7 @@ fn accumulate_block<F: Float, X: Size, W: Size>(
         let row = min(first_row + row_index, outputs - 1);
         #[unroll]
         for access in 0..comptime!(bits / form.word_width) {
-            let at = row * comptime!(form.words_per_row) + block * bits + comptime!(access * form.word_width);
+            let at = row * comptime!(form.weight.words_per_row) + block * bits + comptime!(access * form.word_width);
             let read = codes[at / comptime!(form.word_width)];
             #[unroll]
             for i in 0..comptime!(form.word_width) {
@@ -240,7 +210,7 @@ fn accumulate_block<F: Float, X: Size, W: Size>(
         }
     }
     #[unroll]
-    for part in 0..comptime!(BLOCK / form.values_per_scale()) {
+    for part in 0..comptime!(BLOCK / form.weight.values_per_scale(BLOCK)) {
         let mut partial = Array::<f32>::new(comptime!(rows * input_rows));
         #[unroll]
         for at in 0..comptime!(rows * input_rows) {
@@ -253,23 +223,23 @@ fn accumulate_block<F: Float, X: Size, W: Size>(
             input_sums[input_index] = 0.0f32.runtime();
         }
         #[unroll]
-        for access in 0..comptime!(form.values_per_scale() / width) {
-            let first = comptime!(part * form.values_per_scale() + access * width);
+        for access in 0..comptime!(form.weight.values_per_scale(BLOCK) / width) {
+            let first = comptime!(part * form.weight.values_per_scale(BLOCK) + access * width);
             let col = block * BLOCK + first;
             let mut input_values = Array::<f32>::new(comptime!(input_rows * width));
             #[unroll]
             for input_index in 0..input_rows {
-                let at = (min(first_input + input_index, inputs - 1) * comptime!(form.cols) + col) / width;
+                let at = (min(first_input + input_index, inputs - 1) * comptime!(form.weight.cols) + col) / width;
                 let mut read = Vector::<f32, X>::new(0.0);
-                if comptime!(form.cols.is_multiple_of(BLOCK)) {
+                if comptime!(form.weight.cols.is_multiple_of(BLOCK)) {
                     read = Vector::cast_from(input[at]);
-                } else if col < comptime!(form.cols) {
+                } else if col < comptime!(form.weight.cols) {
                     read = Vector::cast_from(input[at]);
                 }
                 #[unroll]
                 for i in 0..width {
                     input_values[comptime!(input_index * width + i)] = read[i];
-                    if comptime!(form.zero != DequantMode::ScaleOnly) {
+                    if comptime!(form.weight.zero != DequantMode::ScaleOnly) {
                         input_sums[input_index] += read[i];
                     }
                 }
@@ -284,7 +254,7 @@ fn accumulate_block<F: Float, X: Size, W: Size>(
                     if comptime!(shift + bits as u32 > 32) {
                         code |= words[comptime!(word + 1)] << comptime!(32 - shift);
                     }
-                    let weight = decode_fast(code & comptime!(u32::MAX >> (32 - bits as u32)), form.element);
+                    let weight = decode_fast(code & comptime!(u32::MAX >> (32 - bits as u32)), form.weight.element);
                     #[unroll]
                     for input_index in 0..input_rows {
                         let sum = comptime!(row_index * input_rows + input_index);
@@ -296,24 +266,21 @@ fn accumulate_block<F: Float, X: Size, W: Size>(
         #[unroll]
         for row_index in 0..rows {
             let row = min(first_row + row_index, outputs - 1);
-            // The last block of a row may extend beyond its groups.
-            let group_in_row = (block * BLOCK + comptime!(part * form.values_per_scale())) / comptime!(form.group);
-            let group =
-                row * comptime!(form.groups_per_row()) + min(group_in_row, comptime!(form.groups_per_row() - 1));
+            let group = scale_index(row, block, part, BLOCK, form.weight);
             let mut scale = 1.0f32.runtime();
-            if comptime!(!form.scales_in_epilogue()) {
-                scale = decode(unpack_value(scales, 0, group, comptime!(form.scale.bits())), comptime!(form.scale));
+            if comptime!(!form.weight.scales_in_epilogue()) {
+                scale = decode_packed(scales, group, form.weight.scale);
             }
             #[unroll]
             for input_index in 0..input_rows {
                 let sum = comptime!(row_index * input_rows + input_index);
-                let scaled = match comptime!(form.zero) {
+                let scaled = match comptime!(form.weight.zero) {
                     DequantMode::ZeroBeforeScale(element) => {
-                        let zero = decode(unpack_value(zeros, 0, group, comptime!(element.bits())), element);
+                        let zero = decode_packed(zeros, group, element);
                         (partial[sum] - zero * input_sums[input_index]) * scale
                     }
                     DequantMode::ZeroAfterScale(element) => {
-                        let zero = decode(unpack_value(zeros, 0, group, comptime!(element.bits())), element);
+                        let zero = decode_packed(zeros, group, element);
                         let midpoint = comptime!((1u32 << (bits - 1)) as f32);
                         (partial[sum] - midpoint * input_sums[input_index]) * scale + zero * input_sums[input_index]
                     }

@@ -1,5 +1,6 @@
-//! Layers that GEMM kernels on packed weights compute, and sizes of their launches.
+//! Layers that GEMM kernels on packed weights compute, layouts of the weights, and sizes of the launches.
 
+use crate::cube::decode::DequantMode;
 use crate::format::{Format, Grouping, QuantMethod, ZeroPoint};
 use crate::layer::{LinearShape, Rejection};
 use crate::{Dtype, Element, LayerSpec, MatmulMode};
@@ -27,6 +28,66 @@ pub(super) fn dequantized_format(spec: &LayerSpec) -> Result<Format, Rejection> 
     };
     let expected = "a quantized weight with one level of scales, without sparsity, and an unquantized input";
     spec.weight.filter(is_supported).ok_or(Rejection::Spec(expected))
+}
+
+/// Layout of a packed weight, as a compile-time parameter of kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct PackedLayout {
+    /// Values per row (k).
+    pub cols: usize,
+    /// Words of quantized values per row.
+    pub words_per_row: usize,
+    /// Values of a row that share a scale.
+    pub group: usize,
+    pub element: Element,
+    pub scale: Element,
+    pub zero: DequantMode,
+}
+
+impl PackedLayout {
+    pub fn new(format: &Format, cols: usize) -> Self {
+        Self {
+            cols,
+            words_per_row: format.words_per_row(cols),
+            group: format.group_size(cols),
+            element: format.element,
+            scale: format.scale,
+            zero: DequantMode::of_format(format),
+        }
+    }
+
+    /// Packing blocks per row.
+    pub fn blocks(&self) -> usize {
+        self.cols.div_ceil(BLOCK)
+    }
+
+    pub fn groups_per_row(&self) -> usize {
+        self.cols.div_ceil(self.group)
+    }
+
+    /// Values of a run of `run_len` values that share a scale.
+    pub fn values_per_scale(&self, run_len: usize) -> usize {
+        if self.groups_per_row() == 1 { run_len } else { self.group.min(run_len) }
+    }
+
+    /// True if each row has a single scale without zero point, which is applied in the epilogue.
+    pub fn scales_in_epilogue(&self) -> bool {
+        self.groups_per_row() == 1 && self.zero == DequantMode::ScaleOnly
+    }
+}
+
+/// Index of a scale; a row consists of runs of `run_len` values, and a run of parts that share a scale. The last run of
+/// a row may extend beyond its groups.
+#[cube]
+pub(super) fn scale_index(
+    row: usize,
+    run: usize,
+    #[comptime] part: usize,
+    #[comptime] run_len: usize,
+    #[comptime] weight: PackedLayout,
+) -> usize {
+    let group = (run * run_len + comptime!(part * weight.values_per_scale(run_len))) / comptime!(weight.group);
+    row * comptime!(weight.groups_per_row()) + min(group, comptime!(weight.groups_per_row() - 1))
 }
 
 /// Formats of an int8 layer.

@@ -1,5 +1,5 @@
 //! Dequantizing GEMM Y = X Wᵀ on matrix instructions for many rows of X, which are staged in shared memory with double
-//! buffering. Operands, fragments and dequantization are those of the file `mma.rs`.
+//! buffering. Operands, fragments and dequantization are those of `mma.rs`.
 //!
 //! Data flow: a plane computes a tile of `16 * form.n_tiles` columns and `8 * form.m_tiles` rows of Y over the chunks
 //! of its split; all planes of a cube share the rows of X. While a cube computes a pipeline stage of
@@ -9,17 +9,17 @@
 //! Traffic: W once for each `8 * form.m_tiles` rows of X, X once per cube. Roofline: matrix instructions, or memory
 //! bandwidth for W with fewer rows.
 
-use super::mma::{
-    LANES_PER_ROW, MmaGemmConfig, VALUES_PER_ACCESS, dequant_offset, dequant_pair, input_pair, launch, mma_format,
-    pair_from_bits, scale_index, store_tiles,
-};
+use super::mma_config::{MmaGemmConfig, VALUES_PER_ACCESS, mma_format};
+use super::mma_dequant::{dequant_offset, dequant_pair, input_pair, pair_from_bits};
+use super::mma_tiles::{LANES_PER_ROW, clamped_rows, load_words, multiply_step, store_tiles, zero_tiles};
+use super::spec::scale_index;
+use super::split_k::launch;
 use crate::cube::capability::{FLOAT_MMA, PLANE_SIZE};
 use crate::cube::decode::decode;
 use crate::cube::layer::{PlanResult, buffer_arg};
 use crate::cube::{Cube, CubeCapability, CubeContext, CubeError, CubeLayerPlan};
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::{Element, LayerSpec};
-use cubecl::cmma::MmaDefinition;
 use cubecl::prelude::*;
 
 /// Minimum tiles of input rows, measured on an H200.
@@ -80,7 +80,7 @@ fn config(spec: &LayerSpec, shape: LinearShape, capability: &CubeCapability) -> 
     let tiles = shape.m.div_ceil(FLOAT_MMA.n);
     if tiles < MIN_TILES || !shape.k.is_multiple_of(VALUES_PER_ACCESS) || !form.supports_staging() {
         return Err(Rejection::Spec(
-            "more than 32 input rows of whole 16-byte accesses, and scales and zero points within words",
+            "at least 33 input rows, k divisible by 8, and scales and zero points that do not cross words",
         ));
     }
     match (tiles, form.converts_exact_pairs()) {
@@ -89,7 +89,7 @@ fn config(spec: &LayerSpec, shape: LinearShape, capability: &CubeCapability) -> 
         // more weight rows at once.
         (_, true) => {
             (form.m_tiles, form.chunks_in_flight) = (tiles.min(16), 1);
-            form.stage_parts = if form.element == Element::E4m3 { 1 } else { form.steps_per_stage() };
+            form.stage_parts = if form.weight.element == Element::E4m3 { 1 } else { form.steps_per_stage() };
         }
         (128.., false) => {
             form.m_tiles = 16;
@@ -123,10 +123,10 @@ impl MmaGemmConfig {
     /// True if scales and zero points do not span words, and all values of an input access share a scale.
     fn supports_staging(&self) -> bool {
         let whole = |bits: u32| bits == 0 || 32 % bits == 0;
-        self.scales_in_epilogue()
+        self.weight.scales_in_epilogue()
             || self.values_per_scale().is_multiple_of(VALUES_PER_ACCESS)
-                && whole(self.scale.bits())
-                && whole(self.zero.bits())
+                && whole(self.weight.scale.bits())
+                && whole(self.weight.zero.bits())
     }
 
     /// Bytes of shared memory of both buffers.
@@ -173,11 +173,7 @@ impl MmaGemmConfig {
 
     /// Scales per piece.
     fn scales_per_piece(&self) -> usize {
-        if self.scales_in_epilogue() { 0 } else { self.piece_len() / self.values_per_scale() }
-    }
-
-    fn stages(&self) -> usize {
-        self.chunks().div_ceil(self.k_splits * self.chunks_in_flight)
+        if self.weight.scales_in_epilogue() { 0 } else { self.piece_len() / self.values_per_scale() }
     }
 }
 
@@ -202,24 +198,11 @@ fn staged_mma_gemm<F: Float, Y: Float, X: Size, W: Size>(
     let block = CUBE_POS_X as usize / comptime!(form.k_splits);
     let first_row = block * comptime!(form.n_per_cube()) + plane * comptime!(FLOAT_MMA.m * form.n_tiles);
     let first_input = CUBE_POS_Z as usize * comptime!(form.m_per_cube());
-    let first_chunk = split * comptime!(form.stages() * form.chunks_in_flight);
+    let first_chunk = split * comptime!(form.iterations() * form.chunks_in_flight);
     let (rows, words) = comptime!((2 * form.n_tiles, form.words_per_piece()));
 
-    let mut sums = Sequence::<Array<Vector<f32, Const<2>>>>::new();
-    #[unroll]
-    for _ in 0..comptime!(form.n_tiles * form.m_tiles) {
-        let mut tile_sums = Array::<Vector<f32, Const<2>>>::new(2usize);
-        tile_sums[0] = Vector::new(0.0f32);
-        tile_sums[1] = Vector::new(0.0f32);
-        sums.push(tile_sums);
-    }
-    // Rows beyond the last one repeat it; their results are not stored.
-    let mut weight_rows = Array::<usize>::new(rows);
-    #[unroll]
-    for row_index in 0..rows {
-        weight_rows[row_index] = min(first_row + comptime!(8 * row_index) + g, outputs - 1);
-    }
-
+    let mut sums = zero_tiles::<f32>(comptime!(form.n_tiles * form.m_tiles));
+    let weight_rows = clamped_rows(first_row, g, outputs, rows);
     let mut staged = SharedMemory::<Vector<u32, Const<4>>>::new(comptime!(2 * form.smem_stage_len()));
     let mut loaded = Array::<u32>::new(comptime!(form.chunks_in_flight * rows * words));
     let mut scaled = Array::<u32>::new(comptime!(2 * (form.chunks_in_flight * rows * form.scales_per_piece()).max(1)));
@@ -240,12 +223,12 @@ fn staged_mma_gemm<F: Float, Y: Float, X: Size, W: Size>(
         );
     }
     store_input::<F, X>(&initial, &mut staged, 0usize, first_chunk, 0usize, 1usize, form);
-    let last_chunk = first_chunk + comptime!((form.stages() - 1) * form.chunks_in_flight);
+    let last_chunk = first_chunk + comptime!((form.iterations() - 1) * form.chunks_in_flight);
     let mut incoming = Array::<Vector<u32, X>>::new(comptime!(form.part_accesses(0, form.stage_parts).len()));
-    for stage in 0..comptime!(form.stages()) {
+    for stage in 0..comptime!(form.iterations()) {
         let buffer = stage % 2 * comptime!(form.smem_stage_len());
         let chunk = first_chunk + stage * comptime!(form.chunks_in_flight);
-        let loads_next = comptime!(form.prefetches_past_end()) || stage + 1 < comptime!(form.stages());
+        let loads_next = comptime!(form.prefetches_past_end()) || stage + 1 < comptime!(form.iterations());
         let next = min(chunk + comptime!(form.chunks_in_flight), last_chunk);
         // After this barrier all units have finished reading the buffer that is written next.
         sync_cube();
@@ -300,22 +283,8 @@ fn staged_mma_gemm<F: Float, Y: Float, X: Size, W: Size>(
                         let mut b_fragment = Array::<Vector<F, Const<2>>>::new(2usize);
                         b_fragment[0] = pair_from_bits::<F>(input_pairs[comptime!(2 * instruction)]);
                         b_fragment[1] = pair_from_bits::<F>(input_pairs[comptime!(2 * instruction + 1)]);
-                        #[unroll]
-                        for row_index in 0..comptime!(form.n_tiles) {
-                            let mut a_fragment = Array::<Vector<F, Const<2>>>::new(4usize);
-                            #[unroll]
-                            for i in 0..4usize {
-                                a_fragment[i] = weight_pairs[comptime!(
-                                    (2 * row_index + i % 2) * VALUES_PER_ACCESS / 2 + 2 * instruction + i / 2
-                                )];
-                            }
-                            let def = MmaDefinition::<F, F, f32>::new(16usize, 8usize, 16usize);
-                            def.execute_inplace(
-                                &a_fragment,
-                                &b_fragment,
-                                sums.index_mut(comptime!(row_index * form.m_tiles + tile)),
-                            );
-                        }
+                        let pairs = comptime!(VALUES_PER_ACCESS / 2);
+                        multiply_step::<F>(&weight_pairs, &b_fragment, &mut sums, pairs, instruction, tile, form);
                     }
                 }
                 if comptime!((step + 1).is_multiple_of(form.steps_per_part())) && loads_next {
@@ -346,14 +315,15 @@ fn dequant_access<F: Float>(
     let first_word = comptime!((chunk_in_stage * 2 * form.n_tiles + row_index) * form.words_per_piece());
     let mut scale = 1.0f32.runtime();
     let mut offset = 0.0f32.runtime();
-    if comptime!(!form.scales_in_epilogue()) {
+    if comptime!(!form.weight.scales_in_epilogue()) {
         let part = comptime!(access * VALUES_PER_ACCESS / form.values_per_scale());
         let at = comptime!(2 * ((chunk_in_stage * 2 * form.n_tiles + row_index) * form.scales_per_piece() + part));
-        let group = scale_index(row, piece, part, form);
-        scale = decode(extract_bits(scaled[at], group, comptime!(form.scale.bits())), comptime!(form.scale));
+        let group = scale_index(row, piece, part, comptime!(form.piece_len()), form.weight);
+        scale =
+            decode(extract_bits(scaled[at], group, comptime!(form.weight.scale.bits())), comptime!(form.weight.scale));
         let mut zero = 0u32.runtime();
-        if comptime!(form.zero.bits() > 0) {
-            zero = extract_bits(scaled[comptime!(at + 1)], group, comptime!(form.zero.bits()));
+        if comptime!(form.weight.zero.bits() > 0) {
+            zero = extract_bits(scaled[comptime!(at + 1)], group, comptime!(form.weight.zero.bits()));
         }
         offset = dequant_offset(zero, scale, form);
     }
@@ -387,29 +357,19 @@ fn load_weight<W: Size>(
     #[comptime] chunk_in_stage: usize,
     #[comptime] form: MmaGemmConfig,
 ) {
-    let (rows, words, t) =
-        (comptime!(2 * form.n_tiles), comptime!(form.words_per_piece()), UNIT_POS_X as usize % LANES_PER_ROW);
+    let (rows, t) = (comptime!(2 * form.n_tiles), UNIT_POS_X as usize % LANES_PER_ROW);
     let piece = min(chunk * LANES_PER_ROW + t, comptime!(form.pieces() - 1));
     #[unroll]
     for row_index in 0..rows {
-        let from =
-            (weight_rows[row_index] * comptime!(form.words_per_row) + piece * words) / comptime!(form.word_width);
-        #[unroll]
-        for access in 0..comptime!(words / form.word_width) {
-            let vector = codes[from + access];
-            #[unroll]
-            for i in 0..comptime!(form.word_width) {
-                loaded[comptime!((chunk_in_stage * rows + row_index) * words + access * form.word_width + i)] =
-                    vector[i];
-            }
-        }
+        let slot = comptime!(chunk_in_stage * rows + row_index);
+        load_words::<W>(codes, loaded, weight_rows[row_index], piece, slot, form);
         #[unroll]
         for part in 0..comptime!(form.scales_per_piece()) {
-            let group = scale_index(weight_rows[row_index], piece, part, form);
-            let at = comptime!(2 * ((chunk_in_stage * rows + row_index) * form.scales_per_piece() + part));
-            scaled[at] = scales[group / comptime!(32 / form.scale.bits() as usize)];
-            if comptime!(form.zero.bits() > 0) {
-                scaled[comptime!(at + 1)] = zeros[group / comptime!(32 / form.zero.bits() as usize)];
+            let group = scale_index(weight_rows[row_index], piece, part, comptime!(form.piece_len()), form.weight);
+            let at = comptime!(2 * (slot * form.scales_per_piece() + part));
+            scaled[at] = scales[group / comptime!(32 / form.weight.scale.bits() as usize)];
+            if comptime!(form.weight.zero.bits() > 0) {
+                scaled[comptime!(at + 1)] = zeros[group / comptime!(32 / form.weight.zero.bits() as usize)];
             }
         }
     }
@@ -437,9 +397,9 @@ fn load_input<X: Size>(
         let access = chunk * comptime!(LANES_PER_ROW * form.piece_len() / VALUES_PER_ACCESS)
             + at % comptime!(form.accesses_per_stage_row());
         // Values beyond the end are zeroed when they are stored: using a load here would wait for it.
-        let last = comptime!(form.cols / VALUES_PER_ACCESS - 1);
+        let last = comptime!(form.weight.cols / VALUES_PER_ACCESS - 1);
         let access = if comptime!(form.has_no_tail()) { access } else { min(access, last) };
-        incoming[i] = input[row * comptime!(form.cols / VALUES_PER_ACCESS) + access];
+        incoming[i] = input[row * comptime!(form.weight.cols / VALUES_PER_ACCESS) + access];
     }
 }
 
@@ -456,7 +416,7 @@ fn store_input<F: Float, X: Size>(
     #[comptime] form: MmaGemmConfig,
 ) {
     let unit = UNIT_POS as usize;
-    let accesses_per_piece = comptime!(form.piece_len() / VALUES_PER_ACCESS);
+    let accesses_per_piece = comptime!(form.accesses_per_piece());
     let accesses = comptime!(form.part_accesses(part, parts));
     #[unroll]
     for i in 0..comptime!(accesses.len()) {
@@ -479,7 +439,7 @@ fn store_input<F: Float, X: Size>(
             for pair in 0..4usize {
                 let word = u32::reinterpret(input_pair::<F>(&words, pair, form));
                 let is_past_end = chunk * comptime!(LANES_PER_ROW * form.piece_len() / VALUES_PER_ACCESS) + access
-                    >= comptime!(form.cols / VALUES_PER_ACCESS);
+                    >= comptime!(form.weight.cols / VALUES_PER_ACCESS);
                 ordered[pair] = if comptime!(form.has_no_tail()) { word } else { select(is_past_end, 0, word) };
             }
             staged[buffer + row * comptime!(form.smem_row_stride()) + slot] = ordered;

@@ -14,6 +14,7 @@ pub(super) const OUTPUTS_PER_SIDE: usize = TILE / UNITS_PER_SIDE;
 /// Values that a unit loads per row and block; four units share a block.
 pub(super) const VALUES_PER_LOAD: usize = BLOCK * TILE / (UNITS_PER_SIDE * UNITS_PER_SIDE);
 
+/// Accumulators of a unit, set to zero.
 #[cube]
 pub(super) fn zero_accumulators<A: Numeric>() -> Array<A> {
     let mut sums = Array::<A>::new(comptime!(OUTPUTS_PER_SIDE * OUTPUTS_PER_SIDE));
@@ -30,6 +31,13 @@ pub(super) fn tile_origin() -> (usize, usize) {
     ((CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X) as usize * TILE, CUBE_POS_Z as usize * TILE)
 }
 
+/// Row of the tile and part of a block that a unit loads of each operand.
+#[cube]
+pub(super) fn load_position() -> (usize, usize) {
+    let parts = comptime!(BLOCK / VALUES_PER_LOAD);
+    (UNIT_POS as usize / parts, UNIT_POS as usize % parts)
+}
+
 /// Weight row and input row of an accumulator; adjacent units write adjacent outputs.
 #[cube]
 pub(super) fn output_position(
@@ -44,7 +52,7 @@ pub(super) fn output_position(
     )
 }
 
-/// Accumulates a block.
+/// Adds the products of a block of [`BLOCK`] values along k to the accumulators of a unit.
 #[cube]
 pub(super) fn accumulate_block<A: Numeric>(left: &SharedMemory<A>, right: &SharedMemory<A>, sums: &mut Array<A>) {
     let (x, y) = (UNIT_POS_X as usize, UNIT_POS_Y as usize);

@@ -9,17 +9,17 @@
 //! Traffic: W once for each [`TILE`] rows of X, X once for each [`TILE`] rows of W. Roofline: one multiply-add per
 //! weight value and input row, with half a shared-memory access.
 
-use super::spec::{BLOCK, check_rows, dequantized_format, grid};
+use super::spec::{BLOCK, PackedLayout, check_rows, dequantized_format, grid};
 use super::tile::{
-    OUTPUTS_PER_SIDE, TILE, UNITS_PER_SIDE, VALUES_PER_LOAD, accumulate_block, output_position, tile_origin,
-    zero_accumulators,
+    OUTPUTS_PER_SIDE, TILE, UNITS_PER_SIDE, VALUES_PER_LOAD, accumulate_block, load_position, output_position,
+    tile_origin, zero_accumulators,
 };
-use crate::cube::decode::{DequantMode, decode, decode_fast, unpack_value};
+use crate::LayerSpec;
+use crate::cube::decode::{DequantMode, decode_fast, decode_packed, unpack_value};
 use crate::cube::layer::{PlanResult, buffer_arg};
 use crate::cube::matrix::storage;
 use crate::cube::{Cube, CubeCapability, CubeContext, CubeLayerPlan};
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
-use crate::{Element, LayerSpec};
 use cubecl::prelude::*;
 
 /// Maximum input rows; for more rows, dequantizing the weight once is cheaper.
@@ -40,15 +40,8 @@ impl<R: Runtime> LayerKernel<Cube<R>> for TiledGemm {
     }
 
     fn prepare(&self, context: &CubeContext<R>, spec: &LayerSpec, shape: LinearShape) -> PlanResult {
-        let (LinearShape { m, k, n }, dtype, format) = (shape, spec.dtype, dequantized_format(spec)?);
-        let form = TiledGemmConfig {
-            cols: k,
-            words_per_row: format.words_per_row(k),
-            group: format.group_size(k),
-            element: format.element,
-            scale: format.scale,
-            zero: DequantMode::of_format(&format),
-        };
+        let (LinearShape { m, k, n }, dtype) = (shape, spec.dtype);
+        let weight = PackedLayout::new(&dequantized_format(spec)?, k);
         Ok(CubeLayerPlan::new(context, spec, shape, move |client, operands| {
             // SAFETY: the kernel checks rows and columns against their number, and the operands have the sizes of the
             // layer.
@@ -64,31 +57,11 @@ impl<R: Runtime> LayerKernel<Cube<R>> for TiledGemm {
                     buffer_arg::<R>(operands.y, dtype.width()),
                     m,
                     n,
-                    form,
+                    weight,
                     storage(dtype),
                 );
             }
         }))
-    }
-}
-
-/// Compile-time parameters of the GEMM.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct TiledGemmConfig {
-    /// Values per row of both operands (k).
-    cols: usize,
-    /// Words of quantized values per weight row.
-    words_per_row: usize,
-    /// Values of a row that share a scale.
-    group: usize,
-    element: Element,
-    scale: Element,
-    zero: DequantMode,
-}
-
-impl TiledGemmConfig {
-    fn blocks(&self) -> usize {
-        self.cols.div_ceil(BLOCK)
     }
 }
 
@@ -103,43 +76,38 @@ fn tiled_dequant_gemm<F: Float>(
     y: &mut Array<F>,
     inputs: usize,
     outputs: usize,
-    #[comptime] form: TiledGemmConfig,
+    #[comptime] weight: PackedLayout,
     #[define(F)] _dtype: StorageType,
 ) {
     let mut left = SharedMemory::<f32>::new(comptime!(TILE * BLOCK));
     let mut right = SharedMemory::<f32>::new(comptime!(TILE * BLOCK));
     let mut sums = zero_accumulators::<f32>();
     let (first_row, first_input) = tile_origin();
-    let (loaded_row, part) =
-        (UNIT_POS as usize / (BLOCK / VALUES_PER_LOAD), UNIT_POS as usize % (BLOCK / VALUES_PER_LOAD));
+    let (loaded_row, part) = load_position();
     // Rows beyond the last one repeat it; their results are not stored.
     let (row, input_row) = (min(first_row + loaded_row, outputs - 1), min(first_input + loaded_row, inputs - 1));
-    let groups = comptime!(form.cols.div_ceil(form.group));
-    for block in 0..comptime!(form.blocks()) {
+    for block in 0..comptime!(weight.blocks()) {
         #[unroll]
         for i in 0..VALUES_PER_LOAD {
             let at = part * VALUES_PER_LOAD + i;
             let col = block * BLOCK + at;
             let mut weight_value = 0.0f32.runtime();
             let mut input_value = 0.0f32.runtime();
-            if col < comptime!(form.cols) {
-                let bits = comptime!(form.element.bits());
-                let code = unpack_value(codes, row * comptime!(form.words_per_row), col, bits);
-                let group = row * groups + col / comptime!(form.group);
-                let scale = decode(unpack_value(scales, 0, group, comptime!(form.scale.bits())), comptime!(form.scale));
-                let decoded = decode_fast(code, form.element);
-                weight_value = match comptime!(form.zero) {
-                    DequantMode::ZeroBeforeScale(element) => {
-                        (decoded - decode(unpack_value(zeros, 0, group, comptime!(element.bits())), element)) * scale
-                    }
+            if col < comptime!(weight.cols) {
+                let bits = comptime!(weight.element.bits());
+                let code = unpack_value(codes, row * comptime!(weight.words_per_row), col, bits);
+                let group = row * comptime!(weight.groups_per_row()) + col / comptime!(weight.group);
+                let scale = decode_packed(scales, group, weight.scale);
+                let decoded = decode_fast(code, weight.element);
+                weight_value = match comptime!(weight.zero) {
+                    DequantMode::ZeroBeforeScale(element) => (decoded - decode_packed(zeros, group, element)) * scale,
                     DequantMode::ZeroAfterScale(element) => {
                         let midpoint = comptime!((1u32 << (bits - 1)) as f32);
-                        (decoded - midpoint) * scale
-                            + decode(unpack_value(zeros, 0, group, comptime!(element.bits())), element)
+                        (decoded - midpoint) * scale + decode_packed(zeros, group, element)
                     }
                     _ => decoded * scale,
                 };
-                input_value = f32::cast_from(input[input_row * comptime!(form.cols) + col]);
+                input_value = f32::cast_from(input[input_row * comptime!(weight.cols) + col]);
             }
             left[at * TILE + loaded_row] = weight_value;
             right[at * TILE + loaded_row] = input_value;

@@ -9,17 +9,17 @@
 //! Traffic: W once for each [`TILE`] rows of X, X once for each [`TILE`] rows of W. Roofline: one multiply-add per
 //! weight value and input row, with half a shared-memory access.
 
-use super::spec::{BLOCK, Int8Formats, grid, int8_formats};
+use super::spec::{BLOCK, Int8Formats, PackedLayout, grid, int8_formats};
 use super::tile::{
-    OUTPUTS_PER_SIDE, TILE, UNITS_PER_SIDE, VALUES_PER_LOAD, accumulate_block, output_position, tile_origin,
-    zero_accumulators,
+    OUTPUTS_PER_SIDE, TILE, UNITS_PER_SIDE, VALUES_PER_LOAD, accumulate_block, load_position, output_position,
+    tile_origin, zero_accumulators,
 };
-use crate::cube::decode::{decode, unpack_value};
+use crate::LayerSpec;
+use crate::cube::decode::decode_packed;
 use crate::cube::layer::{PlanResult, buffer_arg};
 use crate::cube::matrix::storage;
 use crate::cube::{Cube, CubeCapability, CubeContext, CubeLayerPlan};
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
-use crate::{Element, LayerSpec};
 use cubecl::prelude::*;
 
 /// Int8 GEMM without matrix instructions.
@@ -38,7 +38,7 @@ impl<R: Runtime> LayerKernel<Cube<R>> for TiledInt8Gemm {
     fn prepare(&self, context: &CubeContext<R>, spec: &LayerSpec, shape: LinearShape) -> PlanResult {
         let (LinearShape { m, k, n }, dtype) = (shape, spec.dtype);
         let Int8Formats { weight, steps } = int8_formats(spec)?;
-        let form = TiledInt8Config { cols: k, words_per_row: weight.words_per_row(k), scale: weight.scale };
+        let weight = PackedLayout::new(&weight, k);
         Ok(CubeLayerPlan::new(context, spec, shape, move |client, operands| {
             // SAFETY: the kernel checks rows against their number, and the operands have the sizes of the layer.
             unsafe {
@@ -53,28 +53,11 @@ impl<R: Runtime> LayerKernel<Cube<R>> for TiledInt8Gemm {
                     buffer_arg::<R>(operands.y, dtype.width()),
                     m,
                     n,
-                    form,
+                    weight,
                     [storage(steps), storage(dtype)],
                 );
             }
         }))
-    }
-}
-
-/// Compile-time parameters of the GEMM.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct TiledInt8Config {
-    /// Values per row of both operands (k).
-    cols: usize,
-    /// Words of quantized values per row of either operand.
-    words_per_row: usize,
-    /// Element type of the weight scales.
-    scale: Element,
-}
-
-impl TiledInt8Config {
-    fn blocks(&self) -> usize {
-        self.cols.div_ceil(BLOCK)
     }
 }
 
@@ -89,23 +72,22 @@ fn tiled_int8_gemm<S: Float, Y: Float>(
     y: &mut Array<Y>,
     inputs: usize,
     outputs: usize,
-    #[comptime] form: TiledInt8Config,
+    #[comptime] weight: PackedLayout,
     #[define(S, Y)] _dtypes: [StorageType; 2],
 ) {
     let mut left = SharedMemory::<i32>::new(comptime!(TILE * BLOCK));
     let mut right = SharedMemory::<i32>::new(comptime!(TILE * BLOCK));
     let mut sums = zero_accumulators::<i32>();
     let (first_row, first_input) = tile_origin();
-    let (loaded_row, part) =
-        (UNIT_POS as usize / (BLOCK / VALUES_PER_LOAD), UNIT_POS as usize % (BLOCK / VALUES_PER_LOAD));
+    let (loaded_row, part) = load_position();
     let (row, input_row) = (min(first_row + loaded_row, outputs - 1), min(first_input + loaded_row, inputs - 1));
-    for block in 0..comptime!(form.blocks()) {
+    for block in 0..comptime!(weight.blocks()) {
         // Rows are padded with zeros to whole blocks.
         #[unroll]
         for word in 0..comptime!(VALUES_PER_LOAD / 4) {
             let at = block * comptime!(BLOCK / 4) + part * comptime!(VALUES_PER_LOAD / 4) + word;
-            let weight_word = codes[row * comptime!(form.words_per_row) + at];
-            let input_word = input[input_row * comptime!(form.words_per_row) + at];
+            let weight_word = codes[row * comptime!(weight.words_per_row) + at];
+            let input_word = input[input_row * comptime!(weight.words_per_row) + at];
             #[unroll]
             for i in 0..4usize {
                 let index = (part * VALUES_PER_LOAD + comptime!(4 * word + i)) * TILE + loaded_row;
@@ -123,8 +105,7 @@ fn tiled_int8_gemm<S: Float, Y: Float>(
         for j in 0..OUTPUTS_PER_SIDE {
             let (row, input_row) = output_position(first_row, first_input, i, j);
             if row < outputs && input_row < inputs {
-                let col_scale =
-                    decode(unpack_value(scales, 0, row, comptime!(form.scale.bits())), comptime!(form.scale));
+                let col_scale = decode_packed(scales, row, weight.scale);
                 y[input_row * outputs + row] = Y::cast_from(scale_int8_sum::<S>(
                     sums[comptime!(i * OUTPUTS_PER_SIDE + j)],
                     input_scales[input_row],

@@ -108,7 +108,7 @@ pub trait Stopwatch {
     }
 }
 
-/// Capability of a stopwatch that reports kernels. Its times exclude the gaps between them.
+/// Capability of a stopwatch that reports kernels. Times of such a stopwatch exclude the gaps between kernels.
 pub trait KernelTracing {
     /// Kernels run by a number of launches: names and calls, longest total first.
     fn kernel_calls(&mut self, work: &mut dyn Work, launches: u32) -> Result<Vec<(String, u64)>, Failure>;

@@ -37,7 +37,7 @@ pub fn check(
     let mut judge = |inputs: Vec<Matrix>| {
         let computed = kernel(&inputs);
         if computed.len() != slots.len() {
-            return Err(Mismatch::Size { got: computed.len(), expected: slots.len() });
+            return Err(Mismatch::OutputCount { got: computed.len(), expected: slots.len() });
         }
         let outputs: Vec<Output> = computed
             .into_iter()
@@ -74,9 +74,16 @@ mod tests {
         let too_short: Kernel = |inputs| vec![silu(inputs)[0][1..].to_vec()];
         let without_output: Kernel = |_| vec![];
         let two_outputs: Kernel = |inputs| [silu(inputs), silu(inputs)].concat();
-        for kernel in [first_row_only, too_short, without_output, two_outputs] {
+        type Expected = fn(&Mismatch) -> bool;
+        let cases: [(Kernel, Expected); 4] = [
+            (first_row_only, |found| matches!(found, Mismatch::Element { .. })),
+            (too_short, |found| matches!(found, Mismatch::Size { got: 1023, expected: 1024 })),
+            (without_output, |found| matches!(found, Mismatch::OutputCount { got: 0, expected: 1 })),
+            (two_outputs, |found| matches!(found, Mismatch::OutputCount { got: 2, expected: 1 })),
+        ];
+        for (kernel, is_expected) in cases {
             let result = check("silu", &AXES, Dtype::F32, kernel);
-            assert!(matches!(result, Err(CheckError::Mismatch(_))), "{result:?}");
+            assert!(matches!(&result, Err(CheckError::Mismatch(found)) if is_expected(found)), "{result:?}");
         }
     }
 

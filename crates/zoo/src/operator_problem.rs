@@ -98,7 +98,7 @@ impl OperatorProblem {
         may_use_tf32: bool,
     ) -> Result<GateResult, Mismatch> {
         if outputs.len() != references.len() {
-            return Err(Mismatch::Size { got: outputs.len(), expected: references.len() });
+            return Err(Mismatch::OutputCount { got: outputs.len(), expected: references.len() });
         }
         let products = self.operator.matmuls();
         let is_f32 = |operand: &Operand| operand.element == Element::Float(Dtype::F32);

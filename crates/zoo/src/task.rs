@@ -352,7 +352,7 @@ impl Task {
             (Self::Model(problem), [output], [reference]) => problem.judge(treatment, output, reference, may_use_tf32),
             (Self::Operator(problem), _, _) => problem.judge(outputs, references, may_use_tf32),
             (Self::Foreign(problem), _, _) => problem.judge(outputs, references),
-            _ => Err(Mismatch::Size { got: outputs.len(), expected: references.len() }),
+            _ => Err(Mismatch::OutputCount { got: outputs.len(), expected: references.len() }),
         }
     }
 
@@ -368,7 +368,7 @@ impl Task {
             (Self::Model(problem), [output], [right]) => problem.judge_against_output(treatment, output, right, tf32),
             (Self::Operator(problem), _, _) => problem.judge_against_outputs(outputs, right, tf32),
             (Self::Foreign(problem), _, _) => problem.judge(outputs, &problem.references(right)).map(drop),
-            _ => Err(Mismatch::Size { got: outputs.len(), expected: right.len() }),
+            _ => Err(Mismatch::OutputCount { got: outputs.len(), expected: right.len() }),
         }
     }
 }

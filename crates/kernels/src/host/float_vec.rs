@@ -1,6 +1,7 @@
 //! Vectors of f32 or bf16.
 
 use crate::rowwise::{bf16_to_f32, to_bf16};
+use crate::{Dtype, Element};
 
 /// Float vector with its dtype.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,6 +13,14 @@ pub enum FloatVec {
 }
 
 impl FloatVec {
+    /// Rounds to bf16 for elements of that dtype; other elements are stored in f32.
+    pub fn new(numbers: &[f32], element: Element) -> Self {
+        match element {
+            Element::Float(Dtype::Bf16) => Self::bf16(numbers),
+            _ => Self::F32(numbers.to_vec()),
+        }
+    }
+
     /// Rounds to bf16.
     pub fn bf16(numbers: &[f32]) -> Self {
         Self::Bf16(numbers.iter().map(|&x| to_bf16(x)).collect())

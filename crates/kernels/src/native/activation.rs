@@ -4,13 +4,12 @@ use calorimeter_case::Activation as ActivationFunction;
 
 use super::{
     CudaDevice, CudaKernel, NativeError,
-    kernel::{KernelArgs, LaunchGeometry, common_macros, vector_width},
+    elementwise::{THREADS, describe_elementwise, elementwise_macros},
+    kernel::{KernelArgs, LaunchGeometry},
     nvrtc::CudaSource,
 };
 use crate::Dtype;
 
-/// Threads per block of kernels that process elements independently.
-pub(super) const THREADS: usize = 256;
 /// Vector accesses per thread: two 16-byte loads in flight.
 const VECTORS_PER_THREAD: usize = 2;
 
@@ -29,18 +28,6 @@ impl CudaKernel {
         let kernel = Self::prepare(device, CudaSource::Activation, &name, macros, args, geometry)?;
         Ok(kernel.in_place().with_description(describe_elementwise(&name, kind, VECTORS_PER_THREAD)))
     }
-}
-
-/// Macros of a kernel that processes elements independently.
-pub(super) fn elementwise_macros(name: &str, kind: Dtype, vectors: usize) -> Vec<String> {
-    let own = vec![format!("THREADS={THREADS}"), format!("VECTORS_PER_THREAD={vectors}")];
-    [common_macros(name, kind, vector_width(kind)), own].concat()
-}
-
-/// Description of a kernel that processes elements independently.
-pub(super) fn describe_elementwise(name: &str, kind: Dtype, vectors: usize) -> String {
-    let width = vector_width(kind);
-    format!("{name}: {THREADS} threads per block, {vectors} accesses of {width} elements per thread")
 }
 
 fn macros(name: &str, kind: Dtype, function: ActivationFunction) -> Vec<String> {

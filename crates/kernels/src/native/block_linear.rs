@@ -79,8 +79,7 @@ impl BlockLinearPlan {
         added: Option<&DeviceMemory>,
         y: &mut DeviceMemory,
     ) -> Result<(), NativeError> {
-        let inputs: Vec<&DeviceMemory> = [x, values, column_indices].into_iter().chain(added).collect();
-        self.kernel.enqueue_all(&inputs, &mut [y])
+        self.kernel.enqueue_all([x, values, column_indices].into_iter().chain(added), [y])
     }
 
     /// Kernel name and tile configuration.
@@ -199,8 +198,6 @@ mod tests {
     use super::super::nvrtc::tests::assert_compiles;
     use super::*;
 
-    const HOPPER: ComputeCapability = ComputeCapability { major: 9, minor: 0 };
-
     #[test]
     #[ignore = "needs NVRTC"]
     fn sources_compile_for_every_block_size_and_tile() {
@@ -208,7 +205,8 @@ mod tests {
             for side in [1, 16, 20, 32, 48, 64, 128] {
                 for (at, m) in [1, 17, 65].into_iter().enumerate() {
                     let spec = BlockLinearSpec { kind, side, blocks_per_row: 3, has_addend: at % 2 == 0 };
-                    let tile = BlockSparseTile::new(spec, LinearShape { m, k: 8 * side, n: 4 * side }, HOPPER);
+                    let shape = LinearShape { m, k: 8 * side, n: 4 * side };
+                    let tile = BlockSparseTile::new(spec, shape, ComputeCapability::HOPPER);
                     assert!(tile.shared_bytes() <= 100 << 10, "{tile:?}");
                     assert_eq!(tile == BlockSparseTile::CudaCores, kind == Dtype::F32 || side % 16 != 0, "{spec:?}");
                     assert_compiles(tile.source(), &tile.macros("product", spec, 8 * side));

@@ -114,7 +114,7 @@ impl ConvolutionPlan {
     ) -> Result<(), NativeError> {
         let operands = [&x.memory, &w.memory, &bias.memory];
         match &mut self.kernel {
-            ConvolutionKernel::Native(native) => native.enqueue_all(&operands, &mut [&mut y.memory]),
+            ConvolutionKernel::Native(native) => native.enqueue_all(operands, [&mut y.memory]),
             ConvolutionKernel::Cudnn(cudnn, plan) => cudnn.enqueue(*plan, &self.device, operands, &mut y.memory),
         }
     }
@@ -157,7 +157,7 @@ impl TrialBuffers {
     }
 
     fn enqueue_native(&mut self, native: &CudaKernel) -> Result<(), NativeError> {
-        native.enqueue_all(&[&self.x, &self.w, &self.bias], &mut [&mut self.y])
+        native.enqueue_all([&self.x, &self.w, &self.bias], [&mut self.y])
     }
 
     fn enqueue_cudnn(&mut self, cudnn: &CudnnConvolution, plan: usize, device: &CudaDevice) -> Result<(), NativeError> {

@@ -122,21 +122,21 @@ impl CudaDevice {
     }
 
     /// Returns an error if the GPU is older than `needed`.
-    pub(super) fn require(&self, what: &'static str, needed: ComputeCapability) -> Result<(), NativeError> {
+    pub(super) fn require(&self, what: &str, needed: ComputeCapability) -> Result<(), NativeError> {
         let found = self.compute_capability();
         if found >= needed {
             return Ok(());
         }
-        Err(NativeError::UnsupportedGpu { what, needed, found, name: self.name().to_string() })
+        Err(NativeError::UnsupportedGpu { what: what.to_string(), needed, found, name: self.name().to_string() })
     }
 
     /// Returns an error unless the GPU has exactly this compute capability.
-    fn require_exactly(&self, what: &'static str, needed: ComputeCapability) -> Result<(), NativeError> {
+    fn require_exactly(&self, what: &str, needed: ComputeCapability) -> Result<(), NativeError> {
         let found = self.compute_capability();
         if found == needed {
             return Ok(());
         }
-        Err(NativeError::WrongGpuGeneration { what, needed, found, name: self.name().to_string() })
+        Err(NativeError::WrongGpuGeneration { what: what.to_string(), needed, found, name: self.name().to_string() })
     }
 
     /// Number of multiprocessors.
@@ -202,7 +202,8 @@ impl CudaDevice {
             return Ok(module.clone());
         }
         let (needed, only) = source.required_gpu();
-        if only { self.require_exactly(source.name(), needed) } else { self.require(source.name(), needed) }?;
+        let kernel = format!("the kernel in {}", source.name());
+        if only { self.require_exactly(&kernel, needed) } else { self.require(&kernel, needed) }?;
         let image = self.cubin(source, &key.1)?;
         let context = self.stream.context();
         let module = context.load_module(Ptx::from_binary(image)).map_err(driver_error("loading a compiled kernel"))?;

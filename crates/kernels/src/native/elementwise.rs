@@ -4,12 +4,14 @@ use std::fmt;
 
 use super::{
     CudaDevice, CudaKernel, NativeError,
-    activation::{THREADS, describe_elementwise, elementwise_macros},
-    kernel::{KernelArgs, LaunchGeometry},
+    kernel::{KernelArgs, LaunchGeometry, common_macros, vector_width},
     nvrtc::CudaSource,
 };
 use crate::Dtype;
 use calorimeter_case::Activation;
+
+/// Threads per block of kernels that process elements independently.
+pub(super) const THREADS: usize = 256;
 
 /// Element-wise function.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -106,6 +108,18 @@ impl CudaKernel {
         let kernel = Self::prepare(device, CudaSource::Elementwise, &name, macros, args, geometry)?;
         Ok(kernel.with_description(describe_elementwise(&name, kind, function.vectors_per_thread())))
     }
+}
+
+/// Macros of a kernel that processes elements independently.
+pub(super) fn elementwise_macros(name: &str, kind: Dtype, vectors: usize) -> Vec<String> {
+    let own = vec![format!("THREADS={THREADS}"), format!("VECTORS_PER_THREAD={vectors}")];
+    [common_macros(name, kind, vector_width(kind)), own].concat()
+}
+
+/// Description of a kernel that processes elements independently.
+pub(super) fn describe_elementwise(name: &str, kind: Dtype, vectors: usize) -> String {
+    let width = vector_width(kind);
+    format!("{name}: {THREADS} threads per block, {vectors} accesses of {width} elements per thread")
 }
 
 fn macros(name: &str, kind: Dtype, function: ElementwiseFunction) -> Vec<String> {

@@ -54,8 +54,7 @@ impl EpilogueKernel {
         added: Option<&DeviceMemory>,
         y: &mut DeviceMemory,
     ) -> Result<(), NativeError> {
-        let inputs: Vec<&DeviceMemory> = [&self.accumulators, rows, columns].into_iter().chain(added).collect();
-        self.kernel.enqueue_all(&inputs, &mut [y])
+        self.kernel.enqueue_all([&self.accumulators, rows, columns].into_iter().chain(added), [y])
     }
 }
 

@@ -38,7 +38,7 @@ pub enum NativeError {
     #[error("{what} requires compute capability {needed} or newer; {name} has {found}")]
     UnsupportedGpu {
         /// Feature.
-        what: &'static str,
+        what: String,
         /// Minimum compute capability.
         needed: ComputeCapability,
         /// Compute capability of the GPU.
@@ -50,7 +50,7 @@ pub enum NativeError {
     #[error("{what} requires compute capability {needed}; {name} has {found}")]
     WrongGpuGeneration {
         /// Feature.
-        what: &'static str,
+        what: String,
         /// Required compute capability.
         needed: ComputeCapability,
         /// Compute capability of the GPU.

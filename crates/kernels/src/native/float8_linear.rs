@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::{
     CudaDevice, DeviceBuffer, Float8Accumulation, Float8Output, LinearShape, NativeError,
     cublaslt::{CublasLtMatmul, MatmulOperands},
-    driver::DeviceMemory,
     gemm_spec::{GemmScales, GemmSpec, OperandTypes},
     gpu::ComputeCapability,
     scale_kernel::ScaleKernel,
@@ -96,21 +95,18 @@ impl Float8LinearPlan {
     /// Enqueues a launch. Inputs: x, w; if scaled, m row scales and n column scales; then the addend.
     pub fn enqueue(&self, inputs: &[&DeviceBuffer], y: &mut DeviceBuffer) -> Result<(), NativeError> {
         NativeError::check_input_count(self.output.inputs(), inputs.len())?;
-        let inputs: Vec<&DeviceMemory> = inputs.iter().map(|input| &input.memory).collect();
-        let (x, w) = (inputs[0], inputs[1]);
+        let (x, w) = (&inputs[0].memory, &inputs[1].memory);
         match &self.scale_kernel {
             None => {
-                let scales = (inputs.len() > 2).then(|| [inputs[2], inputs[3]]);
-                let operands =
-                    MatmulOperands { x, w, y: &y.memory, scales, addend: inputs.get(4).copied(), bias: None };
-                self.product.enqueue(&self.device, operands)
+                let scales = (inputs.len() > 2).then(|| [&inputs[2].memory, &inputs[3].memory]);
+                let addend = inputs.get(4).map(|addend| &addend.memory);
+                self.product.enqueue(&self.device, MatmulOperands { x, w, y: &y.memory, scales, addend, bias: None })
             }
             Some(after) => {
                 let operands = MatmulOperands { x, w, y: &after.accumulators, scales: None, addend: None, bias: None };
                 self.product.enqueue(&self.device, operands)?;
-                let mut inputs = inputs;
-                inputs.splice(..2, [&after.accumulators]);
-                after.kernel.enqueue_all(&inputs, &mut [&mut y.memory])
+                let scales_and_addend = inputs[2..].iter().map(|input| &input.memory);
+                after.kernel.enqueue_all([&after.accumulators].into_iter().chain(scales_and_addend), [&mut y.memory])
             }
         }
     }

@@ -76,10 +76,10 @@ impl InputFakeQuantizer {
     pub(super) fn enqueue(&mut self, x: &DeviceMemory) -> Result<(), NativeError> {
         let Self { round, tensor_amax: whole, values: numbers, tensor_scale: outer, .. } = self;
         match whole {
-            None => round.enqueue_all(&[x], &mut [numbers]),
+            None => round.enqueue_all([x], [numbers]),
             Some(kernel) => {
-                kernel.enqueue_all(&[x], &mut [outer])?;
-                round.enqueue_all(&[x, outer], &mut [numbers])
+                kernel.enqueue_all([x], [&mut *outer])?;
+                round.enqueue_all([x, outer], [numbers])
             }
         }
     }

@@ -69,22 +69,18 @@ impl Int4Gemm {
         added: Option<&DeviceMemory>,
         y: &mut DeviceMemory,
     ) -> Result<(), NativeError> {
-        let parts: Vec<&DeviceMemory> = weight_parts(w).chain(w.outer_scales.map(|outer| &outer.memory)).collect();
-        // The last part of the weight holds its row scales.
-        let Some((&column_scales, codes)) = parts.split_last() else { return Err(NativeError::PlanMismatch) };
+        let parts = weight_parts(w).chain(w.outer_scales.map(|outer| &outer.memory));
         match self {
             Self::Fused(few) => {
-                let inputs: Vec<&DeviceMemory> = [x, row_scales]
-                    .into_iter()
-                    .chain(codes.iter().copied())
-                    .chain([column_scales])
-                    .chain(added)
-                    .collect();
-                SplitKWorkspace::enqueue(few.split_k.as_mut(), &few.kernel, &inputs, y)
+                let inputs = [x, row_scales].into_iter().chain(parts).chain(added);
+                SplitKWorkspace::enqueue(few.split_k.as_mut(), &few.kernel, inputs, y)
             }
             Self::Widened(many) => {
                 let WidenedInt8Gemm { widen, bytes, product, finish, .. } = &mut **many;
-                widen.enqueue_all(codes, &mut [bytes])?;
+                // The last part of the weight holds its row scales.
+                let parts: Vec<&DeviceMemory> = parts.collect();
+                let Some((column_scales, codes)) = parts.split_last() else { return Err(NativeError::PlanMismatch) };
+                widen.enqueue_all(codes.iter().copied(), [&mut *bytes])?;
                 let operands =
                     MatmulOperands { x, w: bytes, y: &finish.accumulators, scales: None, addend: None, bias: None };
                 product.enqueue(device, operands)?;

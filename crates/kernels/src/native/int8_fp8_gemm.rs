@@ -98,8 +98,7 @@ impl Int8Fp8Gemm {
         added: Option<&DeviceMemory>,
         y: &mut DeviceMemory,
     ) -> Result<(), NativeError> {
-        let inputs: Vec<&DeviceMemory> = codes.into_iter().chain(scales).chain(added).collect();
-        self.kernel.enqueue_all(&inputs, &mut [y])
+        self.kernel.enqueue_all(codes.into_iter().chain(scales).chain(added), [y])
     }
 }
 
@@ -120,14 +119,12 @@ mod tests {
     use super::super::{layer_specs::tests::dynamic_specs, nvrtc::tests::assert_compiles};
     use super::*;
 
-    const HOPPER: ComputeCapability = ComputeCapability { major: 9, minor: 0 };
-
     #[test]
     fn chosen_where_cublaslt_cannot_fuse_the_epilogue() {
         for spec in dynamic_specs() {
             let is_for = |sums, activation, added, m, n| {
                 let spec = DynamicSpec { accumulation: sums, activation, has_addend: added, ..spec };
-                Int8Fp8Gemm::is_faster(spec, LinearShape { m, k: 100, n }, HOPPER)
+                Int8Fp8Gemm::is_faster(spec, LinearShape { m, k: 100, n }, ComputeCapability::HOPPER)
             };
             let halves = spec.kind != Dtype::F32;
             let (int8, e4m3) = (halves && !spec.is_e4m3() && !spec.is_int4(), halves && spec.is_e4m3());
@@ -159,7 +156,7 @@ mod tests {
                 accumulation: Float8Accumulation::Fast,
                 ..spec
             };
-            if Int8Fp8Gemm::is_faster(spec, LinearShape { m: 1024, k: 100, n: 4096 }, HOPPER) {
+            if Int8Fp8Gemm::is_faster(spec, LinearShape { m: 1024, k: 100, n: 4096 }, ComputeCapability::HOPPER) {
                 assert_compiles(CudaSource::Int8Fp8Gemm, &macros("product", spec, 4096 + 32));
             }
         }

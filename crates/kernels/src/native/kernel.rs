@@ -189,25 +189,40 @@ impl CudaKernel {
         inputs: impl IntoIterator<Item = &'x DeviceBuffer>,
         outputs: impl IntoIterator<Item = &'y mut DeviceBuffer>,
     ) -> Result<(), NativeError> {
-        let inputs: Vec<_> = inputs.into_iter().map(|input| &input.memory).collect();
-        let mut outputs: Vec<_> = outputs.into_iter().map(|output| &mut output.memory).collect();
-        self.enqueue_all(&inputs, &mut outputs)
+        let outputs = outputs.into_iter().map(|output| &mut output.memory);
+        self.enqueue_all(inputs.into_iter().map(|input| &input.memory), outputs)
     }
 
     /// Enqueues a launch with all inputs and outputs, in the order of the arguments.
-    pub(super) fn enqueue_all(
+    pub(super) fn enqueue_all<'x, 'y>(
         &self,
-        inputs: &[&DeviceMemory],
-        outputs: &mut [&mut DeviceMemory],
+        inputs: impl IntoIterator<Item = &'x DeviceMemory>,
+        outputs: impl IntoIterator<Item = &'y mut DeviceMemory>,
     ) -> Result<(), NativeError> {
         let KernelArgs { reads, writes, .. } = &self.args;
-        NativeError::check_input_count(reads.len(), inputs.len())?;
-        assert_eq!(writes.len(), outputs.len(), "one buffer per output");
-        let inputs = reads.iter().zip(inputs).map(|((what, bytes), memory)| memory.address(what, &self.stream, *bytes));
-        let outputs =
-            writes.iter().zip(outputs).map(|((what, bytes), memory)| memory.address(what, &self.stream, *bytes));
-        let addresses: Vec<u64> = inputs.chain(outputs).collect::<Result<_, _>>()?;
+        let mut addresses = Vec::with_capacity(reads.len() + writes.len() + self.workspace.len());
+        let input_count = self.push_addresses(reads, inputs, &mut addresses)?;
+        NativeError::check_input_count(reads.len(), input_count)?;
+        let output_count = self.push_addresses(writes, outputs.into_iter().map(|output| &*output), &mut addresses)?;
+        assert_eq!(writes.len(), output_count, "one buffer per output");
         self.launch(addresses)
+    }
+
+    /// Appends the addresses of buffers for named arguments; returns the number of buffers.
+    fn push_addresses<'x>(
+        &self,
+        arguments: &[(&'static str, usize)],
+        buffers: impl IntoIterator<Item = &'x DeviceMemory>,
+        addresses: &mut Vec<u64>,
+    ) -> Result<usize, NativeError> {
+        let mut count = 0;
+        for memory in buffers {
+            if let Some(&(what, bytes)) = arguments.get(count) {
+                addresses.push(memory.address(what, &self.stream, bytes)?);
+            }
+            count += 1;
+        }
+        Ok(count)
     }
 
     /// Enqueues an in-place launch, which only activations support.

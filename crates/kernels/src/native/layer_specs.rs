@@ -221,7 +221,7 @@ impl DynamicSpec {
             ));
         }
         match self.max_exact_k() {
-            Some(max) if k > max => Err(Rejection::Size { what: "k of a sum in 32 bits", max, value: k }),
+            Some(max) if k > max => Err(Rejection::Size { what: "k (accumulated in 32 bits)", max, value: k }),
             _ => Ok(()),
         }
     }
@@ -397,7 +397,8 @@ pub(super) mod tests {
         assert!(DynamicSpec::parse(&dynamic(float, float)).is_ok());
         let bounded = float.with_method(QuantMethod::Floats { epsilon: 1e-6 });
         assert!(DynamicSpec::parse(&dynamic(bounded, float)).is_ok(), "the weight is quantized on the host");
-        assert!(DynamicSpec::parse(&dynamic(float, bounded)).is_err(), "the kernel has no lower bound");
+        let rejection = DynamicSpec::parse(&dynamic(float, bounded)).unwrap_err();
+        assert!(matches!(rejection, Rejection::Spec(_)), "the kernel has no lower bound: {rejection}");
     }
 
     #[test]
@@ -405,7 +406,7 @@ pub(super) mod tests {
         let check = |format| PackedSpec::parse(&LayerSpec::weight_only(Dtype::Bf16, format));
         let int4 = formats::int4(32, Dtype::Bf16);
         for group in [0, 1, 31, 44] {
-            assert!(check(formats::int4(group, Dtype::Bf16)).is_err(), "{group}");
+            assert!(matches!(check(formats::int4(group, Dtype::Bf16)), Err(Rejection::Spec(_))), "{group}");
         }
         let unknown = [
             Format { grouping: Grouping::Row, ..int4 },
@@ -416,9 +417,15 @@ pub(super) mod tests {
             Format { sparse_2to4: true, ..int4 },
         ];
         for format in unknown {
-            assert!(check(format).is_err(), "{format:?}");
+            assert!(matches!(check(format), Err(Rejection::Spec(_))), "{format:?}");
         }
-        assert!(check(int4).is_ok());
+        for spec in super::super::packed_weight::tests::all_specs() {
+            let layer = match spec.input {
+                None => LayerSpec::weight_only(spec.kind, spec.weight),
+                Some(input) => LayerSpec::dynamic(spec.kind, spec.weight, input, MatmulMode::Values),
+            };
+            assert_eq!(PackedSpec::parse(&layer), Ok(spec));
+        }
     }
 
     #[test]
@@ -427,10 +434,16 @@ pub(super) mod tests {
             let accurate = |k| spec.check_accumulators(k);
             match spec.max_exact_k() {
                 Some(max) => {
-                    assert!(max as i64 * 127 * 128 <= i64::from(i32::MAX) && accurate(max).is_ok());
-                    assert!(matches!(accurate(max + 1), Err(Rejection::Size { .. })));
+                    let largest_product = if spec.is_int4() && !spec.is_grouped() { 128 * 128 } else { 127 * 128 };
+                    assert_eq!((max, accurate(max)), (i32::MAX as usize / largest_product, Ok(())));
+                    let rejected_size = accurate(max + 1).map_err(|rejection| match rejection {
+                        Rejection::Size { max, value, .. } => (max, value),
+                        other => panic!("{other}"),
+                    });
+                    assert_eq!(rejected_size, Err((max, max + 1)));
                 }
-                None => assert_eq!(accurate(4096).is_ok(), spec.kind != Dtype::F32),
+                None if spec.kind == Dtype::F32 => assert!(matches!(accurate(4096), Err(Rejection::Accuracy(_)))),
+                None => assert_eq!(accurate(4096), Ok(())),
             }
         }
     }

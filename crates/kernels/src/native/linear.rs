@@ -133,7 +133,7 @@ impl LinearPlan {
         let operands = MatmulOperands { x, w, y: sums, scales: None, addend: added, bias };
         self.product.enqueue(&self.device, operands)?;
         match &self.scale_kernel {
-            Some(after) => after.kernel.enqueue_all(&[&after.accumulators], &mut [&mut y.memory]),
+            Some(after) => after.kernel.enqueue_all([&after.accumulators], [&mut y.memory]),
             None => Ok(()),
         }
     }

@@ -49,7 +49,7 @@ impl MatVecPlan {
 
     /// Enqueues a launch.
     pub fn enqueue(&self, a: &DeviceBuffer, x: &DeviceBuffer, y: &mut DeviceBuffer) -> Result<(), NativeError> {
-        self.kernel.enqueue_all(&[&a.memory, &x.memory], &mut [&mut y.memory])
+        self.kernel.enqueue_all([&a.memory, &x.memory], [&mut y.memory])
     }
 
     /// Kernel name and launch configuration.

@@ -325,8 +325,6 @@ pub(super) mod tests {
     use super::*;
     use std::cell::RefCell;
 
-    const HOPPER: ComputeCapability = ComputeCapability { major: 9, minor: 0 };
-
     /// Other compute capabilities (major, minor) of the test: the oldest that the compiler supports, and one per
     /// generation.
     const OTHERS: [(u32, u32); 5] = [(7, 5), (8, 0), (8, 9), (10, 0), (12, 0)];
@@ -344,7 +342,8 @@ pub(super) mod tests {
         let (minimum, only) = source.required_gpu();
         let others = OTHERS.map(|(major, minor)| ComputeCapability { major, minor }).into_iter();
         let others = others.filter(|other| is_first && !only && *other >= minimum);
-        [HOPPER].into_iter().chain(others).for_each(|target| assert_compiles_for(target, source, macros));
+        let targets = [ComputeCapability::HOPPER].into_iter().chain(others);
+        targets.for_each(|target| assert_compiles_for(target, source, macros));
     }
 
     /// Compiles for one GPU, for macros that need more than their source.
@@ -358,10 +357,10 @@ pub(super) mod tests {
     fn user_source_is_compiled_for_the_named_kernel() {
         let source =
             "template <class T> __global__ void add(const T *a, T *b, unsigned long long n) { b[0] = a[0] + T(n); }";
-        let compiled = compile_foreign("add.cu", source, "add<float>", HOPPER);
+        let compiled = compile_foreign("add.cu", source, "add<float>", ComputeCapability::HOPPER);
         let (image, name) = compiled.unwrap();
         assert!(image.starts_with(b"\x7fELF") && name.contains("add"), "{name}");
-        let error = compile_foreign("add.cu", source, "sub", HOPPER).unwrap_err();
+        let error = compile_foreign("add.cu", source, "sub", ComputeCapability::HOPPER).unwrap_err();
         assert!(matches!(&error, NativeError::CompileUserSource { path, .. } if path == "add.cu"), "{error}");
     }
 
@@ -391,7 +390,7 @@ pub(super) mod tests {
     #[ignore = "needs NVRTC"]
     fn compile_error_carries_the_log() {
         let macros = ["KERNEL=f", "WIDTH=1", "THREADS=32", "VECTORS_PER_THREAD=1", "ACTIVATE=relu"].map(String::from);
-        let error = compile(CudaSource::Activation, HOPPER, &macros).unwrap_err();
+        let error = compile(CudaSource::Activation, ComputeCapability::HOPPER, &macros).unwrap_err();
         let NativeError::Compile { source_name: "activation.cu", status, log, .. } = &error else { panic!("{error}") };
         assert!(status.contains("NVRTC_ERROR_COMPILATION"), "{status}");
         assert!(log.contains("element.cuh"), "the log names the header: {log}");

@@ -47,17 +47,15 @@ impl SplitKWorkspace {
     }
 
     /// Enqueues a kernel whose outputs are y and the workspace, if there is one.
-    pub(super) fn enqueue(
+    pub(super) fn enqueue<'x>(
         this: Option<&mut Self>,
         kernel: &CudaKernel,
-        inputs: &[&DeviceMemory],
+        inputs: impl IntoIterator<Item = &'x DeviceMemory>,
         y: &mut DeviceMemory,
     ) -> Result<(), NativeError> {
         match this {
-            None => kernel.enqueue_all(inputs, &mut [y]),
-            Some(Self { partials: parts, arrivals: arrived, .. }) => {
-                kernel.enqueue_all(inputs, &mut [y, parts, arrived])
-            }
+            None => kernel.enqueue_all(inputs, [y]),
+            Some(Self { partials: parts, arrivals: arrived, .. }) => kernel.enqueue_all(inputs, [y, parts, arrived]),
         }
     }
 }
@@ -95,7 +93,11 @@ impl PackedGemm {
     }
 
     /// Enqueues a launch on x and the parts of the weight.
-    pub(super) fn enqueue(&mut self, inputs: &[&DeviceMemory], y: &mut DeviceMemory) -> Result<(), NativeError> {
+    pub(super) fn enqueue<'x>(
+        &mut self,
+        inputs: impl IntoIterator<Item = &'x DeviceMemory>,
+        y: &mut DeviceMemory,
+    ) -> Result<(), NativeError> {
         SplitKWorkspace::enqueue(self.shared.as_mut(), &self.kernel, inputs, y)
     }
 }
@@ -265,7 +267,6 @@ mod tests {
     };
     use super::*;
 
-    const HOPPER: ComputeCapability = ComputeCapability { major: 9, minor: 0 };
     const VOLTA: ComputeCapability = ComputeCapability { major: 7, minor: 0 };
 
     fn cuts(spec: PackedSpec) -> impl Iterator<Item = (LinearShape, PackedGemmTile)> {
@@ -273,7 +274,7 @@ mod tests {
         let shapes = sizes.into_iter().flat_map(|m| [1, 17, 129, 1000, 4096, 28672].map(|k| (m, k)));
         let shapes = shapes.flat_map(|(m, k)| [1, 127, 4096, 28672].map(|n| LinearShape { m, k, n }));
         shapes.flat_map(move |shape| {
-            [HOPPER, VOLTA].map(|capability| (shape, PackedGemmTile::new(spec, shape, capability)))
+            [ComputeCapability::HOPPER, VOLTA].map(|capability| (shape, PackedGemmTile::new(spec, shape, capability)))
         })
     }
 
@@ -300,11 +301,11 @@ mod tests {
     #[test]
     fn split_k_only_for_few_weight_rows() {
         let spec = weight_only(Dtype::Bf16, formats::int8(Dtype::Bf16));
-        let cut = |n, k, m| PackedGemmTile::new(spec, LinearShape { m, k, n }, HOPPER);
+        let cut = |n, k, m| PackedGemmTile::new(spec, LinearShape { m, k, n }, ComputeCapability::HOPPER);
         assert_eq!([cut(4096, 4096, 1).splits, cut(512, 8192, 1).splits, cut(28672, 8192, 1).splits], [1, 8, 1]);
         let int4 = weight_only(Dtype::Bf16, formats::int4(128, Dtype::Bf16));
         let many = |spec, m, k, n| {
-            let tile = PackedGemmTile::new(spec, LinearShape { m, k, n }, HOPPER);
+            let tile = PackedGemmTile::new(spec, LinearShape { m, k, n }, ComputeCapability::HOPPER);
             (tile.rows(), tile.warps, tile.chunks_in_flight, tile.blocks_per_sm)
         };
         assert_eq!((many(int4, 1, 8192, 28672), many(int4, 1, 4096, 4096)), ((32, 4, 2, 4), (16, 8, 4, 2)));
@@ -317,7 +318,9 @@ mod tests {
 
     #[test]
     fn tensor_cores_need_16_bit_operands() {
-        let tensor = |spec| PackedGemmTile::new(spec, LinearShape { m: 8, k: 64, n: 64 }, HOPPER).tensor_cores;
+        let tensor = |spec| {
+            PackedGemmTile::new(spec, LinearShape { m: 8, k: 64, n: 64 }, ComputeCapability::HOPPER).tensor_cores
+        };
         let int8 = |kind| weight_only(kind, formats::int8(kind));
         assert!(tensor(int8(Dtype::F16)) && !tensor(int8(Dtype::F32)));
         assert!(microscaling(Dtype::F32).into_iter().all(tensor));
@@ -331,7 +334,7 @@ mod tests {
         for (at, spec) in all_specs().into_iter().enumerate() {
             for (m, k, n) in shapes.into_iter().skip(at % 3).step_by(3) {
                 let shape = LinearShape { m, k, n };
-                let mut macros = PackedGemmTile::new(spec, shape, HOPPER).macros("product", spec, k);
+                let mut macros = PackedGemmTile::new(spec, shape, ComputeCapability::HOPPER).macros("product", spec, k);
                 macros.extend((at % 2 == 0).then(|| ADDED.into()));
                 assert_compiles(CudaSource::PackedWeightGemm, &macros);
             }

@@ -2,7 +2,7 @@
 
 use super::{
     CudaDevice, CudaKernel, NativeError,
-    activation::{THREADS, elementwise_macros},
+    elementwise::{THREADS, elementwise_macros},
     grid_reduction::{block_count, occupancy_macro},
     kernel::{KernelArgs, LaunchGeometry, vector_width},
     nvrtc::CudaSource,

@@ -125,7 +125,6 @@ mod tests {
     use super::super::nvrtc::tests::assert_compiles;
     use super::*;
 
-    const HOPPER: ComputeCapability = ComputeCapability::CLUSTERS;
     const SOURCES: [ScaleSource; 2] = [ScaleSource::Amax, ScaleSource::Static];
 
     #[test]
@@ -133,7 +132,7 @@ mod tests {
         for rows in (16..40_000).step_by(16) {
             for scales in SOURCES {
                 let ColumnQuantizeTile::Panels { lanes, cluster, parts } =
-                    ColumnQuantizeTile::new(HOPPER, scales, rows, 8)
+                    ColumnQuantizeTile::new(ComputeCapability::HOPPER, scales, rows, 8)
                 else {
                     assert!(rows > 16384 && scales == ScaleSource::Amax, "{rows}");
                     continue;
@@ -152,15 +151,15 @@ mod tests {
     fn unaligned_or_clusterless_inputs_use_tiles() {
         let ada = ComputeCapability::E4M3;
         let largest = ScaleSource::Amax;
-        assert_eq!(ColumnQuantizeTile::new(HOPPER, largest, 1000, 4096), ColumnQuantizeTile::Tiles);
-        assert_eq!(ColumnQuantizeTile::new(HOPPER, largest, 4096, 1001), ColumnQuantizeTile::Tiles);
+        assert_eq!(ColumnQuantizeTile::new(ComputeCapability::HOPPER, largest, 1000, 4096), ColumnQuantizeTile::Tiles);
+        assert_eq!(ColumnQuantizeTile::new(ComputeCapability::HOPPER, largest, 4096, 1001), ColumnQuantizeTile::Tiles);
         assert_eq!(ColumnQuantizeTile::new(ada, largest, 4096, 4096), ColumnQuantizeTile::Tiles);
         assert_eq!(
             ColumnQuantizeTile::new(ada, largest, 1024, 4096),
             ColumnQuantizeTile::Panels { lanes: 4, cluster: 1, parts: 1 }
         );
         assert_eq!(
-            ColumnQuantizeTile::new(HOPPER, largest, 16384, 4096),
+            ColumnQuantizeTile::new(ComputeCapability::HOPPER, largest, 16384, 4096),
             ColumnQuantizeTile::Panels { lanes: 2, cluster: 8, parts: 8 }
         );
     }
@@ -170,7 +169,7 @@ mod tests {
     fn sources_compile_for_every_tile() {
         for scales in SOURCES {
             for rows in [16, 2048, 4096, 8192, 16384, 17] {
-                let tile = ColumnQuantizeTile::new(HOPPER, scales, rows, 4096);
+                let tile = ColumnQuantizeTile::new(ComputeCapability::HOPPER, scales, rows, 4096);
                 assert_compiles(tile.source(), &tile.macros("quantize_columns", scales));
             }
         }

@@ -81,17 +81,17 @@ impl QuantizeStrategy {
         scales: &mut DeviceMemory,
     ) -> Result<(), NativeError> {
         match self {
-            Self::SinglePass(kernel) => kernel.enqueue_all(&[x], &mut [codes, scales]),
+            Self::SinglePass(kernel) => kernel.enqueue_all([x], [codes, scales]),
             Self::TwoPass { largest, quantize } => {
-                largest.enqueue_all(&[x], &mut [scales])?;
-                quantize.enqueue_all(&[x, scales], &mut [codes])
+                largest.enqueue_all([x], [&mut *scales])?;
+                quantize.enqueue_all([x, scales], [codes])
             }
             Self::AttentionWithAmax { attention, mixed, quantize } => {
-                attention.enqueue_all(&[x], &mut [mixed, scales])?;
-                quantize.enqueue_all(&[mixed, scales], &mut [codes])
+                attention.enqueue_all([x], [&mut *mixed, &mut *scales])?;
+                quantize.enqueue_all([&*mixed, scales], [codes])
             }
             Self::AfterAttention { attention, mixed, then } => {
-                attention.enqueue_all(&[x], &mut [mixed])?;
+                attention.enqueue_all([x], [&mut *mixed])?;
                 then.enqueue(mixed, codes, scales)
             }
         }

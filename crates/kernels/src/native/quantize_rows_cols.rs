@@ -122,12 +122,10 @@ impl RowColQuantizer {
     /// Enqueues a launch.
     pub(super) fn enqueue(&mut self, x: &DeviceMemory) -> Result<(), NativeError> {
         self.amax.iter_mut().try_for_each(|found| found.fill(0))?;
-        self.amax_kernel.enqueue_all(&[x], &mut self.amax.iter_mut().collect::<Vec<_>>())?;
-        let inputs: Vec<&DeviceMemory> = [x].into_iter().chain(&self.amax).collect();
+        self.amax_kernel.enqueue_all([x], &mut self.amax)?;
         let written = self.plain.iter_mut().chain(&mut self.turned);
-        let mut written: Vec<&mut DeviceMemory> =
-            written.flat_map(|coded| [&mut coded.codes, &mut coded.scales]).collect();
-        self.codes.enqueue_all(&inputs, &mut written)
+        let written = written.flat_map(|coded| [&mut coded.codes, &mut coded.scales]);
+        self.codes.enqueue_all([x].into_iter().chain(&self.amax), written)
     }
 }
 

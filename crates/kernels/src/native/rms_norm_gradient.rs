@@ -67,9 +67,9 @@ impl RmsNormGradientPlan {
         dx: &mut DeviceBuffer,
         dgain: &mut DeviceBuffer,
     ) -> Result<(), NativeError> {
-        let inputs: Vec<_> = [x, gain, dy].into_iter().chain(past).map(|input| &input.memory).collect();
-        self.kernel.enqueue_all(&inputs, &mut [&mut dx.memory, &mut self.partial])?;
-        self.gain_gradient.enqueue_all(&[&self.partial], &mut [&mut dgain.memory])
+        let inputs = [x, gain, dy].into_iter().chain(past).map(|input| &input.memory);
+        self.kernel.enqueue_all(inputs, [&mut dx.memory, &mut self.partial])?;
+        self.gain_gradient.enqueue_all([&self.partial], [&mut dgain.memory])
     }
 
     /// Kernel names and launch configuration.

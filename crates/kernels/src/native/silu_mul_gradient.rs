@@ -2,7 +2,7 @@
 
 use super::{
     CudaDevice, CudaKernel, NativeError,
-    activation::{THREADS, describe_elementwise, elementwise_macros},
+    elementwise::{THREADS, describe_elementwise, elementwise_macros},
     kernel::{KernelArgs, LaunchGeometry},
     nvrtc::CudaSource,
 };

@@ -86,12 +86,16 @@ impl SparseGemm {
     /// Reorders nonzero values and metadata into units.
     pub(super) fn reorder(&self, device: &CudaDevice, parts: [&DeviceMemory; 2]) -> Result<DeviceBuffer, NativeError> {
         let mut units = device.allocate(self.units_bytes)?;
-        self.order.enqueue_all(&parts, &mut [&mut units.memory])?;
+        self.order.enqueue_all(parts, [&mut units.memory])?;
         Ok(units)
     }
 
     /// Enqueues a launch. Inputs: x, row scales, reordered weight, weight scales, addend; only those of the format.
-    pub(super) fn enqueue(&mut self, inputs: &[&DeviceMemory], y: &mut DeviceMemory) -> Result<(), NativeError> {
+    pub(super) fn enqueue<'x>(
+        &mut self,
+        inputs: impl IntoIterator<Item = &'x DeviceMemory>,
+        y: &mut DeviceMemory,
+    ) -> Result<(), NativeError> {
         SplitKWorkspace::enqueue(self.split_k.as_mut(), &self.kernel, inputs, y)
     }
 }
@@ -255,8 +259,6 @@ pub(super) mod tests {
         Dtype::ALL.into_iter().flat_map(specs).collect()
     }
 
-    const HOPPER: ComputeCapability = ComputeCapability { major: 9, minor: 0 };
-
     #[test]
     fn tiles_cover_every_shape_within_smem() {
         for spec in all_specs() {
@@ -283,7 +285,7 @@ pub(super) mod tests {
     fn sources_compile_for_every_spec_and_tile() {
         let activations = Activation::ALL.map(Some).into_iter().chain([None]).cycle();
         for (spec, activation) in all_specs().into_iter().zip(activations) {
-            if !SparseGemm::is_supported(spec, HOPPER) {
+            if !SparseGemm::is_supported(spec, ComputeCapability::HOPPER) {
                 continue;
             }
             for (at, (m, k, n)) in

@@ -143,8 +143,12 @@ impl StreamedGemm {
     }
 
     /// Enqueues a launch on x, the parts of the weight, and the addend.
-    pub(super) fn enqueue(&self, inputs: &[&DeviceMemory], y: &mut DeviceMemory) -> Result<(), NativeError> {
-        self.kernel.enqueue_all(inputs, &mut [y])
+    pub(super) fn enqueue<'x>(
+        &self,
+        inputs: impl IntoIterator<Item = &'x DeviceMemory>,
+        y: &mut DeviceMemory,
+    ) -> Result<(), NativeError> {
+        self.kernel.enqueue_all(inputs, [y])
     }
 }
 
@@ -154,11 +158,9 @@ mod tests {
     use super::super::{nvrtc::tests::assert_compiles, packed_weight::tests::all_specs};
     use super::*;
 
-    const HOPPER: ComputeCapability = ComputeCapability::WGMMA;
-
     fn cut(m: usize, k: usize, n: usize) -> Option<StreamedGemmTile> {
         let spec = weight_only(Dtype::Bf16, formats::int4(CHUNK_VALUES, Dtype::Bf16));
-        StreamedGemmTile::new(spec, LinearShape { m, k, n }, HOPPER)
+        StreamedGemmTile::new(spec, LinearShape { m, k, n }, ComputeCapability::HOPPER)
     }
 
     #[test]
@@ -194,7 +196,7 @@ mod tests {
         for (at, spec) in forms.into_iter().enumerate() {
             for (m, k) in [(1, 4096), (3, 8192), (5, 7168)] {
                 let shape = LinearShape { m, k, n: 1 << 17 };
-                let Some(tile) = StreamedGemmTile::new(spec, shape, HOPPER) else { continue };
+                let Some(tile) = StreamedGemmTile::new(spec, shape, ComputeCapability::HOPPER) else { continue };
                 assert_compiles(
                     CudaSource::PersistentInt4WeightGemm,
                     &tile.macros("product", spec, shape, at % 2 == 0),

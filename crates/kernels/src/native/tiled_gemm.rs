@@ -104,8 +104,8 @@ impl TiledGemm {
         weight: PackedTensor<DeviceBuffer>,
     ) -> Result<PackedTensor<DeviceBuffer>, NativeError> {
         let mut codes = device.allocate(self.ordered_bytes)?;
-        let parts: Vec<&DeviceMemory> = weight_parts(weight.as_refs()).take(self.order.input_count()).collect();
-        self.order.enqueue_all(&parts, &mut [&mut codes.memory])?;
+        let parts = weight_parts(weight.as_refs()).take(self.order.input_count());
+        self.order.enqueue_all(parts, [&mut codes.memory])?;
         Ok(PackedTensor { codes, zeros: None, ..weight })
     }
 
@@ -115,7 +115,11 @@ impl TiledGemm {
     }
 
     /// Enqueues a launch on x, the parts of a reordered weight, and the addend.
-    pub(super) fn enqueue(&mut self, inputs: &[&DeviceMemory], y: &mut DeviceMemory) -> Result<(), NativeError> {
+    pub(super) fn enqueue<'x>(
+        &mut self,
+        inputs: impl IntoIterator<Item = &'x DeviceMemory>,
+        y: &mut DeviceMemory,
+    ) -> Result<(), NativeError> {
         SplitKWorkspace::enqueue(self.split_k.as_mut(), &self.kernel, inputs, y)
     }
 }
@@ -212,24 +216,23 @@ mod tests {
     };
     use super::*;
 
-    const HOPPER: ComputeCapability = ComputeCapability { major: 9, minor: 0 };
-
     fn supported_specs() -> impl Iterator<Item = PackedSpec> {
         let any = LinearShape { m: 16, k: 4096, n: 4096 };
-        all_specs().into_iter().filter(move |spec| TiledGemm::is_supported(*spec, any, HOPPER))
+        all_specs().into_iter().filter(move |spec| TiledGemm::is_supported(*spec, any, ComputeCapability::HOPPER))
     }
 
     #[test]
     fn support_needs_aligned_rows_and_groups() {
         let shape = LinearShape { m: 16, k: 4096, n: 4096 };
-        let is_for = |kind, codes| TiledGemm::is_supported(weight_only(kind, codes), shape, HOPPER);
+        let is_supported = |spec| TiledGemm::is_supported(spec, shape, ComputeCapability::HOPPER);
+        let is_for = |kind, codes| is_supported(weight_only(kind, codes));
         let int4 = formats::int4;
         assert!(is_for(Dtype::Bf16, formats::int8(Dtype::Bf16)) && is_for(Dtype::F16, int4(64, Dtype::F16)));
         assert!(is_for(Dtype::Bf16, int4(32, Dtype::Bf16)) && !is_for(Dtype::Bf16, int4(96, Dtype::Bf16)));
         assert!(!is_for(Dtype::F16, int4(64, Dtype::Bf16)) && !is_for(Dtype::F32, formats::int8(Dtype::F32)));
-        assert!(microscaling(Dtype::F32).into_iter().all(|spec| TiledGemm::is_supported(spec, shape, HOPPER)));
+        assert!(microscaling(Dtype::F32).into_iter().all(is_supported));
         let int8 = weight_only(Dtype::Bf16, formats::int8(Dtype::Bf16));
-        assert!(!TiledGemm::is_supported(int8, LinearShape { k: 4100, ..shape }, HOPPER));
+        assert!(!TiledGemm::is_supported(int8, LinearShape { k: 4100, ..shape }, ComputeCapability::HOPPER));
         assert!(!TiledGemm::is_supported(int8, shape, ComputeCapability { major: 10, minor: 0 }));
     }
 

@@ -303,7 +303,7 @@ fn inaccurate_sums_are_rejected() {
     let (device, _guard) = gpu();
     let error = |spec, k| LayerPlan::new(&device, &spec, LinearShape { m: 1, k, n: 1 }).unwrap_err();
     let max = i32::MAX as usize / (127 * 128);
-    let expected = Rejection::Size { what: "k of a sum in 32 bits", max, value: max + 1 };
+    let expected = Rejection::Size { what: "k (accumulated in 32 bits)", max, value: max + 1 };
     assert_eq!(error(int8_layer(Dtype::Bf16), max + 1), NativeError::Rejected(expected));
     for grouping in [Grouping::Row, Grouping::Tensor] {
         let float8 = float8_layer(Dtype::F32, grouping);

@@ -52,7 +52,7 @@ fn bad_int4_weight_sizes_are_rejected() {
         }
         let max = max_k as usize;
         let error = LayerPlan::new(&device, &spec, LinearShape { m: 1, k: max + 1, n: 1 }).unwrap_err();
-        let expected = Rejection::Size { what: "k of a sum in 32 bits", max, value: max + 1 };
+        let expected = Rejection::Size { what: "k (accumulated in 32 bits)", max, value: max + 1 };
         assert_eq!(error, NativeError::Rejected(expected));
     }
 }

@@ -322,7 +322,7 @@ fn operators(machines: &[CalibratedMachine]) -> Option<BarTable> {
 /// Maximum rate of an operator, in FLOP/s or bytes/s, whichever is larger in units of 10⁹, and maximum share of the
 /// peak.
 ///
-/// Without a rate the reason of a size that failed, else the shortest time.
+/// Without a rate: the reason of a failed size, or else the shortest time.
 fn best_rate(machine: &CalibratedMachine, name: &str) -> [Option<(f64, String)>; 2] {
     let own = || machine.profile.operation_profiles.values().filter(|one| one.name() == name);
     let most = |figure: fn(&CalibratedOperation) -> Option<f64>| own().filter_map(figure).fold(0.0, f64::max);

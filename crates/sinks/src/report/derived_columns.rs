@@ -5,13 +5,13 @@ use std::sync::LazyLock;
 use calorimeter_case::{Implementation, Mode, variant};
 
 use crate::columns::{COLUMNS, Cell, RecordColumn, lift_columns};
-use crate::record::{CellReader, Column, FusionState, Record, Status};
+use crate::record::{CellReader, Column, FusionState, Record};
 
 /// Columns of figures.
 pub(super) static DERIVED: LazyLock<Vec<RecordColumn>> =
     LazyLock::new(|| lift_columns(&COLUMNS_OF_RECORDS, |record| Some(record)));
 
-static COLUMNS_OF_RECORDS: [Column<Record>; 9] = [
+static COLUMNS_OF_RECORDS: [Column<Record>; 10] = [
     column("variant", CellReader::Written(|record| Some(recipe(record)))),
     column("item", CellReader::Written(|record| Some(item(record)))),
     column("series", CellReader::Written(|record| Some(item_and_implementation(record)))),
@@ -21,6 +21,10 @@ static COLUMNS_OF_RECORDS: [Column<Record>; 9] = [
         CellReader::Text(|record| Some(split_pass(record).1.map_or("pass", |pass| &PASS_SUFFIXES[pass][1..]))),
     ),
     column("fusion", CellReader::Text(|record| Some(fusion_state(record)))),
+    column(
+        "measured_launches",
+        CellReader::Number(|record| record.execution.kernel_launches.filter(|_| record.is_ok())),
+    ),
     column(
         "weight_saving",
         CellReader::Number(|record| ratio(record.weights.baseline_weight_bytes?, record.weights.weight_bytes?)),
@@ -60,13 +64,13 @@ pub(super) const PROPERTIES: [(&str, &str); 4] = [
     ("shape", "shape"),
 ];
 
+/// Columns with the work of a pass, with their labels.
+pub(super) const WORK: [(&str, &str); 2] = [("flops", "operations per pass"), ("bytes", "bytes per pass")];
+
 /// Label of a column; an axis is its own label.
 pub(super) fn label(name: &str) -> &str {
-    match name {
-        "flops" => "operations per pass",
-        "bytes" => "bytes per pass",
-        _ => FILTERS.iter().chain(&PROPERTIES).find(|(known, _)| *known == name).map_or(name, |(_, label)| label),
-    }
+    let mut labels = FILTERS.iter().chain(&PROPERTIES).chain(&WORK);
+    labels.find(|(known, _)| *known == name).map_or(name, |(_, label)| label)
 }
 
 fn ratio(dividend: u64, divisor: u64) -> Option<f64> {
@@ -134,12 +138,27 @@ pub(super) fn rank(name: &str, record: &Record) -> Option<usize> {
     (name == "pass").then(|| split_pass(record).1).flatten()
 }
 
-/// State of a fusion pattern: result of the measurement, or status.
+/// State of a fusion pattern: result of an accepted measurement, or status.
 fn fusion_state(record: &Record) -> &'static str {
     match record.execution.fusion_state {
+        _ if !record.is_ok() => record.outcome.status.as_str(),
         Some(state) => FusionState::as_str(state),
-        None if record.outcome.status != Status::Ok => record.outcome.status.as_str(),
         None if record.case.implementation == Implementation::Eager => "one kernel per operator",
         None => "unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Case, Status};
+
+    #[test]
+    fn rejected_records_have_no_fusion_result() {
+        let mut record = Record::new(Case::default(), Status::Mismatch);
+        record.execution.fusion_state = Some(FusionState::Fused);
+        record.execution.kernel_launches = Some(1.0);
+        assert_eq!(text("fusion", &record).as_deref(), Some("mismatch"));
+        assert_eq!(number("measured_launches", &record), None);
     }
 }

@@ -97,7 +97,7 @@ pub(super) static GROUP_TABLES: [GroupTable; 5] = [
         pivot: None,
         figures: &[
             ("state", "fusion", Aggregate::Words, NumberFormat::Plain),
-            ("kernels per pass", "kernel_launches", Aggregate::Range, NumberFormat::Plain),
+            ("kernels per pass", "measured_launches", Aggregate::Range, NumberFormat::Plain),
             ("bytes unfused", "unfused_bytes", Aggregate::Range, NumberFormat::Bytes),
             ("bytes fused", "fused_bytes", Aggregate::Range, NumberFormat::Bytes),
             ("speed-up", "speedup", Aggregate::Mean, NumberFormat::Ratio),

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::path::Path;
 
 use super::calibration::Calibration;
-use super::derived_columns::{FILTERS, PROPERTIES, item_and_implementation};
+use super::derived_columns::{FILTERS, PROPERTIES, WORK, item_and_implementation};
 use super::group_table::GroupedCases;
 use super::packed_columns::{PackedColumn, pack_columns, pack_derived};
 use super::plots::palette::SeriesStyle;
@@ -54,6 +54,7 @@ pub(super) fn html(runs: &[ReportedRun], profiles: &[ReportedProfile], path: &Pa
         styles: series.iter().map(|(_, records)| rows.style(records[0])).collect(),
         filters: &FILTERS,
         properties: &PROPERTIES,
+        work: &WORK,
         heat_map: heat_map::default_axes(&rows),
         size: sizes::default_size(&rows),
         size_metrics: sizes::METRICS,
@@ -81,6 +82,7 @@ struct ReportPageData<'a> {
     styles: Vec<SeriesStyle>,
     filters: &'static [(&'static str, &'static str)],
     properties: &'static [(&'static str, &'static str)],
+    work: &'static [(&'static str, &'static str)],
     /// Initial columns of the heat map's rows and columns.
     heat_map: [&'a str; 2],
     /// Initial size.

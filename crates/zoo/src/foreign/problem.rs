@@ -117,7 +117,7 @@ impl ForeignProblem {
     /// Compares outputs with references; returns the result of the worst output.
     pub fn judge(&self, outputs: &[impl ToDigest], references: &[Reference]) -> Result<GateResult, Mismatch> {
         if outputs.len() != references.len() {
-            return Err(Mismatch::Size { got: outputs.len(), expected: references.len() });
+            return Err(Mismatch::OutputCount { got: outputs.len(), expected: references.len() });
         }
         let written = self.buffers().into_iter().filter(|buffer| buffer.role.is_written());
         let mut worst = GateResult { rel_l2: 0.0, tf32: false };

@@ -6,6 +6,14 @@ use super::CheckedPart;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Mismatch {
+    /// Wrong number of outputs.
+    #[error("expected {expected} outputs, got {got}")]
+    OutputCount {
+        /// Outputs found.
+        got: usize,
+        /// Outputs expected.
+        expected: usize,
+    },
     /// Wrong size.
     #[error("the output has {got} values instead of {expected}")]
     Size {

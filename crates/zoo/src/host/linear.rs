@@ -48,7 +48,9 @@ pub fn check_support(problem: &Problem, treatment: &QuantConfig) -> Result<(), S
         match candidates(LAYER_KERNELS, &treatment.layer_spec(m), LinearShape { m, k, n }, &()) {
             Ok(_) => return Ok(()),
             Err(Rejection::NoKernel | Rejection::Spec(_)) => {}
-            Err(reason) => return Err(format!("`native` on the CPU cannot compute this layer: {reason}")),
+            Err(reason) => {
+                return Err(format!("`native` on the CPU cannot compute this layer: {reason}; `eager` runs it"));
+            }
         }
     }
     let typical = LinearShape { m: 2, k: 4096, n: 4096 };
@@ -78,18 +80,10 @@ fn layer_context(weight: &Weight, treatment: &QuantConfig) -> Result<HostLayerCo
         QuantizedRows { codes, scales }
     };
     let weight = match treatment.quantize(weight)? {
-        None => HostWeight::Floats(weight.values().to_vec()),
+        None => HostWeight::Floats(FloatVec::new(weight.values(), Element::Float(treatment.dtype))),
         Some(QuantizedTensor { codes, scales, zeros, .. }) => HostWeight::Quantized { codes, scales, zeros },
     };
     Ok(HostLayerContext { weight, quantize })
-}
-
-/// Converts values to bf16 or f32.
-pub fn to_dtype(values: &[f32], element: Element) -> FloatVec {
-    match element {
-        Element::Float(Dtype::Bf16) => FloatVec::bf16(values),
-        _ => FloatVec::F32(values.to_vec()),
-    }
 }
 
 /// Creates the workload with a separate weight per set. With an activation, a layer normalization precedes the layer.
@@ -109,10 +103,10 @@ pub fn open(
     let set = |set: u32| -> Result<HostLinearSet, ZooError> {
         let layer = prepare_layer(&context, &spec, shape);
         Ok(HostLinearSet {
-            input: to_dtype(&problem.input_of_set(tensors, set).values, element),
+            input: FloatVec::new(&problem.input_of_set(tensors, set).values, element),
             layer: layer.map_err(|reason| ZooError::Unsupported(reason.to_string()))?,
             // Writing the output here maps its pages before the first launch.
-            output: to_dtype(&vec![f32::NAN; m * n], element),
+            output: FloatVec::new(&vec![f32::NAN; m * n], element),
         })
     };
     let sets: Vec<HostLinearSet> = (0..sets.max(1)).map(set).collect::<Result<_, _>>()?;

@@ -1,6 +1,5 @@
 //! Operators on the CPU, in memory that is reused by all launches.
 
-use super::linear::to_dtype;
 use crate::rotating_workload::{self, SetPass, WorkloadProperties};
 use crate::{Matrix, Operand, OperatorProblem, Output, OutputSlot, Workload, ZooError};
 use calorimeter_kernels::host::FloatVec;
@@ -30,13 +29,13 @@ struct HostOperator {
 pub fn open(problem: &OperatorProblem, inputs: &[Matrix], sets: u32, kernel: HostKernel) -> Box<dyn Workload> {
     let OperatorProblem { operator, spec, .. } = problem;
     let (moves, operands, slots) = (operator.set_rotation(spec), operator.inputs(spec), operator.outputs(spec));
-    let store = |(matrix, operand): (&Matrix, &Operand)| to_dtype(&matrix.values, operand.element);
+    let store = |(matrix, operand): (&Matrix, &Operand)| FloatVec::new(&matrix.values, operand.element);
     let arrays = |set: u32| HostBuffers {
         inputs: moves.inputs_of_set(inputs, set).iter().zip(&operands).map(store).collect(),
         // Writing the outputs here maps their pages before the first launch.
         outputs: slots
             .iter()
-            .map(|slot| to_dtype(&vec![f32::NAN; (slot.rows * slot.cols) as usize], slot.element))
+            .map(|slot| FloatVec::new(&vec![f32::NAN; (slot.rows * slot.cols) as usize], slot.element))
             .collect(),
     };
     let sets = (0..sets.max(1)).map(arrays).collect();

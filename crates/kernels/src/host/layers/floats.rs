@@ -1,9 +1,9 @@
 //! Unquantized weight.
 
-use super::{Cpu, HostLayer, HostLayerContext, HostWeight, require_dense_gemm, to_element};
+use super::{Cpu, HostLayer, HostLayerContext, HostWeight, require_dense_gemm};
+use crate::LayerSpec;
 use crate::host::{FloatGemm, HostGemmWeight};
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
-use crate::{Element, LayerSpec};
 
 /// See [`FloatGemm`].
 pub(super) struct Floats;
@@ -23,12 +23,11 @@ impl LayerKernel<Cpu> for Floats {
     fn prepare(
         &self,
         context: &HostLayerContext,
-        spec: &LayerSpec,
+        _: &LayerSpec,
         shape: LinearShape,
     ) -> Result<Box<dyn HostLayer>, Rejection> {
         let HostWeight::Floats(values) = &context.weight else { return Err(EXPECTED) };
-        let weight = HostGemmWeight::Floats(to_element(values, Element::Float(spec.dtype)));
-        Ok(Box::new(FloatGemm::new(weight, shape.n, shape.k)))
+        Ok(Box::new(FloatGemm::new(HostGemmWeight::Floats(values.clone()), shape.n, shape.k)))
     }
 }
 

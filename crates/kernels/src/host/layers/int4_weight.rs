@@ -1,8 +1,8 @@
 //! uint4 weight with zero points, and float input.
 
-use super::{Cpu, HostLayer, HostLayerContext, HostWeight, is_stored, require_dense_gemm, to_element};
+use super::{Cpu, HostLayer, HostLayerContext, HostWeight, is_stored, require_dense_gemm};
 use crate::format::{Grouping, QuantMethod, ZeroPoint};
-use crate::host::{FloatGemm, HostGemmWeight, Int4Weight};
+use crate::host::{FloatGemm, FloatVec, HostGemmWeight, Int4Weight};
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::{Element, LayerSpec, MatmulMode};
 
@@ -47,7 +47,7 @@ impl LayerKernel<Cpu> for Int4WeightOnly {
         else {
             return Err(EXPECTED);
         };
-        let (codes, scales, zeros) = (codes.clone(), to_element(scales, scale), to_element(zeros, zero));
+        let (codes, scales, zeros) = (codes.clone(), FloatVec::new(scales, scale), FloatVec::new(zeros, zero));
         let weight = HostGemmWeight::Int4(Int4Weight { codes, scales, zeros, group });
         Ok(Box::new(FloatGemm::new(weight, shape.n, shape.k)))
     }

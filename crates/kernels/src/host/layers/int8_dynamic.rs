@@ -1,8 +1,8 @@
 //! int8 weight, and input that is quantized to int8.
 
 use super::int8_weight::{has_int8_weight, is_int8_rows};
-use super::{Cpu, HostLayer, HostLayerContext, HostWeight, QuantizedRows, require_dense_gemm, to_element};
-use crate::host::Int8Gemm;
+use super::{Cpu, HostLayer, HostLayerContext, HostWeight, QuantizedRows, require_dense_gemm};
+use crate::host::{FloatVec, Int8Gemm};
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::{Format, LayerSpec};
 
@@ -29,7 +29,7 @@ impl LayerKernel<Cpu> for Int8Dynamic {
             return Err(EXPECTED);
         }
         if shape.k > Int8Gemm::MAX_K {
-            return Err(Rejection::Size { what: "k of a sum in 32 bits", max: Int8Gemm::MAX_K, value: shape.k });
+            return Err(Rejection::Size { what: "k (accumulated in 32 bits)", max: Int8Gemm::MAX_K, value: shape.k });
         }
         Ok(Cost::Fastest)
     }
@@ -45,7 +45,7 @@ impl LayerKernel<Cpu> for Int8Dynamic {
         else {
             return Err(EXPECTED);
         };
-        let gemm = Int8Gemm::new(codes, to_element(scales, weight.scale));
+        let gemm = Int8Gemm::new(codes, FloatVec::new(scales, weight.scale));
         Ok(Box::new(QuantizedLayer { gemm, input, quantize: context.quantize }))
     }
 }

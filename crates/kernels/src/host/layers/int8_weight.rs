@@ -1,8 +1,8 @@
 //! int8 weight and float input.
 
-use super::{Cpu, HostLayer, HostLayerContext, HostWeight, is_stored, require_dense_gemm, to_element};
+use super::{Cpu, HostLayer, HostLayerContext, HostWeight, is_stored, require_dense_gemm};
 use crate::format::{Grouping, QuantMethod, ZeroPoint};
-use crate::host::{FloatGemm, HostGemmWeight, Int8Weight};
+use crate::host::{FloatGemm, FloatVec, HostGemmWeight, Int8Weight};
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::{Element, Format, LayerSpec, MatmulMode};
 
@@ -45,7 +45,7 @@ impl LayerKernel<Cpu> for Int8WeightOnly {
         let (Some(format), HostWeight::Quantized { codes, scales, .. }) = (spec.weight, &context.weight) else {
             return Err(EXPECTED);
         };
-        let weight = Int8Weight { codes: codes.clone(), scales: to_element(scales, format.scale) };
+        let weight = Int8Weight { codes: codes.clone(), scales: FloatVec::new(scales, format.scale) };
         Ok(Box::new(FloatGemm::new(HostGemmWeight::Int8(weight), shape.n, shape.k)))
     }
 }

@@ -44,8 +44,8 @@ pub struct HostLayerContext {
 /// Weight in host memory.
 #[derive(Debug, Clone)]
 pub enum HostWeight {
-    /// Unquantized values, row by row.
-    Floats(Vec<f32>),
+    /// Unquantized values in the dtype of the layer, row by row.
+    Floats(FloatVec),
     /// Quantized values in words, and scales and zero points in f32.
     Quantized {
         /// Quantized values.
@@ -101,12 +101,4 @@ fn require_dense_gemm(spec: &LayerSpec) -> Result<(), Rejection> {
 /// True if kernels read values of this type.
 fn is_stored(element: Element) -> bool {
     matches!(element, Element::Float(Dtype::F32 | Dtype::Bf16))
-}
-
-/// Converts values to bf16 or f32.
-fn to_element(values: &[f32], element: Element) -> FloatVec {
-    match element {
-        Element::Float(Dtype::Bf16) => FloatVec::bf16(values),
-        _ => FloatVec::F32(values.to_vec()),
-    }
 }

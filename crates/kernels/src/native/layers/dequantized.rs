@@ -81,8 +81,7 @@ impl DequantizedGemm {
 impl LayerGemm for DequantizedGemm {
     fn enqueue(&mut self, operands: LayerOperands, y: &mut DeviceBuffer) -> Result<(), NativeError> {
         let LayerOperands { device, x, input_scales, weight, addend } = operands;
-        let parts: Vec<&DeviceMemory> = weight_parts(weight).collect();
-        self.unpack.kernel.enqueue_all(&parts, &mut [&mut self.weight])?;
+        self.unpack.kernel.enqueue_all(weight_parts(weight), [&mut self.weight])?;
         let matmul = MatmulOperands { x, w: &self.weight, y: &y.memory, scales: None, addend, bias: None };
         let Some(EpilogueStage { kernel, one }) = &self.epilogue else { return self.product.enqueue(device, matmul) };
         self.product.enqueue(device, MatmulOperands { y: &kernel.accumulators, addend: None, ..matmul })?;

@@ -6,7 +6,6 @@ use super::{Cuda, LAYER_KERNELS, LayerGemm, LayerOperands, LayerPlan, quantized_
 use crate::layer::{self, Cost, LayerKernel, LinearShape, Rejection};
 use crate::native::{
     ComputeCapability, CudaDevice, DeviceBuffer, NativeError,
-    driver::DeviceMemory,
     kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros},
     layer_specs::{SparseSpec, SparseWeight},
     nvrtc::CudaSource,
@@ -94,8 +93,7 @@ impl LayerGemm for ExpandedLayer {
         let positions = weight.positions.ok_or(NativeError::PlanMismatch)?;
         let group_scales = weight.scales.filter(|_| self.is_int4);
         let inputs = [weight.codes].into_iter().chain(group_scales).chain([positions]);
-        let inputs: Vec<&DeviceMemory> = inputs.map(|buffer| &buffer.memory).collect();
-        self.expand.enqueue_all(&inputs, &mut [&mut self.weight.memory])?;
+        self.expand.enqueue_all(inputs.map(|buffer| &buffer.memory), [&mut self.weight.memory])?;
         let weight = PackedTensor { codes: &self.weight, positions: None, ..weight };
         self.dense.gemm.enqueue(LayerOperands { weight, ..operands }, y)
     }

@@ -21,12 +21,12 @@ struct FakeQuantizedLayer<G> {
 impl<'a> LayerOperands<'a> {
     /// Inputs of a kernel for packed weights, in order: x, the first parts of the weight, tensor-wide scales of weight
     /// and input, addend.
-    pub(super) fn kernel_inputs(&self, part_count: usize) -> Vec<&'a DeviceMemory> {
+    pub(super) fn kernel_inputs(self, part_count: usize) -> impl Iterator<Item = &'a DeviceMemory> {
         let weight_scale = self.weight.outer_scales.map(|scale| &scale.memory);
         // The tensor-wide scale of the input is passed only together with that of the weight.
         let scales = weight_scale.into_iter().chain(self.input_scales.filter(|_| weight_scale.is_some()));
         let parts = weight_parts(self.weight).take(part_count);
-        [self.x].into_iter().chain(parts).chain(scales).chain(self.addend).collect()
+        [self.x].into_iter().chain(parts).chain(scales).chain(self.addend)
     }
 }
 

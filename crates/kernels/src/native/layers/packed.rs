@@ -53,7 +53,7 @@ impl LayerKernel<Cuda> for Packed {
 
 impl LayerGemm for PackedGemm {
     fn enqueue(&mut self, operands: LayerOperands, y: &mut DeviceBuffer) -> Result<(), NativeError> {
-        Self::enqueue(self, &operands.kernel_inputs(usize::MAX), &mut y.memory)
+        Self::enqueue(self, operands.kernel_inputs(usize::MAX), &mut y.memory)
     }
 
     fn algorithm(&self) -> String {

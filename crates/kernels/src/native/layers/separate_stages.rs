@@ -6,7 +6,7 @@ use super::{Cuda, LAYER_KERNELS, LayerGemm, LayerOperands, LayerPlan};
 use crate::layer::{self, Cost, LayerKernel, LinearShape, Rejection};
 use crate::native::{
     ComputeCapability, CudaDevice, CudaKernel, DeviceBuffer, LAYER_NORM_EPSILON, NativeError, RmsNormSpec,
-    SHORT_ATTENTION_TOKENS, driver::DeviceMemory,
+    SHORT_ATTENTION_TOKENS,
 };
 use crate::{Dtype, LayerSpec, PackedTensor, Prologue};
 
@@ -117,9 +117,8 @@ impl LayerGemm for StagedLayer {
     fn enqueue(&mut self, operands: LayerOperands, y: &mut DeviceBuffer) -> Result<(), NativeError> {
         let x = match &mut self.prologue {
             Some(PrologueKernel { kernel, gain, output }) => {
-                let inputs: Vec<&DeviceMemory> =
-                    [operands.x].into_iter().chain(gain.iter().map(|gain| &gain.memory)).collect();
-                kernel.enqueue_all(&inputs, &mut [&mut output.memory])?;
+                let gain = gain.iter().map(|gain| &gain.memory);
+                kernel.enqueue_all([operands.x].into_iter().chain(gain), [&mut output.memory])?;
                 &output.memory
             }
             None => operands.x,

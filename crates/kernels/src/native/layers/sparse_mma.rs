@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::{Cuda, LayerGemm, LayerOperands, LayerPlan};
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::native::{
-    ComputeCapability, CudaDevice, DeviceBuffer, NativeError, driver::DeviceMemory, layer_specs::SparseSpec,
-    quantize_input::InputQuantizer, sparse_gemm::SparseGemm,
+    ComputeCapability, CudaDevice, DeviceBuffer, NativeError, layer_specs::SparseSpec, quantize_input::InputQuantizer,
+    sparse_gemm::SparseGemm,
 };
 use crate::{LayerSpec, PackedTensor};
 
@@ -99,17 +99,15 @@ impl LayerGemm for SparseLayer {
 
     fn enqueue(&mut self, operands: LayerOperands, y: &mut DeviceBuffer) -> Result<(), NativeError> {
         let LayerOperands { x, weight, addend, .. } = operands;
-        let mut inputs: Vec<&DeviceMemory> = Vec::new();
-        match &mut self.quantizer {
+        let (x, x_scales) = match &mut self.quantizer {
             Some(quantizer) => {
                 quantizer.enqueue(x)?;
-                inputs.extend([&quantizer.codes, &quantizer.scales]);
+                (&quantizer.codes, Some(&quantizer.scales))
             }
-            None => inputs.push(x),
-        }
-        inputs.extend([weight.codes].into_iter().chain(weight.scales).map(|part| &part.memory));
-        inputs.extend(addend);
-        self.gemm.enqueue(&inputs, &mut y.memory)
+            None => (x, None),
+        };
+        let weight = [weight.codes].into_iter().chain(weight.scales).map(|part| &part.memory);
+        self.gemm.enqueue([x].into_iter().chain(x_scales).chain(weight).chain(addend), &mut y.memory)
     }
 
     fn algorithm(&self) -> String {

@@ -41,7 +41,7 @@ impl LayerKernel<Cuda> for StreamedInt4 {
 
 impl LayerGemm for StreamedGemm {
     fn enqueue(&mut self, operands: LayerOperands, y: &mut DeviceBuffer) -> Result<(), NativeError> {
-        Self::enqueue(self, &operands.kernel_inputs(usize::MAX), &mut y.memory)
+        Self::enqueue(self, operands.kernel_inputs(usize::MAX), &mut y.memory)
     }
 
     fn algorithm(&self) -> String {

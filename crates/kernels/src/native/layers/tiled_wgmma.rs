@@ -64,7 +64,7 @@ impl LayerGemm for TiledGemm {
 
     fn enqueue(&mut self, operands: LayerOperands, y: &mut DeviceBuffer) -> Result<(), NativeError> {
         // Group scales and zero points are interleaved with the values and not passed separately.
-        Self::enqueue(self, &operands.kernel_inputs(self.part_count()), &mut y.memory)
+        Self::enqueue(self, operands.kernel_inputs(self.part_count()), &mut y.memory)
     }
 
     fn algorithm(&self) -> String {

@@ -3,7 +3,7 @@ function sizes() {
   const chosen = { x: data.size ?? "flops", y: "time_ns", at: null };
   let places;
   const has = (row) => isOk(row) && get("time_ns", row) > 0;
-  const named = (name) => ({ flops: "operations per pass", bytes: "bytes per pass" })[name] ?? name;
+  const work = new Map(data.work), named = (name) => work.get(name) ?? name;
 
   // Name of a group: all that is constant while one size varies.
   const others = (row) => {
@@ -23,7 +23,7 @@ function sizes() {
     id: "sizes", title: "Against size", has,
     lead: "One size varies, the others are constant. Bars are 95 % confidence intervals.",
     controls: (rows, again) => {
-      const xs = [...AXES, "flops", "bytes"].filter((name) => distinct(rows, (row) => get(name, row)).length > 1);
+      const xs = [...AXES, ...work.keys()].filter((name) => distinct(rows, (row) => get(name, row)).length > 1);
       const ys = data.size_metrics.filter(([, , column]) => positive(rows, column).length > 0);
       const x = chooser("size", (xs.length ? xs : ["flops"]).map((name) => [name, named(name)]), chosen.x, (value) => { chosen.x = value; again(); });
       const y = chooser("metric", ys.map(([, label, column]) => [column, label]), chosen.y, (value) => { chosen.y = value; again(); });

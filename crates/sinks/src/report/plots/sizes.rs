@@ -4,7 +4,7 @@ use super::axis::ChartAxis;
 use super::chart::{Chart, ChartPoint};
 use super::picture::Picture;
 use crate::record::Record;
-use crate::report::derived_columns::{label, number, text};
+use crate::report::derived_columns::{WORK, label, number, text};
 use crate::report::number_format::NumberFormat;
 use crate::report::report_rows::{ReportRow, ReportRows, distinct, group_by, nanos};
 
@@ -33,7 +33,7 @@ pub(in crate::report) fn default_size<'a>(rows: &ReportRows<'a>) -> Option<&'a s
         (longest > 1 && axes.contains(size), longest)
     };
     let several = |size: &&str| size_count(&timed, size) > 1;
-    let sizes: Vec<&str> = axes.iter().copied().chain(["flops", "bytes"]).filter(several).collect();
+    let sizes: Vec<&str> = axes.iter().copied().chain(WORK.map(|(name, _)| name)).filter(several).collect();
     // Reversed, so that the first of equals is chosen.
     sizes.into_iter().rev().max_by_key(worth)
 }

@@ -77,6 +77,16 @@ pub enum Rejection {
         /// Value of the layer.
         value: usize,
     },
+    /// A size is not a multiple of a number.
+    #[error("{what} is {value}; expected a multiple of {factor}")]
+    Multiple {
+        /// Name of the size.
+        what: &'static str,
+        /// Number that must divide the size.
+        factor: usize,
+        /// Value of the layer.
+        value: usize,
+    },
 }
 
 impl Rejection {
@@ -86,8 +96,9 @@ impl Rejection {
             Self::NoKernel => (0, 0),
             Self::Spec(_) => (1, 0),
             Self::Device(_) => (2, 0),
-            Self::Size { max, .. } => (3, *max),
-            Self::Accuracy(_) => (4, 0),
+            Self::Multiple { .. } => (3, 0),
+            Self::Size { max, .. } => (4, *max),
+            Self::Accuracy(_) => (5, 0),
         }
     }
 }

@@ -38,7 +38,7 @@ fn unaligned_k_and_mismatched_plans_are_rejected() {
     let float = |dtype| layers(dtype).next().unwrap();
     let plan = |k, dtype| LayerPlan::new(&device, &float(dtype), LinearShape { m: 8, k, n: 64 });
     let rejection = plan(66, Dtype::Bf16).map(drop).unwrap_err();
-    assert_eq!(rejection, NativeError::Rejected(Rejection::Spec("k that is a multiple of 4")));
+    assert_eq!(rejection, NativeError::Rejected(Rejection::Multiple { what: "k", factor: 4, value: 66 }));
     let (mut sparse, dense) = (plan(64, Dtype::Bf16).unwrap(), plan(64, Dtype::F32).unwrap());
     assert!(sparse.skips_zeros() && !dense.skips_zeros());
     let weight = HostWeight::new(&float(Dtype::F32), [64, 64]);

@@ -41,7 +41,7 @@ fn max_fastest_rows(spec: SparseSpec) -> usize {
 pub(super) fn parse(spec: &LayerSpec, shape: LinearShape) -> Result<SparseSpec, Rejection> {
     let sparse = SparseSpec::parse(spec)?;
     if !shape.k.is_multiple_of(4) {
-        return Err(Rejection::Spec("k that is a multiple of 4"));
+        return Err(Rejection::Multiple { what: "k", factor: 4, value: shape.k });
     }
     if let Some(dynamic) = sparse.dynamic() {
         dynamic.check_accumulators(shape.k)?;

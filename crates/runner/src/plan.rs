@@ -141,9 +141,19 @@ mod tests {
     fn plan_depends_on_the_given_machine() {
         let text = "recipes: [baseline]\nmodels: [{shapes: [{name: custom, shapes: [[8, 8, 8]]}]}]";
         let on = |gpus| ids(&plan(text, &machine(gpus)).unwrap()).join(" ");
-        assert_eq!(on(0), "inference/linear/baseline/eager/cpu/bf16/m8-k8-n8");
-        let gpu = ["eager", "fused"].map(|name| format!("inference/linear/baseline/{name}/cuda:0/bf16/m8-k8-n8"));
-        assert_eq!(on(2), gpu.join(" "));
+        let on_device = |device: &str, implementations: &[&str]| {
+            let id = |name: &&str| format!("inference/linear/baseline/{name}/{device}/bf16/m8-k8-n8");
+            implementations.iter().map(id).collect::<Vec<_>>().join(" ")
+        };
+        let burn = if cfg!(feature = "cpu") { &["eager", "native"][..] } else { &["native"] };
+        assert_eq!(on(0), on_device("cpu", burn));
+        let gpu = match (cfg!(feature = "cuda"), cfg!(feature = "native")) {
+            (true, _) => &["eager", "fused", "cube", "native"][..],
+            (false, true) => &["native"],
+            // The case states which feature is missing.
+            (false, false) => &["eager"],
+        };
+        assert_eq!(on(2), on_device("cuda:0", gpu));
         // A named device is accepted, even if it does not exist.
         let named = format!("device: cuda:1\n{text}");
         assert_eq!(plan(&named, &machine(0)).unwrap().devices(), [Device::Cuda(1)]);

@@ -155,7 +155,7 @@ shared_keys! {
     model: ModelName,
     /// Device (auto).
     device: DeviceSelection,
-    /// Implementations; default: those of `torch_compile_mode`, otherwise eager, and fused if it exists.
+    /// Implementations; default: those of `torch_compile_mode`, otherwise all that this build has on the device.
     implementations: Vec<Implementation>,
     /// torch compile mode: default selects eager and fused, max-autotune selects all implementations.
     #[serde(alias = "compile")]

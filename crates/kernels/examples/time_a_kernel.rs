@@ -1,7 +1,7 @@
 //! Times a custom kernel with `calorimeter-timing`: does loading four floats at a time pay off? Two variants of a
 //! CubeCL kernel, timed by the device clock if there is one.
 //!
-//! `cargo run -p calorimeter-kernels --example time_a_kernel`
+//! `cargo run -p calorimeter-kernels --features full --example time_a_kernel`
 
 use calorimeter_timing::{Arm, Failure, Options, Stopwatch, Timestamps, WallClock, Work, compare_arms};
 use cubecl::client::ComputeClient;

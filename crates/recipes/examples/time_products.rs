@@ -1,6 +1,6 @@
 //! Times layers on CUDA with CubeCL's kernels.
 //!
-//! `cargo run --release -p calorimeter-recipes --features cube --example time_products -- [recipes] [rows] [n,k]`
+//! `cargo run --release -p calorimeter-recipes --features full --example time_products -- [recipes] [rows] [n,k]`
 //!
 //! A part of each output is also compared with an f64 reference.
 

@@ -26,7 +26,8 @@ pub const EXIT_CODES: &str = "Exit codes:
 /// Measure the cases of configuration files.
 ///
 /// Every case ends as one record: a time, or the reason why there is none. Records are appended to DIR/journal.jsonl as
-/// cases finish. At the end, results.csv, results.parquet and a CSV in the format of torchao are written from it.
+/// cases finish. At the end, results.csv and a CSV in the format of torchao are written from it; builds with the feature
+/// `tables` also write results.parquet.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub struct RunFilesArguments {

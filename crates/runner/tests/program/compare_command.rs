@@ -1,6 +1,6 @@
 //! `calorimeter compare`: findings, refusals and exit codes.
 
-use crate::scene::{ProgramOutput, Scene, TABLES};
+use crate::scene::{ProgramOutput, Scene};
 use calorimeter_case::TuningLevel;
 use serde_json::Value;
 use std::fs;
@@ -278,11 +278,9 @@ fn saved_baselines_compare_with_the_newest_run() {
     assert!(ended.error().contains("\"main\""), "{ended:?}");
 }
 
+#[cfg(feature = "tables")]
 #[test]
 fn parquet_files_need_their_journal() {
-    if !TABLES.contains(&"results.parquet") {
-        return; // reading Parquet requires the feature `tables`
-    }
     let scene = Scene::new();
     measure(&scene, "a", 2, "{noise: 0.001}");
     measure(&scene, "b", 2, "{match: int8wo.*n16$, nanos: 12000, noise: 0.001}, {noise: 0.001}");

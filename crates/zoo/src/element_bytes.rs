@@ -34,7 +34,7 @@ pub fn par_map<T: Send>(values: &[f32], of: impl Fn(f32) -> T + Sync) -> Vec<T> 
 }
 
 /// Little-endian bytes of 32-bit words.
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 pub fn words_to_bytes(words: &[u32]) -> Vec<u8> {
     let mut bytes = vec![0; words.len() * 4];
     bytes.par_chunks_exact_mut(4).zip(words).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));

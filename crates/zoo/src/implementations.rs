@@ -1,16 +1,16 @@
 //! Traits by which operators and models are implemented, one for each way to run them.
 
 use crate::{Definition, Forward, Operation, Pass, Problem, Spec, TensorValue, Tensors, Workload, ZooError};
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 use crate::{Matrix, native::NativePass};
 use burn::tensor::{Tensor, backend::Backend};
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 use calorimeter_kernels::native::CudaDevice;
 use calorimeter_recipes::device::QuantBackend;
 use calorimeter_recipes::training::Float8Backend;
 use calorimeter_recipes::{Linear, QuantConfig};
 use calorimeter_shapes::Shape;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 use std::sync::Arc;
 
 /// Operator implemented with burn operations, on any backend.
@@ -46,7 +46,7 @@ impl<O: Operation> CubePass for O {}
 ///
 /// Implemented for every [`NativePlanner`], and directly by operators that need more than a planned pass, such as input
 /// values, host memory or several devices.
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 pub trait NativeOpen: Operation {
     /// Uploads the inputs of each buffer set, rotated by [`Operation::set_rotation`]. Launches rotate through the sets.
     fn open(
@@ -59,13 +59,13 @@ pub trait NativeOpen: Operation {
 }
 
 /// Operator whose CUDA pass is planned from dtype and size alone and runs on one device.
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 pub trait NativePlanner: Operation {
     /// Selects and compiles the kernels of the pass; the error names what is unsupported.
     fn plan(&self, device: &Arc<CudaDevice>, spec: &Spec) -> Result<NativePass, ZooError>;
 }
 
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 impl<O: NativePlanner> NativeOpen for O {
     fn open(
         &self,
@@ -79,10 +79,10 @@ impl<O: NativePlanner> NativeOpen for O {
 }
 
 /// Operator implemented with CUDA libraries. Empty in builds without CUDA.
-#[cfg(not(feature = "cuda"))]
+#[cfg(not(feature = "native"))]
 pub trait NativeOpen: Operation {}
 
-#[cfg(not(feature = "cuda"))]
+#[cfg(not(feature = "native"))]
 impl<O: Operation> NativeOpen for O {}
 
 /// Model implemented with burn operations, on any backend.
@@ -92,7 +92,7 @@ pub trait BurnModel: Definition {
 }
 
 /// Model implemented with CUDA libraries and kernels, without burn. Weights are float, or packed where a kernel exists.
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 pub trait NativeModel: Definition {
     /// Uploads the tensors once per buffer set. Launches rotate through the sets.
     fn open(
@@ -106,10 +106,10 @@ pub trait NativeModel: Definition {
 }
 
 /// Model implemented with CUDA libraries. Empty in builds without CUDA.
-#[cfg(not(feature = "cuda"))]
+#[cfg(not(feature = "native"))]
 pub trait NativeModel: Definition {}
 
-#[cfg(not(feature = "cuda"))]
+#[cfg(not(feature = "native"))]
 impl<D: Definition> NativeModel for D {}
 
 /// Model implemented with CPU kernels, in memory that is reused by all launches.

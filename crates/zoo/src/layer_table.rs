@@ -1,6 +1,5 @@
 //! Table of layer kernels: how each implementation computes the linear layer of each recipe.
 
-use crate::backends::{missing_backend, missing_device_kinds};
 use crate::registry::support;
 use crate::{Device, Implementation, Model, Problem, Subject};
 use calorimeter_kernels::LinearShape;
@@ -71,10 +70,6 @@ fn choice(
     dtype: Dtype,
     rows: usize,
 ) -> LayerChoice {
-    let needs_backend = (implementation, device) != (Implementation::Native, Device::Cpu);
-    if needs_backend && missing_device_kinds().any(|(kind, _)| kind == device.kind()) {
-        return LayerChoice::Unsupported(missing_backend(device).to_string());
-    }
     let [m, side] = [rows, TABLE_SIDE].map(|size| size as u64);
     let shape = Shape::new(m, side, side).expect("the sizes of the table are positive");
     let problem = Problem { model, shape, dtype, seed: 0 };
@@ -84,7 +79,7 @@ fn choice(
     };
     match (implementation, device) {
         (Implementation::Native, Device::Cpu) => kernel_of(host::LAYER_KERNELS, &config, rows, &()),
-        #[cfg(feature = "cuda")]
+        #[cfg(feature = "native")]
         (Implementation::Native, _) => {
             use calorimeter_kernels::native::{ComputeCapability, LAYER_KERNELS};
             kernel_of(LAYER_KERNELS, &config, rows, &ComputeCapability::HOPPER)
@@ -135,7 +130,7 @@ mod tests {
         let eager = choices("int8wo", Implementation::Eager, Device::Cpu).unwrap();
         let missing = eager.iter().all(|choice| matches!(choice, LayerChoice::Unsupported(_)));
         assert!(missing != cfg!(feature = "cpu") && (missing || eager == [(); 4].map(|()| LayerChoice::Dequantized)));
-        #[cfg(feature = "cuda")]
+        #[cfg(feature = "native")]
         {
             let names = choices("int4wo-128", Implementation::Native, Device::Cuda(0)).unwrap();
             let expected =
@@ -144,7 +139,7 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "cuda")]
+    #[cfg(feature = "native")]
     #[test]
     fn recipes_with_quantized_weights_have_cuda_kernels() {
         use calorimeter_case::{Element, MatmulMode};

@@ -52,7 +52,7 @@ mod layer_table;
 mod matrix;
 mod model;
 mod name_identity;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 pub mod native;
 mod normalize;
 mod operand;
@@ -94,7 +94,7 @@ pub use check::{CheckError, check};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use cube_pass::{KernelInput, cube_pass, cube_pass_mixed};
 pub use error::ZooError;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 pub use implementations::NativePlanner;
 pub use implementations::{BurnModel, BurnPass, CubePass, HostModel, NativeModel, NativeOpen};
 pub use layer_table::{LayerChoice, LayerTableRow, TABLE_ROWS, TABLE_SIDE, layer_table};

@@ -49,7 +49,7 @@ impl Matrix {
     }
 
     /// Returns the random parameters, if the matrix is random and not rotated.
-    #[cfg(feature = "cuda")]
+    #[cfg(feature = "native")]
     pub(crate) fn as_random(&self) -> Option<&RandomMatrix> {
         match &self.values.0.source {
             Some(ValueSource::Random(drawn)) => Some(drawn),

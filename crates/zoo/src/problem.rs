@@ -5,7 +5,7 @@ use crate::gate_data::{self, GATE_SEED};
 use crate::matrix::rotate_segments;
 use crate::stream::{Distribution, RandomStream};
 use crate::{ExactLinear, Layout, Matrix, Model, Operand, Output, Reference, RotationAxis, Tensors, ZooError};
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 use calorimeter_kernels::native::LineRotation;
 use calorimeter_recipes::format::Format;
 use calorimeter_recipes::{Dtype, Element, PrecisionHint, QuantConfig, Weight};
@@ -114,7 +114,7 @@ impl Problem {
     }
 
     /// Rotation of an input or output of `rows` rows in bytes.
-    #[cfg(feature = "cuda")]
+    #[cfg(feature = "native")]
     pub(crate) fn rotation_in_bytes(&self, set: u32, rows: usize, bytes: usize) -> LineRotation {
         LineRotation { lines: 1, bytes, shift: self.shift(set, rows) * (bytes / rows.max(1)) }
     }

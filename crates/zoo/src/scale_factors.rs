@@ -3,7 +3,7 @@
 //! A scale read from the wrong group then fails the check.
 
 use crate::stream::mix;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 use calorimeter_kernels::native::MagnitudeGains;
 use rayon::prelude::*;
 use std::f64::consts::LN_2;
@@ -74,7 +74,7 @@ impl ScaleFactors {
     }
 
     /// Parameters for the device implementation.
-    #[cfg(feature = "cuda")]
+    #[cfg(feature = "native")]
     pub fn device_parameters(&self) -> MagnitudeGains<'static> {
         let Self {
             pattern:

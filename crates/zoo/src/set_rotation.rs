@@ -4,7 +4,7 @@
 
 use crate::matrix::rotate_segments;
 use crate::{Matrix, Operand, Output, OutputSlot, RotationAxis};
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 use calorimeter_kernels::native::LineRotation;
 
 /// Rotation of the tensors of an operator from one buffer set to the next.
@@ -109,7 +109,7 @@ impl SetRotation {
     }
 
     /// Rotation of an input in bytes; `None` if elements are not whole bytes.
-    #[cfg(feature = "cuda")]
+    #[cfg(feature = "native")]
     pub(crate) fn input_rotation_in_bytes(
         &self,
         input: usize,
@@ -121,7 +121,7 @@ impl SetRotation {
     }
 
     /// Rotation of an output in bytes; `None` if elements are not whole bytes.
-    #[cfg(feature = "cuda")]
+    #[cfg(feature = "native")]
     pub(crate) fn output_rotation_in_bytes(
         &self,
         output: usize,
@@ -132,7 +132,7 @@ impl SetRotation {
         self.rotation_in_bytes(axis_of(&self.outputs, output), [slot.rows as usize, slot.cols as usize], bytes, set)
     }
 
-    #[cfg(feature = "cuda")]
+    #[cfg(feature = "native")]
     fn rotation_in_bytes(
         &self,
         along: RotationAxis,

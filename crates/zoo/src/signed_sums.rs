@@ -60,7 +60,7 @@ impl SignedSums {
     }
 
     /// Converts sums computed on a device: pairs of signed sum and sum of squares.
-    #[cfg(feature = "cuda")]
+    #[cfg(feature = "native")]
     pub(crate) fn from_device([rows, cols]: [Vec<[f64; 2]>; 2]) -> Self {
         let sums =
             |of: Vec<[f64; 2]>| of.into_iter().map(|[signed, squares]| SumWithSquares { signed, squares }).collect();
@@ -68,7 +68,7 @@ impl SignedSums {
     }
 
     /// True if the sums agree up to the order of additions.
-    #[cfg(all(test, feature = "cuda"))]
+    #[cfg(all(test, feature = "native"))]
     pub(crate) fn is_near(&self, others: &Self) -> bool {
         let near = |one: &SumWithSquares, other: &SumWithSquares| {
             (one.signed - other.signed).abs() <= 1e-12 * other.squares

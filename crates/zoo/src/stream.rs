@@ -62,7 +62,7 @@ impl RandomStream {
     }
 
     /// Distribution and key, for the device implementation.
-    #[cfg(feature = "cuda")]
+    #[cfg(feature = "native")]
     pub fn distribution_and_key(&self) -> (Distribution, u64) {
         (self.distribution, self.key)
     }

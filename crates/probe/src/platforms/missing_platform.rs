@@ -14,7 +14,7 @@ pub struct MissingPlatform {
 }
 
 /// CUDA platform.
-#[cfg(not(feature = "cuda"))]
+#[cfg(not(feature = "native"))]
 pub const CUDA: MissingPlatform =
     MissingPlatform { kinds: &[DeviceKind::Cuda], advice: "\nThis build has no CUDA; build with `--features cuda`.\n" };
 

@@ -2,7 +2,7 @@
 
 mod capabilities;
 mod cpu;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 mod cuda;
 mod device_defaults;
 #[cfg(feature = "wgpu")]
@@ -28,9 +28,9 @@ use std::sync::Once;
 // ANCHOR: table
 /// Built-in platforms in order of preference.
 const BUILT_IN: &[&dyn Platform] = &[
-    #[cfg(feature = "cuda")]
+    #[cfg(feature = "native")]
     &cuda::Cuda,
-    #[cfg(not(feature = "cuda"))]
+    #[cfg(not(feature = "native"))]
     &missing_platform::CUDA,
     #[cfg(feature = "wgpu")]
     &graphics::Graphics,

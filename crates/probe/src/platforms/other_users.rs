@@ -5,7 +5,7 @@ use std::time::Duration;
 use sysinfo::{Process, ProcessRefreshKind, ProcessesToUpdate, System};
 
 /// Returns the current users; for sources that list processes.
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 pub fn current_users(source: &mut dyn Source) -> Result<Vec<String>, String> {
     source.other_users(&child_processes())
 }

@@ -1,10 +1,12 @@
 //! Guarantees of the crate: torchao's arithmetic bit for bit, identical bits on every device, and small memory.
 
 mod casts;
-#[cfg(all(feature = "cpu", feature = "cube"))]
+#[cfg(feature = "cpu")]
 mod devices;
 mod golden;
 mod golden_file;
+#[cfg(feature = "full")]
+mod gpus;
 #[cfg(feature = "cpu")]
 mod memory;
 #[cfg(feature = "cpu")]

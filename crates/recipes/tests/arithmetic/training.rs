@@ -377,7 +377,7 @@ fn converted_model_is_a_burn_module() {
     assert_eq!(now, [Some(Float8Training::mxfp8()), Some(Float8Training::rowwise())]);
 }
 
-#[cfg(feature = "cube")]
+#[cfg(feature = "full")]
 mod gpu {
     use super::*;
     use burn_cubecl::CubeBackend;

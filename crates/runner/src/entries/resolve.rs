@@ -159,13 +159,10 @@ fn default_implementations(
     mode: Option<CompileMode>,
     device: Device,
 ) -> Vec<Implementation> {
-    use Implementation::{Eager, Fused};
-    match (mode, subject) {
-        (Some(mode), _) => mode.implementations(),
+    match mode {
+        Some(mode) => mode.implementations(),
         // Without a request, unavailable implementations are not planned.
-        (None, Subject::Operator(_) | Subject::Foreign(_)) => available_implementations(subject, tasks, device),
-        (None, Subject::Model(_)) if subject.has(Fused, device) => vec![Eager, Fused],
-        (None, Subject::Model(_)) => vec![Eager],
+        None => available_implementations(subject, tasks, device),
     }
 }
 

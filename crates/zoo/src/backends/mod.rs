@@ -11,7 +11,9 @@ mod runtime;
 #[cfg(feature = "cpu")]
 mod cpu;
 #[cfg(feature = "cuda")]
-pub(crate) mod cuda;
+mod cuda;
+#[cfg(feature = "native")]
+pub(crate) mod cuda_driver;
 #[cfg(feature = "wgpu")]
 pub mod wgpu;
 
@@ -42,6 +44,7 @@ static BACKENDS: [BackendEntry; 3] = [
         kinds: CPU,
         feature: "cpu",
         gpu: false,
+        burn: cfg!(feature = "cpu"),
         #[cfg(feature = "cpu")]
         driver: Some(&cpu::CpuDriver),
         #[cfg(not(feature = "cpu"))]
@@ -51,15 +54,17 @@ static BACKENDS: [BackendEntry; 3] = [
         kinds: CUDA,
         feature: "cuda",
         gpu: true,
-        #[cfg(feature = "cuda")]
-        driver: Some(&cuda::CudaDriver),
-        #[cfg(not(feature = "cuda"))]
+        burn: cfg!(feature = "cuda"),
+        #[cfg(feature = "native")]
+        driver: Some(&cuda_driver::CudaDriver),
+        #[cfg(not(feature = "native"))]
         driver: None,
     },
     BackendEntry {
         kinds: WGPU,
         feature: "wgpu",
         gpu: true,
+        burn: cfg!(feature = "wgpu"),
         #[cfg(feature = "wgpu")]
         driver: Some(&wgpu::WgpuDriver),
         #[cfg(not(feature = "wgpu"))]
@@ -68,14 +73,16 @@ static BACKENDS: [BackendEntry; 3] = [
 ];
 
 /// Table entry of a backend.
-struct BackendEntry {
+pub(crate) struct BackendEntry {
     /// Device kinds of the backend.
     kinds: &'static [DeviceKind],
     /// Cargo feature of the backend.
-    feature: &'static str,
+    pub(crate) feature: &'static str,
     /// True for GPU backends, which support `fused` and CubeCL kernels.
-    gpu: bool,
-    /// Memory and device state; `None` if the backend is not part of this build.
+    pub(crate) gpu: bool,
+    /// True if burn's backend is part of this build.
+    burn: bool,
+    /// Memory and device state; `None` if nothing in this build uses these devices.
     driver: Option<&'static dyn BackendDriver>,
 }
 
@@ -104,10 +111,10 @@ pub(crate) fn visit_backends(done: &impl BackendVisitor) {
     done.visit_gpu::<wgpu::Runtime, wgpu::WgpuFused>(WGPU);
 }
 
-/// Device kinds whose burn backend is not part of this build, and true for those that are GPUs.
-pub(crate) fn missing_device_kinds() -> impl Iterator<Item = (DeviceKind, bool)> {
-    let missing = BACKENDS.iter().filter(|backend| backend.driver.is_none());
-    missing.flat_map(|backend| backend.kinds.iter().map(|kind| (*kind, backend.gpu)))
+/// Device kinds whose burn backend is not part of this build.
+pub(crate) fn missing_device_kinds() -> impl Iterator<Item = (DeviceKind, &'static BackendEntry)> {
+    let missing = BACKENDS.iter().filter(|backend| !backend.burn);
+    missing.flat_map(|backend| backend.kinds.iter().map(move |kind| (*kind, backend)))
 }
 
 fn backend_of(device: Device) -> Option<&'static BackendEntry> {
@@ -118,10 +125,9 @@ fn driver_of(device: Device) -> Option<&'static dyn BackendDriver> {
     backend_of(device)?.driver
 }
 
-/// Error for a device whose backend is not part of this build.
-pub(crate) fn missing_backend(device: Device) -> ZooError {
-    let instead = backend_of(device).map(|backend| format!("; build with `--features {}`", backend.feature));
-    ZooError::Unsupported(format!("this build has no backend for {device}{}", instead.unwrap_or_default()))
+/// Reason why an implementation is unsupported, with the remedy.
+pub(crate) fn missing_feature(feature: &str) -> String {
+    format!("not part of this build; build with `--features {feature}`")
 }
 
 impl NativeDevices {

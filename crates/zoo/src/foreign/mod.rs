@@ -5,7 +5,7 @@ mod argument;
 mod axis_expression;
 mod command;
 mod command_line;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 mod kernel;
 #[allow(unsafe_code, reason = "the interface of shared libraries that are not ours")]
 mod library;

@@ -14,15 +14,15 @@ impl ForeignProblem {
                 Ok(Box::new(CommandWorkload::new(words, directory, &self.axes)?))
             }
             ForeignProgram::Library { path } => library::open(path, self, sets),
-            #[cfg(feature = "cuda")]
+            #[cfg(feature = "native")]
             ForeignProgram::Kernel(source) => {
-                let machine = machines.native(crate::backends::cuda::index(setup.device)?)?;
+                let machine = machines.native(crate::backends::cuda_driver::index(setup.device)?)?;
                 super::kernel::open(source, self, machine, sets)
             }
-            #[cfg(not(feature = "cuda"))]
+            #[cfg(not(feature = "native"))]
             ForeignProgram::Kernel(_) => {
                 let _ = machines;
-                Err(ZooError::Unsupported("this build lacks the feature `cuda`".into()))
+                Err(ZooError::Unsupported(crate::backends::missing_feature("native")))
             }
         }
     }

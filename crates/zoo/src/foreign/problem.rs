@@ -92,7 +92,7 @@ impl ForeignProblem {
         let subject = self.subject(implementation)?;
         match (&subject.program, device.kind()) {
             (_, DeviceKind::Mock) => Ok(()),
-            (ForeignProgram::Kernel(_), DeviceKind::Cuda) if cfg!(feature = "cuda") => Ok(()),
+            (ForeignProgram::Kernel(_), DeviceKind::Cuda) if cfg!(feature = "native") => Ok(()),
             (ForeignProgram::Kernel(_), DeviceKind::Cuda) => {
                 Err(ZooError::Unsupported("this build lacks the feature `cuda`".into()))
             }

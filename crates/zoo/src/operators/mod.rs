@@ -35,7 +35,7 @@ mod dtypes;
 mod e4m3;
 mod loss;
 mod matmul;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 mod native_plans;
 mod sequences;
 mod traffic;

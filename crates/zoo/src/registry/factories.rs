@@ -2,16 +2,16 @@
 
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use crate::backends::GpuRuntime;
-#[cfg(feature = "cuda")]
-use crate::backends::cuda;
-use crate::backends::{BurnBackend, missing_backend};
+#[cfg(feature = "native")]
+use crate::backends::cuda_driver;
+use crate::backends::{BurnBackend, missing_feature};
 use crate::burn_workload::{self, ForwardFactory, LinearUploader, PassFactory};
 use crate::task::inputs_mismatch;
 use crate::{
     HostModel, Inputs, Matrix, NativeDevices, OperatorProblem, Problem, Setup, Spec, Task, Tensors, Workload, ZooError,
     value,
 };
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 use crate::{NativeModel, NativeOpen};
 use burn::tensor::backend::Backend;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
@@ -118,26 +118,26 @@ impl<B: BurnBackend> WorkloadFactory for BurnModelFactory<B> {
 }
 
 /// Operator on CUDA.
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 pub struct CudaOperatorFactory(pub &'static dyn NativeOpen);
 
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 impl WorkloadFactory for CudaOperatorFactory {
     fn open(&self, opening: OpenRequest<'_>) -> Result<Box<dyn Workload>, ZooError> {
-        let machine = opening.machines.native(cuda::index(opening.setup.device)?)?;
+        let machine = opening.machines.native(cuda_driver::index(opening.setup.device)?)?;
         let (OperatorProblem { spec, .. }, inputs) = opening.operator()?;
         self.0.open(spec, inputs, machine, opening.setup.sets)
     }
 }
 
 /// Model on CUDA.
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 pub struct CudaModelFactory(pub &'static dyn NativeModel);
 
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 impl WorkloadFactory for CudaModelFactory {
     fn open(&self, opening: OpenRequest<'_>) -> Result<Box<dyn Workload>, ZooError> {
-        let machine = opening.machines.native(cuda::index(opening.setup.device)?)?;
+        let machine = opening.machines.native(cuda_driver::index(opening.setup.device)?)?;
         let (problem, tensors) = opening.model()?;
         self.0.open(problem, tensors, opening.treatment, machine, opening.setup.sets)
     }
@@ -182,12 +182,13 @@ impl WorkloadFactory for GuardedOperator {
     }
 }
 
-/// Factory restricted to treatments with a native CUDA kernel. Builds without CUDA have no kernels to check.
+/// Factory restricted to treatments with a native CUDA kernel.
+#[cfg(feature = "native")]
 pub struct GuardedNativeModel(pub Box<dyn WorkloadFactory>);
 
+#[cfg(feature = "native")]
 impl WorkloadFactory for GuardedNativeModel {
     fn accepts(&self, task: &Task, treatment: &QuantConfig) -> Result<(), String> {
-        #[cfg(feature = "cuda")]
         if let Task::Model(problem) = task {
             crate::native::linear::check_support(problem, treatment)?;
         }
@@ -199,13 +200,13 @@ impl WorkloadFactory for GuardedNativeModel {
     }
 }
 
-/// Factory restricted to treatments with a CubeCL kernel for stored weights. Builds without GPU backends have no kernels
-/// to check.
+/// Factory restricted to treatments with a CubeCL kernel for stored weights.
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub struct GuardedCubeModel(pub Box<dyn WorkloadFactory>);
 
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
 impl WorkloadFactory for GuardedCubeModel {
     fn accepts(&self, task: &Task, treatment: &QuantConfig) -> Result<(), String> {
-        #[cfg(any(feature = "cuda", feature = "wgpu"))]
         if let Task::Model(problem) = task {
             let crate::Layout { input: (m, _), linears, .. } = problem.layout();
             for (n, k) in linears {
@@ -223,22 +224,19 @@ impl WorkloadFactory for GuardedCubeModel {
     }
 }
 
-/// Factory of a backend that is not part of this build. It reports what would be supported and creates nothing.
+/// Factory of a backend that is not part of this build; supports nothing.
 pub struct MissingBackend {
-    /// True for burn backends, which lack some element types.
-    pub burn: bool,
+    /// Cargo feature that adds the backend.
+    pub feature: &'static str,
 }
 
 impl WorkloadFactory for MissingBackend {
-    fn accepts(&self, task: &Task, _: &QuantConfig) -> Result<(), String> {
-        match task {
-            Task::Operator(problem) if self.burn => check_burn_dtypes(problem),
-            _ => Ok(()),
-        }
+    fn accepts(&self, _: &Task, _: &QuantConfig) -> Result<(), String> {
+        Err(missing_feature(self.feature))
     }
 
-    fn open(&self, opening: OpenRequest<'_>) -> Result<Box<dyn Workload>, ZooError> {
-        Err(missing_backend(opening.setup.device))
+    fn open(&self, _: OpenRequest<'_>) -> Result<Box<dyn Workload>, ZooError> {
+        Err(ZooError::Unsupported(missing_feature(self.feature)))
     }
 }
 

@@ -1,9 +1,11 @@
 //! Builder for the implementations of models.
 
 use super::WorkloadFactory;
-#[cfg(feature = "cuda")]
-use super::factories::CudaModelFactory;
-use super::factories::{BurnModelFactory, GuardedCubeModel, GuardedNativeModel, HostModelFactory, MissingBackend};
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+use super::factories::GuardedCubeModel;
+use super::factories::{BurnModelFactory, HostModelFactory, MissingBackend};
+#[cfg(feature = "native")]
+use super::factories::{CudaModelFactory, GuardedNativeModel};
 use super::table::Zoo;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use crate::CubeOf;
@@ -47,10 +49,10 @@ impl<D: Definition> ModelBuilder<'_, D> {
         D: BurnModel,
     {
         backends::visit_backends(&BurnModelVisitor(&self));
-        for (kind, gpu) in backends::missing_device_kinds() {
-            self.insert(Implementation::Eager, kind, |_| Box::new(MissingBackend { burn: true }));
-            if gpu {
-                self.insert(Implementation::Fused, kind, |_| Box::new(MissingBackend { burn: true }));
+        for (kind, backend) in backends::missing_device_kinds() {
+            self.add_missing(Implementation::Eager, kind, backend.feature);
+            if backend.gpu {
+                self.add_missing(Implementation::Fused, kind, backend.feature);
             }
         }
         self
@@ -63,10 +65,8 @@ impl<D: Definition> ModelBuilder<'_, D> {
     {
         #[cfg(any(feature = "cuda", feature = "wgpu"))]
         backends::visit_backends(&CubeModelVisitor(&self));
-        for (kind, _) in backends::missing_device_kinds().filter(|(_, gpu)| *gpu) {
-            self.insert(Implementation::Cube, kind, |_| {
-                Box::new(GuardedCubeModel(Box::new(MissingBackend { burn: true })))
-            });
+        for (kind, backend) in backends::missing_device_kinds().filter(|(_, backend)| backend.gpu) {
+            self.add_missing(Implementation::Cube, kind, backend.feature);
         }
         self
     }
@@ -76,13 +76,12 @@ impl<D: Definition> ModelBuilder<'_, D> {
     where
         D: NativeModel,
     {
+        #[cfg(feature = "native")]
         self.insert(Implementation::Native, DeviceKind::Cuda, |model| {
-            #[cfg(feature = "cuda")]
-            let opener = CudaModelFactory(model);
-            #[cfg(not(feature = "cuda"))]
-            let (opener, _) = (MissingBackend { burn: false }, model);
-            Box::new(GuardedNativeModel(Box::new(opener)))
+            Box::new(GuardedNativeModel(Box::new(CudaModelFactory(model))))
         });
+        #[cfg(not(feature = "native"))]
+        self.add_missing(Implementation::Native, DeviceKind::Cuda, "native");
         self
     }
 
@@ -107,11 +106,15 @@ impl<D: Definition> ModelBuilder<'_, D> {
         }
     }
 
+    fn add_missing(&self, implementation: Implementation, kind: DeviceKind, feature: &'static str) {
+        self.insert(implementation, kind, |_| Box::new(MissingBackend { feature }));
+    }
+
     fn insert(
         &self,
         implementation: Implementation,
         kind: DeviceKind,
-        make: fn(&'static D) -> Box<dyn WorkloadFactory>,
+        make: impl Fn(&'static D) -> Box<dyn WorkloadFactory>,
     ) {
         for &model in &self.models {
             let subject = Subject::Model(Model::new(model));

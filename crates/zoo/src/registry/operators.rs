@@ -1,7 +1,7 @@
 //! Builder for the implementations of operators.
 
 use super::WorkloadFactory;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 use super::factories::CudaOperatorFactory;
 use super::factories::{BurnOperatorFactory, GuardedOperator, MissingBackend};
 use super::table::Zoo;
@@ -55,10 +55,10 @@ impl<O: Operation> OperatorBuilder<'_, O> {
         O: BurnPass,
     {
         backends::visit_backends(&BurnOperatorVisitor(&self));
-        for (kind, gpu) in backends::missing_device_kinds() {
-            self.add_missing(Implementation::Eager, kind);
-            if gpu {
-                self.add_missing(Implementation::Fused, kind);
+        for (kind, backend) in backends::missing_device_kinds() {
+            self.add_missing(Implementation::Eager, kind, backend.feature);
+            if backend.gpu {
+                self.add_missing(Implementation::Fused, kind, backend.feature);
             }
         }
         self
@@ -70,8 +70,8 @@ impl<O: Operation> OperatorBuilder<'_, O> {
         O: BurnPass,
     {
         backends::visit_backends(&CpuFusedVisitor(&self));
-        for (kind, _) in backends::missing_device_kinds().filter(|(_, gpu)| !gpu) {
-            self.add_missing(Implementation::Fused, kind);
+        for (kind, backend) in backends::missing_device_kinds().filter(|(_, backend)| !backend.gpu) {
+            self.add_missing(Implementation::Fused, kind, backend.feature);
         }
         self
     }
@@ -91,15 +91,10 @@ impl<O: Operation> OperatorBuilder<'_, O> {
     {
         #[cfg(any(feature = "cuda", feature = "wgpu"))]
         backends::visit_backends(&CubeOperatorVisitor(&self, taken));
-        for (kind, _) in backends::missing_device_kinds().filter(|(_, gpu)| *gpu) {
-            for &operator in &self.operators {
-                self.insert(
-                    operator,
-                    Implementation::Cube,
-                    kind,
-                    guarded(operator, taken, MissingBackend { burn: true }),
-                );
-            }
+        #[cfg(not(any(feature = "cuda", feature = "wgpu")))]
+        let _ = taken;
+        for (kind, backend) in backends::missing_device_kinds().filter(|(_, backend)| backend.gpu) {
+            self.add_missing(Implementation::Cube, kind, backend.feature);
         }
         self
     }
@@ -117,12 +112,15 @@ impl<O: Operation> OperatorBuilder<'_, O> {
     where
         O: NativeOpen,
     {
+        #[cfg(feature = "native")]
         for &operator in &self.operators {
-            #[cfg(feature = "cuda")]
-            let opener = CudaOperatorFactory(operator);
-            #[cfg(not(feature = "cuda"))]
-            let opener = MissingBackend { burn: false };
-            self.insert(operator, Implementation::Native, DeviceKind::Cuda, guarded(operator, taken, opener));
+            let factory = guarded(operator, taken, CudaOperatorFactory(operator));
+            self.insert(operator, Implementation::Native, DeviceKind::Cuda, factory);
+        }
+        #[cfg(not(feature = "native"))]
+        {
+            let _ = taken;
+            self.add_missing(Implementation::Native, DeviceKind::Cuda, "native");
         }
         self
     }
@@ -167,9 +165,9 @@ impl<O: Operation> OperatorBuilder<'_, O> {
         }
     }
 
-    fn add_missing(&self, implementation: Implementation, kind: DeviceKind) {
+    fn add_missing(&self, implementation: Implementation, kind: DeviceKind, feature: &'static str) {
         for &operator in &self.operators {
-            self.insert(operator, implementation, kind, Box::new(MissingBackend { burn: true }));
+            self.insert(operator, implementation, kind, Box::new(MissingBackend { feature }));
         }
     }
 

@@ -100,7 +100,7 @@ fn every_model() -> Vec<String> {
 /// Few models for GPUs, where each new shape is autotuned for many seconds. Shapes have more than one row: burn 0.21
 /// fuses a vector-matrix product incorrectly with the operation behind it (burn issue 5122), which runs report as a
 /// mismatch.
-#[cfg(any(feature = "wgpu", feature = "cuda"))]
+#[cfg(any(feature = "wgpu", feature = "native"))]
 fn gpu_models() -> Vec<String> {
     ["linear", "ln_linear_gelu", "transformer_block"].map(str::to_owned).to_vec()
 }
@@ -154,7 +154,7 @@ fn models_match_references_on_vulkan() {
     check(Device::Vulkan(0), &implementations, &gpu_models()[..1], &every_variant(), &SHAPES[1..2]);
 }
 
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 #[test]
 #[ignore = "needs CUDA"]
 fn models_match_references_on_cuda() {
@@ -163,7 +163,7 @@ fn models_match_references_on_cuda() {
 }
 
 /// Only `native`, which is not autotuned: every split-K configuration, and weights that are unpacked for cuBLASLt.
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 #[test]
 #[ignore = "needs CUDA"]
 fn native_packed_weights_match_references_on_cuda() {
@@ -179,7 +179,7 @@ fn native_packed_weights_match_references_on_cuda() {
 }
 
 /// Only `cube`, in layers whose other operations are not autotuned.
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 #[test]
 #[ignore = "needs CUDA"]
 fn cubecl_stored_weights_match_references_on_cuda() {
@@ -190,7 +190,7 @@ fn cubecl_stored_weights_match_references_on_cuda() {
 }
 
 /// Only `native`: matmuls of quantized weights and inputs, at sizes with full and with partial tensor core fragments.
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 #[test]
 #[ignore = "needs CUDA"]
 fn native_dynamic_quantization_matches_references_on_cuda() {
@@ -206,7 +206,7 @@ fn native_dynamic_quantization_matches_references_on_cuda() {
 }
 
 /// Only `native`: 2:4 and block sparsity, with every recipe that supports them.
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 #[test]
 #[ignore = "needs CUDA"]
 fn native_sparse_weights_match_references_on_cuda() {
@@ -229,7 +229,7 @@ fn native_sparse_weights_match_references_on_cuda() {
 }
 
 /// Only `native`: few rows (packed weights), many rows, full and partial heads.
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 #[test]
 #[ignore = "needs CUDA"]
 fn native_transformer_blocks_match_references_on_cuda() {

@@ -36,7 +36,7 @@ pub fn many_sizes(_: Operator, axis: &str) -> Vec<u64> {
 
 /// Sizes for GPUs, where a software adapter autotunes each matmul shape for many seconds: one matmul shape of more than
 /// one row (see `models.rs`), and two widths for other operators.
-#[cfg(any(feature = "wgpu", feature = "cuda"))]
+#[cfg(any(feature = "wgpu", feature = "native"))]
 fn few_sizes(operator: Operator, axis: &str) -> Vec<u64> {
     match axis {
         "dimension" if operator.matmuls() == 0 => vec![33, 257],
@@ -50,7 +50,7 @@ fn few_sizes(operator: Operator, axis: &str) -> Vec<u64> {
 }
 
 /// Sizes for native kernels: also multiples of 16, and partial panels.
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 fn native_sizes(operator: Operator, axis: &str) -> Vec<u64> {
     match axis {
         "elements" | "num_elements" => vec![1, 1000, 4096, 10_007],
@@ -334,7 +334,7 @@ const COLLECTIVES: [&str; 7] =
 
 #[test]
 #[ignore = "needs CUDA"]
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 fn transfers_and_collectives_match_references_on_cuda() {
     let native = &[Implementation::Native];
     check(Device::Cuda(0), native, &TRANSFERS.map(|name| name.parse().unwrap()), many_sizes);
@@ -407,7 +407,7 @@ fn collective_references_match_their_definitions() {
 
 #[test]
 #[ignore = "needs CUDA"]
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 fn native_operators_match_references_on_cuda() {
     let operators = NATIVE.map(|name| name.parse().unwrap());
     check(Device::Cuda(0), &[Implementation::Native], &operators, native_sizes);

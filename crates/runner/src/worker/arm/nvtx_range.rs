@@ -1,14 +1,14 @@
 //! NVTX ranges for NVIDIA's profilers: one per stretch of launches of a case.
 
 use calorimeter_case::CaseId;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 use calorimeter_timing::nvtx;
 
 /// NVTX range of the case that is currently launched. Without a profiler it costs one flag check.
 pub struct CaseRange {
     ids: Vec<CaseId>,
     current: Option<usize>,
-    #[cfg(feature = "cuda")]
+    #[cfg(feature = "native")]
     open: Option<nvtx::NvtxRange>,
 }
 
@@ -18,7 +18,7 @@ impl CaseRange {
         Self {
             ids,
             current: None,
-            #[cfg(feature = "cuda")]
+            #[cfg(feature = "native")]
             open: None,
         }
     }
@@ -29,13 +29,13 @@ impl CaseRange {
             return;
         }
         self.current = Some(case);
-        #[cfg(feature = "cuda")]
+        #[cfg(feature = "native")]
         {
             // NVTX ranges nest: the previous one must end first.
             self.open = None;
             self.open = self.ids.get(case).map(|id| nvtx::NvtxRange::start(id));
         }
-        #[cfg(not(feature = "cuda"))]
+        #[cfg(not(feature = "native"))]
         let _ = &self.ids;
     }
 }

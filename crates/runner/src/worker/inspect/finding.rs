@@ -24,7 +24,7 @@ pub enum Facet {
     /// Trace with its kernel table.
     Trace(Profile),
     /// Bytes read from and written to memory.
-    #[cfg(feature = "cuda")]
+    #[cfg(feature = "native")]
     Traffic(calorimeter_case::record::Traffic),
     /// Fused or not.
     Fusion(FusionState),
@@ -41,7 +41,7 @@ impl InspectionFinding {
             Some(Facet::Launches(nanos)) => record.time.iterations_ns = nanos,
             Some(Facet::Percentiles(times)) => record.time.launch_ns = Some(Box::new(times)),
             Some(Facet::Trace(profile)) => record.profile = profile,
-            #[cfg(feature = "cuda")]
+            #[cfg(feature = "native")]
             Some(Facet::Traffic(traffic)) => record.traffic = Some(traffic),
             Some(Facet::Fusion(state)) => record.execution.fusion_state = Some(state),
             Some(Facet::Footprint(footprint)) => record.footprint = footprint,

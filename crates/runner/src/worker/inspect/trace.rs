@@ -124,7 +124,7 @@ fn span(track: Track, name: String, (start_ns, nanos): (u64, u64), correlation: 
 }
 
 /// Records every kernel, copy and driver call; returns false if the platform has no such records.
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 fn record_kernels(one: &mut InspectedCase<'_>, trace: &mut Trace) -> Result<bool, Failure> {
     use calorimeter_timing::cuda::Cupti;
     if one.record.case.device.kind() != calorimeter_case::DeviceKind::Cuda {
@@ -155,14 +155,14 @@ fn record_kernels(one: &mut InspectedCase<'_>, trace: &mut Trace) -> Result<bool
 }
 
 /// Records the phases of one more launch with its kernels, copies and driver calls.
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 fn record_kernels_of_parts(one: &mut InspectedCase<'_>, trace: &mut Trace) -> Result<(), Failure> {
     let cupti = calorimeter_timing::cuda::Cupti::load()?;
     record_activity(cupti, trace, || trace_parts(one, || cupti.now()))
 }
 
 /// Adds the activity of `run` on the device to a trace, with the spans that it returns.
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 fn record_activity(
     cupti: &calorimeter_timing::cuda::Cupti,
     trace: &mut Trace,
@@ -192,12 +192,12 @@ fn record_activity(
     Ok(())
 }
 
-#[cfg(not(feature = "cuda"))]
+#[cfg(not(feature = "native"))]
 fn record_kernels(_: &mut InspectedCase<'_>, _: &mut Trace) -> Result<bool, Failure> {
     Ok(false)
 }
 
-#[cfg(not(feature = "cuda"))]
+#[cfg(not(feature = "native"))]
 fn record_kernels_of_parts(_: &mut InspectedCase<'_>, _: &mut Trace) -> Result<(), Failure> {
     Ok(())
 }

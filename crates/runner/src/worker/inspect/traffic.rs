@@ -11,7 +11,7 @@ use calorimeter_timing::Failure;
 /// CUDA devices have counters that a program may read.
 #[derive(Default)]
 pub struct TrafficInspection {
-    #[cfg(feature = "cuda")]
+    #[cfg(feature = "native")]
     meter: Option<Result<calorimeter_timing::cuda::TrafficMeter, String>>,
 }
 
@@ -20,7 +20,7 @@ impl Inspection for TrafficInspection {
         case.device.kind() == DeviceKind::Cuda && (case.fusion.is_some() || case.profiler)
     }
 
-    #[cfg(feature = "cuda")]
+    #[cfg(feature = "native")]
     fn inspect(&mut self, subject: &mut InspectedCase<'_>, _: &mut GroupContext<'_>) -> Result<Option<Facet>, Failure> {
         use calorimeter_case::Device;
         use calorimeter_timing::cuda::TrafficMeter;
@@ -31,13 +31,13 @@ impl Inspection for TrafficInspection {
         }
     }
 
-    #[cfg(not(feature = "cuda"))]
+    #[cfg(not(feature = "native"))]
     fn inspect(&mut self, _: &mut InspectedCase<'_>, _: &mut GroupContext<'_>) -> Result<Option<Facet>, Failure> {
         Err("this build has no CUDA".into())
     }
 
     /// The counters are not active while other cases are timed.
-    #[cfg(feature = "cuda")]
+    #[cfg(feature = "native")]
     fn release(&mut self) {
         self.meter = None;
     }
@@ -49,7 +49,7 @@ impl Inspection for TrafficInspection {
 
 /// Counts whole rotations through the buffer sets, after an uncounted one. In steady state each launch writes back what
 /// an earlier launch left in the cache, and leaves an equal amount there.
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 fn traffic_per_launch(
     subject: &mut InspectedCase<'_>,
     meter: &mut calorimeter_timing::cuda::TrafficMeter,

@@ -2,7 +2,7 @@
 
 mod burn;
 mod host;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 mod native;
 
 use crate::gate::Projection;

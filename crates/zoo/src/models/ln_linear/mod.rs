@@ -3,7 +3,7 @@
 
 mod burn;
 mod host;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 mod native;
 
 use crate::normalize::layer_norm_exact;

@@ -4,7 +4,7 @@
 //! gains, attention is written out as matmuls and a softmax, GELU uses the error function.
 
 mod burn;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 mod native;
 mod reference;
 mod sizes;

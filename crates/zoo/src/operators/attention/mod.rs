@@ -4,7 +4,7 @@
 //! sequence]`.
 
 mod burn;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 mod native;
 mod reference;
 

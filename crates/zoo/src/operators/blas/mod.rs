@@ -4,7 +4,7 @@
 //! memory, `matmul` by FLOP/s.
 
 mod burn;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 mod native;
 mod reference;
 

@@ -2,7 +2,7 @@
 //!
 //! Inputs and outputs are matrices with one row per device. `bytes` counts traffic per link and direction.
 
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 mod native;
 mod reference;
 

@@ -5,7 +5,7 @@
 //! normalization into the weights.
 
 mod burn;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 mod native;
 mod reference;
 

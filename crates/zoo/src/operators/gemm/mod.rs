@@ -3,7 +3,7 @@
 //! Outputs are bf16, except for `gemm_accum` (f32) and `gemm_simple_with_dtype` ([`Spec::output`], by default bf16).
 
 mod burn;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 mod native;
 mod reference;
 

@@ -10,7 +10,7 @@
 //! [`Quantization`]: super::quantization::Quantization
 
 mod burn;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 mod native;
 mod reference;
 

@@ -4,7 +4,7 @@
 //! gradient g of y: da = g * b * silu'(a) and db = g * silu(a), next to each other in `[m, n]`.
 
 mod burn;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 mod native;
 mod reference;
 

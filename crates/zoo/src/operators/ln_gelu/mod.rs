@@ -5,7 +5,7 @@
 mod burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod cube;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 mod native;
 mod reference;
 

@@ -3,7 +3,7 @@
 //! x is `[m, k]`, gain and bias are `[1, k]`, W is `[n, k]`, y is `[m, n]`.
 
 mod burn;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 mod native;
 mod reference;
 

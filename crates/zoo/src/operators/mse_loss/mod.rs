@@ -3,7 +3,7 @@
 //! x and y are `[batch * sequence, dimension]`, the loss is one f32. Traffic: both inputs read once.
 
 mod burn;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 mod native;
 mod reference;
 

@@ -4,7 +4,7 @@
 //! of q, or a single one. x ≈ q * s. Scales and quotients are rounded to bf16. burn has no e2m1 tensors.
 
 mod burn;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 mod native;
 mod reference;
 

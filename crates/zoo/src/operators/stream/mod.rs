@@ -5,7 +5,7 @@
 
 mod burn;
 mod host;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 mod native;
 mod reference;
 

@@ -6,7 +6,7 @@
 mod burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod cube;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 mod native;
 mod reference;
 

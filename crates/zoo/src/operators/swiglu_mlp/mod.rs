@@ -4,7 +4,7 @@
 //! are `[k, n]`.
 
 mod burn;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 mod native;
 mod reference;
 

@@ -9,9 +9,9 @@ mod burn;
 mod cube;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub(super) mod cube_optimizers;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 mod native;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 pub(super) mod native_layer;
 mod operands;
 pub(super) mod optimizers;

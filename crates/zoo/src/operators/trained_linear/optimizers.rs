@@ -23,7 +23,7 @@ pub fn bias_correction(beta: f64) -> f64 {
 }
 
 /// AdamW settings for the kernels.
-#[cfg(any(feature = "cuda", feature = "wgpu"))]
+#[cfg(any(feature = "native", feature = "wgpu"))]
 pub fn adamw_settings() -> calorimeter_kernels::Adamw {
     calorimeter_kernels::Adamw {
         learning_rate: LEARNING_RATE,

@@ -14,7 +14,7 @@ mod ln_linear;
 mod matrix_f64;
 #[cfg(test)]
 mod mutants;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 mod native;
 mod norms;
 mod output_gradient;

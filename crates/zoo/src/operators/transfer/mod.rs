@@ -2,7 +2,7 @@
 //!
 //! `data_size_mib` is the size per direction; `bytes` counts each copy once.
 
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 mod native;
 mod reference;
 

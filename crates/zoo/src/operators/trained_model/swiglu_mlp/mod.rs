@@ -3,7 +3,7 @@
 //! x and y are `[m, k]`, the hidden layer is `[m, n]`.
 
 mod burn;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 mod native;
 mod parameters;
 mod reference;

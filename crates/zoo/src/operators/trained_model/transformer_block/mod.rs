@@ -4,7 +4,7 @@
 //! Input and output are `[m * 16, k]`. Weights: QKV `[3 k, k]`, projection `[k, k]`, up `[4 k, k]`, down `[k, 4 k]`.
 
 mod burn;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 mod native;
 mod parameters;
 mod reference;

@@ -240,7 +240,7 @@ fn native_transformer_blocks_match_references_on_cuda() {
     check(Device::Cuda(0), &[Implementation::Native], &block, &variants, &[(1, 40, 1), (3, 64, 1), (9, 512, 1)]);
 }
 
-#[cfg(feature = "cuda")]
+#[cfg(feature = "native")]
 #[test]
 fn unsupported_native_recipes_name_supported_ones() {
     let shape = Shape::new(1, 64, 64).unwrap();

@@ -13,6 +13,7 @@ use clap::CommandFactory;
 use serde_json::{Map, Value};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 /// Generated section: page, name in its markers, and generator.
 type GeneratedSection = (&'static str, &'static str, fn() -> String);
@@ -156,8 +157,12 @@ fn options_of_run() -> String {
     let options = program.find_subcommand("run").into_iter().flat_map(|run| run.get_opts());
     let row = |option: &clap::Arg| {
         let name = option.get_long().unwrap_or_default();
+        let is_optional = option.get_num_args().is_some_and(|count| count.min_values() == 0);
         let value = option.get_value_names().filter(|_| option.get_action().takes_values());
-        let value = value.map(|names| format!(" {}", names.join(" "))).unwrap_or_default();
+        let value = value.map_or_else(String::new, |names| match names.join(" ") {
+            names if is_optional => format!("[={names}]"),
+            names => format!(" {names}"),
+        });
         let help = option.get_help().map(ToString::to_string).unwrap_or_default();
         format!("| `--{name}{value}` | {} |\n", table_cell(&help))
     };
@@ -176,19 +181,19 @@ fn regimes() -> String {
 
 fn file_keys() -> String {
     let is_file_key = |key: &str| !is_entry_key(key);
-    table(&plain_schema(), &definition(&aliased_schema(), "File"), is_file_key)
+    table(plain_schema(), &definition(aliased_schema(), "File"), is_file_key)
 }
 
 fn entry_keys() -> String {
-    table(&definition(&plain_schema(), "ModelEntry"), &definition(&aliased_schema(), "ModelEntry"), |_| true)
+    table(&definition(plain_schema(), "ModelEntry"), &definition(aliased_schema(), "ModelEntry"), |_| true)
 }
 
 fn key_table(name: &str) -> String {
-    table(&definition(&plain_schema(), name), &definition(&aliased_schema(), name), |_| true)
+    table(&definition(plain_schema(), name), &definition(aliased_schema(), name), |_| true)
 }
 
 fn faults() -> String {
-    let faults = definition(&plain_schema(), "Fault");
+    let faults = definition(plain_schema(), "Fault");
     let row =
         |fault: &Value| format!("| `{}` | {} |\n", string_field(fault, "const"), string_field(fault, "description"));
     let rows = faults["oneOf"].as_array().into_iter().flatten().map(row);
@@ -196,12 +201,14 @@ fn faults() -> String {
 }
 
 /// JSON Schema without alternative key names.
-fn plain_schema() -> Value {
-    schemars::schema_for!(File).to_value()
+fn plain_schema() -> &'static Value {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(|| schemars::schema_for!(File).to_value());
+    &SCHEMA
 }
 
-fn aliased_schema() -> Value {
-    serde_json::from_str(&schema()).unwrap_or_default()
+fn aliased_schema() -> &'static Value {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(&schema()).unwrap_or_default());
+    &SCHEMA
 }
 
 fn definition(schema: &Value, name: &str) -> Value {
@@ -214,7 +221,7 @@ fn properties(schema: &Value) -> Map<String, Value> {
 
 /// True if a key at the top of a file is also a key of its entries.
 fn is_entry_key(key: &str) -> bool {
-    properties(&definition(&plain_schema(), "ModelEntry")).contains_key(key)
+    properties(&definition(plain_schema(), "ModelEntry")).contains_key(key)
 }
 
 /// Table with one row per key: name, alternative names, type and meaning. Omits keys that are read but never written.
@@ -270,7 +277,7 @@ fn type_text(value: &Value) -> String {
 
 /// Describes a named type by its values if there are at most three, otherwise by its description.
 fn named_type_text(name: &str) -> String {
-    let definition = definition(&plain_schema(), name);
+    let definition = definition(plain_schema(), name);
     let values = definition["oneOf"].as_array().into_iter().flatten();
     let values: Vec<String> = values.filter_map(|value| Some(format!("`{}`", value["const"].as_str()?))).collect();
     if (1..=3).contains(&values.len()) {

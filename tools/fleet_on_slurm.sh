@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Tests the array job of docs/src/fleet.md on a temporary single-node Slurm: kills one task, restarts it, and merges the
+# Tests the array job of docs/src/how-to/many-gpus.md on a temporary single-node Slurm: kills one task, restarts it, and merges the
 # shards. Needs root, slurm-wlm and munge. Usage: fleet_on_slurm.sh CALORIMETER
 set -euo pipefail
 binary=$(realpath "$1")
-page=$(realpath "$(dirname "$0")/../docs/src/fleet.md")
+page=$(realpath "$(dirname "$0")/../docs/src/how-to/many-gpus.md")
 temp=$(mktemp -d)
 node=$(hostname -s)
 export SLURM_CONF=$temp/slurm.conf PATH="$temp/bin:$PATH" CALORIMETER_DEVICE=cpu

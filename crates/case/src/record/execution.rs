@@ -80,7 +80,7 @@ impl Execution {
         "autotune": Written(join_nonempty(&execution.autotune)),
             "for each matmul that CubeCL has tuned: size, dtype and fastest candidate; for other kernels also the numbers of the tuner's key, if they were tuned for this case, now or in an earlier run. A list in the record, joined by `; ` in the column";
         "autotune_level": Text(execution.autotune_level.map(TuningLevel::name)),
-            "`quick` if sizes within a factor of 2.5 shared the choice that CubeCL tuned for the first of them, and `autotune` names that key; empty if each size is tuned separately: see [tuning](config.md#on-the-command-line-alone)";
+            "`quick` if sizes within a factor of 2.5 shared the choice that CubeCL tuned for the first of them, and `autotune` names that key; empty if each size is tuned separately: see [tuning](commands.md#autotuning)";
         "rotation_sets" from "rotation.sets": Count(execution.rotation.map(|rotation| rotation.sets.into())),
             "buffer sets that launches rotate through, in `device-cold`, `graph` and `host-e2e`";
         "rotation_bytes" from "rotation.bytes" in "bytes": Count(execution.rotation.map(|rotation| rotation.bytes)),

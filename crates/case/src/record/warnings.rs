@@ -148,7 +148,7 @@ impl Warnings {
     /// Fields without a column.
     pub const JOURNAL_ONLY: &'static [Field] = fields! {
         "warning_codes": "list of text",
-            "[code](#warnings) of each warning, in the order of `warnings`; absent in early journals";
+            "[code](warnings.md) of each warning, in the order of `warnings`; absent in early journals";
     };
 }
 

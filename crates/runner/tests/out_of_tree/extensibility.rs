@@ -276,19 +276,6 @@ fn example_files_work_inside_the_tree() {
 }
 
 #[test]
-fn code_in_the_book_is_included_from_files() {
-    let book = external_packages::root().join("docs/src");
-    for page in fs::read_dir(&book).unwrap() {
-        let text = fs::read_to_string(page.unwrap().path()).unwrap();
-        for include in text.split("{{#include ").skip(1).map(|rest| rest.split("}}").next().unwrap()) {
-            let (path, anchor) = include.split_once(':').unwrap_or((include, ""));
-            let file = fs::read_to_string(book.join(path)).unwrap_or_else(|error| panic!("{include}: {error}"));
-            assert!(anchor.is_empty() || file.contains(&format!("// ANCHOR: {anchor}\n")), "{include}");
-        }
-    }
-}
-
-#[test]
 fn quoted_rust_code_compiles() {
     let root = external_packages::root();
     let mut names = BTreeSet::new();
@@ -299,13 +286,18 @@ fn quoted_rust_code_compiles() {
     let texts: Vec<String> = names.iter().map(|name| fs::read_to_string(root.join(name)).unwrap()).collect();
     let compiled: BTreeSet<&str> = texts.iter().flat_map(|text| text.lines()).map(str::trim).collect();
     let quoted = |page: &str| -> Vec<String> {
-        let blocks = page.split("\n```rust").skip(1).map(|rest| rest.split("\n```").next().unwrap());
-        let lines = blocks.flat_map(|block| block.lines().skip(1)).map(str::trim);
-        lines.filter(|line| !line.is_empty() && !line.starts_with("{{#include")).map(str::to_owned).collect()
+        // A test of `calorimeter docs` compares code blocks behind `file` markers with their files.
+        let mut parts = page.split("<!-- file: ");
+        let outside = parts.next().into_iter().chain(parts.filter_map(|part| Some(part.split_once("<!-- end -->")?.1)));
+        let blocks = outside.flat_map(|part| part.split("\n```rust").skip(1));
+        let lines = blocks.flat_map(|rest| rest.split("\n```").next().unwrap().lines().skip(1)).map(str::trim);
+        lines.filter(|line| !line.is_empty()).map(str::to_owned).collect()
     };
+    let mut pages = BTreeSet::new();
+    files(&root, &root.join("docs/src"), &mut pages);
     let mut lines = 0;
-    for page in fs::read_dir(root.join("docs/src")).unwrap() {
-        for line in quoted(&fs::read_to_string(page.unwrap().path()).unwrap()) {
+    for page in pages.iter().filter(|name| name.ends_with(".md")) {
+        for line in quoted(&fs::read_to_string(root.join(page)).unwrap()) {
             assert!(compiled.contains(line.as_str()), "no compiled file has the line\n{line}");
             lines += 1;
         }

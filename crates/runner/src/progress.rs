@@ -111,8 +111,9 @@ impl Terminal {
         Self { remaining, ..self }
     }
 
-    /// Removes the progress line and returns the result of printing.
-    pub fn finish(self) -> std::io::Result<()> {
+    /// Prints the cases of an incomplete group, removes the progress line and returns the result of printing.
+    pub fn finish(mut self) -> std::io::Result<()> {
+        self.print_group();
         self.bar.clear();
         self.print_result
     }
@@ -131,6 +132,7 @@ impl RunListener for Terminal {
             RunEvent::Progress { case, stage } => self.on_progress(case, stage),
             RunEvent::ActiveStages(at) => self.devices = at.len(),
             RunEvent::CaseFinished(record) => self.on_case_finished(&record),
+            RunEvent::GroupFinished => self.print_group(),
         }
     }
 
@@ -183,10 +185,17 @@ impl Terminal {
         });
     }
 
+    fn print_group(&mut self) {
+        let table = self.table.as_mut().filter(|_| self.format == RecordFormat::Table);
+        if let Some(text) = table.and_then(LiveTable::finish_group) {
+            self.print(&text);
+        }
+    }
+
     fn on_case_finished(&mut self, record: &Record) {
         match self.format {
             RecordFormat::Table => {
-                if let Some(text) = self.table.as_mut().and_then(|table| table.show(record)) {
+                if let Some(text) = self.table.as_mut().and_then(|table| table.add(record)) {
                     self.print(&text);
                 }
             }

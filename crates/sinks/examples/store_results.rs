@@ -23,8 +23,10 @@ fn main() -> Result<(), SinkError> {
         let record = sorted(size);
         // On disk before the next case starts.
         journal.append(&record)?;
-        table.show(&record).iter().for_each(|lines| println!("{lines}"));
+        // The table of a group is complete when the next one starts.
+        table.add(&record).iter().for_each(|lines| println!("{lines}"));
     }
+    table.finish_group().iter().for_each(|lines| println!("{lines}"));
     journal.finish_now()?;
 
     let written = write_all(&SinkInput::read(&dir)?);

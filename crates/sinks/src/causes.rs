@@ -36,11 +36,6 @@ pub(crate) fn group_causes<'a>(ends: impl IntoIterator<Item = (Status, &'a str, 
     causes
 }
 
-/// Counts the warnings of records, most frequent first.
-pub(crate) fn warnings<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<(&'a str, usize)> {
-    count_texts(records.into_iter().flat_map(|record| record.warnings.texts()))
-}
-
 /// Counts equal texts, most frequent first.
 pub(crate) fn count_texts<'a>(given: impl IntoIterator<Item = &'a str>) -> Vec<(&'a str, usize)> {
     let mut warnings: Vec<(&str, usize)> = Vec::new();

@@ -1,11 +1,13 @@
-//! Live table of a run, summary, and accuracy table: pure functions from records to text.
+//! Tables of a run, summary, and accuracy table: pure functions from records to text.
 //!
-//! Columns have fixed widths, so that a row can be printed as soon as its case is done. Lines have at most [`WIDTH`]
-//! characters. Colors carry no information of their own. No text ends in a line feed.
+//! A group of cases that are compared with each other is printed when all of them are done, without empty columns and
+//! without columns that do not fit. Colors carry no information of their own. No text ends in a line feed.
 
 mod accuracy;
 mod column;
+mod conclusion;
 mod escape;
+mod legend;
 mod live;
 mod operators;
 mod summary;
@@ -13,12 +15,12 @@ mod text;
 
 pub use accuracy::accuracy;
 pub use escape::{escape, escape_lines, escape_table};
-pub use live::{LiveTable, heading, row};
+pub use live::LiveTable;
 pub use operators::operators;
 pub use summary::summary;
 pub use text::{four_digits, nanoseconds, operations, wrap};
 
-use calorimeter_case::Case;
+use calorimeter_case::{Case, Verdict};
 
 /// Maximum line length in characters. Only a single long name can exceed it.
 pub const WIDTH: usize = 120;
@@ -34,7 +36,7 @@ const EVEN: &str = "even";
 pub enum Color {
     /// Plain text.
     Never,
-    /// Bold headings, green and red verdicts, yellow statuses.
+    /// Bold headings, colored verdicts, yellow statuses.
     Always,
 }
 
@@ -49,6 +51,19 @@ fn paint(text: &str, code: &str, color: Color) -> String {
         Color::Never => text.into_owned(),
         Color::Always => format!("\x1b[{code}m{text}\x1b[0m"),
     }
+}
+
+/// Colors a verdict, which may be padded with blanks.
+fn paint_verdict(padded: &str, color: Color) -> String {
+    let word = padded.trim_end();
+    let code = match word.parse() {
+        Ok(Verdict::Faster) => "32",
+        Ok(Verdict::Slower) => "31",
+        Ok(Verdict::Same) => "2",
+        Ok(Verdict::Unclear) => "33",
+        Err(_) => return padded.to_owned(),
+    };
+    paint(word, code, color) + &padded[word.len()..]
 }
 
 /// Key of cases under one heading, which are compared with each other.
@@ -155,90 +170,110 @@ mod tests {
         ]
     }
 
+    /// Text of the groups of some records.
+    fn table(records: &[Record], color: Color, width: usize) -> Vec<String> {
+        let mut table = LiveTable::new(color).with_width(width);
+        let mut texts: Vec<String> = records.iter().filter_map(|record| table.add(record)).collect();
+        texts.extend(table.finish_group());
+        texts
+    }
+
     #[test]
-    fn live_table_matches_expected_text() {
-        let mut table = LiveTable::new(Color::Never);
-        let lines: Vec<String> = records().iter().filter_map(|record| table.show(record)).collect();
+    fn table_matches_expected_text() {
+        assert_eq!(table(&records(), Color::Never, 200).join("\n"), "\
+linear  bf16  cuda:0  m1024-k1024-n1024 (llama_ffn.w2)  device-hot
+recipe                                         impl        time ±      speed-up ±     verdict   SQNR   FLOP/s  GB/s    weights  stopwatch          remarks
+baseline                                       eager   12.34 µs ±0.4%         -                exact  723.4 T     -  2.000 MiB  cupti
+int8wo                                         native  1.000 ms ±0.4%    1.733x ±10%  FASTER    44.1        -  4100  1.000 TiB  cupti              not converged
+int8wo                                         fused     3200 s ±0.4%  0.04321x ±10%  SLOWER       -        -     -          -  cupti
+int8dq                                         fused   50.50 ns ±0.4%    1.010x ±10%  UNCLEAR      -        -     -          -  cupti
+int8_dynamic_activation_intx_weight-4-32-true  cube    1.000 ms ±0.4%    1.000x ±10%  SAME         -        -     -          -  timestamp queries  not converged
+float8dq-row                                   cube    crashed: the worker ended by signal 11 the worker ended by signal 11 the worker ended by signal 11 the worker ended by signal 11 the worker …
+marlin                                         eager   timeout
+  ±: half width of the 95 % interval; not converged if wider than requested
+  speed-up: over recipe baseline in the same impl
+  SQNR: signal to quantization noise ratio in dB; higher is better
+  verdict: SAME is within the margin; UNCLEAR has too wide an interval");
         assert_eq!(
-            lines.join("\n"),
+            table(&records()[..4], Color::Never, 100).join("\n"),
+            "\
+linear  bf16  cuda:0  m1024-k1024-n1024 (llama_ffn.w2)  device-hot  stopwatch cupti
+recipe    impl        time ±      speed-up ±     verdict   SQNR   FLOP/s  GB/s  remarks
+baseline  eager   12.34 µs ±0.4%         -                exact  723.4 T     -
+int8wo    native  1.000 ms ±0.4%    1.733x ±10%  FASTER    44.1        -  4100  not converged
+int8wo    fused     3200 s ±0.4%  0.04321x ±10%  SLOWER       -        -     -
+int8dq    fused   50.50 ns ±0.4%    1.010x ±10%  UNCLEAR      -        -     -
+  ±: half width of the 95 % interval; not converged if wider than requested
+  speed-up: over recipe baseline in the same impl
+  SQNR: signal to quantization noise ratio in dB; higher is better
+  verdict: SAME is within the margin; UNCLEAR has too wide an interval
+  hidden columns (see results.csv): weights"
+        );
+        assert_eq!(
+            table(&records(), Color::Never, 80).join("\n"),
             "\
 linear  bf16  cuda:0  m1024-k1024-n1024 (llama_ffn.w2)  device-hot
-recipe               impl        time ±       speed-up ±      verdict     FLOP/s   SQNR    weights  stopwatch
-baseline             eager   12.34 µs ±0.4%          -                   723.4 T  exact  2.000 MiB  cupti
-int8wo               native  1.000 ms ±0.4%     1.733x ±10%   FASTER   4100 GB/s   44.1  1.000 TiB  cupti, not converged
-int8wo               fused     3200 s ±0.4%   0.04321x ±10%   SLOWER           -      -          -  cupti
-int8dq               fused   50.50 ns ±0.4%     1.010x ±10%   UNCLEAR          -      -          -  cupti
+recipe        impl        time ±      speed-up ±     verdict  remarks
+baseline      eager   12.34 µs ±0.4%         -
+int8wo        native  1.000 ms ±0.4%    1.733x ±10%  FASTER   not converged
+int8wo        fused     3200 s ±0.4%  0.04321x ±10%  SLOWER
+int8dq        fused   50.50 ns ±0.4%    1.010x ±10%  UNCLEAR
 int8_dynamic_activation_intx_weight-4-32-true
-                     cube    1.000 ms ±0.4%     1.000x ±10%   SAME             -      -          -
-    timestamp queries, not converged
-float8dq-row         cube    crashed
-    the worker ended by signal 11 the worker ended by signal 11 the worker ended by signal 11 the worker ended by signal
-    11 the worker ended by signal 11 the worker ended by signal 11 the worker ended by signal 11 the worker ended by
-    signal 11 the worker ended by signal 11
-marlin               eager   timeout"
+              cube    1.000 ms ±0.4%    1.000x ±10%  SAME     not converged
+float8dq-row  cube    crashed: the worker ended by signal 11 the worker ended …
+marlin        eager   timeout
+  ±: half width of the 95 % interval; not converged if wider than requested
+  speed-up: over recipe baseline in the same impl
+  verdict: SAME is within the margin; UNCLEAR has too wide an interval
+  hidden columns (see results.csv): SQNR, GB/s, FLOP/s, weights, stopwatch"
         );
-        assert!(lines.iter().flat_map(|text| text.lines()).all(|line| line.chars().count() <= WIDTH));
-    }
-
-    #[test]
-    fn narrow_terminals_keep_one_row_per_case() {
-        let mut table = LiveTable::new(Color::Never).with_width(80);
-        let lines: Vec<String> = records().iter().filter_map(|record| table.show(record)).take(3).collect();
-        assert_eq!(
-            lines.join("\n"),
-            "\
-linear  bf16  cuda:0  m1024-k1024-n1024 (llama_ffn.w2)  device-hot
-recipe               impl        time ±       speed-up ±      verdict
-baseline             eager   12.34 µs ±0.4%          -
-    723.4 TFLOP/s, SQNR exact, weights 2.000 MiB, cupti
-int8wo               native  1.000 ms ±0.4%     1.733x ±10%   FASTER
-    4100 GB/s, SQNR 44.1, weights 1.000 TiB, cupti, not converged
-int8wo               fused     3200 s ±0.4%   0.04321x ±10%   SLOWER
-    cupti"
-        );
-        for width in [72, 80, 120, 200] {
-            let mut table = LiveTable::new(Color::Never).with_width(width);
-            let text: Vec<String> = records().iter().filter_map(|record| table.show(record)).collect();
-            assert!(text.iter().flat_map(|text| text.lines()).all(|line| line.chars().count() <= width), "{text:?}");
+        for width in [72, 80, 100, 120, 200] {
+            let text = table(&records(), Color::Never, width).concat();
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
         }
-        let mut wide = LiveTable::new(Color::Never).with_width(200);
-        let lines: Vec<String> = records().iter().filter_map(|record| wide.show(record)).collect();
-        assert!(lines[4].ends_with("-  timestamp queries, not converged"), "{lines:?}");
     }
 
     #[test]
-    fn new_groups_get_a_heading() {
-        let mut table = LiveTable::new(Color::Never);
-        let first = ok("baseline", "eager", 1.0);
+    fn columns_without_values_are_omitted() {
+        let records = [ok("baseline", "eager", 1.0), against("SAME", 1.0, ok("int8wo", "eager", 1.0))];
+        let names = |records: &[Record]| table(records, Color::Never, 120)[0].lines().nth(1).unwrap().to_owned();
+        let columns = |records: &[Record]| names(records).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(columns(&records), ["recipe", "impl", "time", "±", "speed-up", "±", "verdict"]);
+        assert_eq!(columns(&records[..1]), ["recipe", "impl", "time", "±"]);
+        let failed = failed(Status::Failed, "int8wo", "eager", "broken");
+        assert_eq!(columns(&[failed]), ["recipe", "impl", "time"]);
+    }
+
+    #[test]
+    fn terms_are_explained_once() {
+        let first = against("FASTER", 2.0, ok("int8wo", "eager", 1.0));
         let mut second = first.clone();
-        second.case.shape_name = String::new();
         second.case.shape = [("batch", 2)].into();
-        let headings = [&first, &first, &second].map(|record| table.show(record).unwrap().lines().count());
-        assert_eq!(headings, [3, 1, 4]);
-        assert!(
-            table
-                .show(&first)
-                .unwrap()
-                .starts_with("\nlinear  bf16  cuda:0  m1024-k1024-n1024 (llama_ffn.w2)  device-hot\n")
-        );
+        second.time.launch_bound = Some(true);
+        let texts = table(&[first.clone(), first, second], Color::Never, 120);
+        let explained = |text: &str, term: &str| text.contains(&format!("\n  {term}: "));
+        for term in ["±", "speed-up", "verdict"] {
+            assert!(explained(&texts[0], term) && !explained(&texts[1], term), "{texts:?}");
+        }
+        assert!(!explained(&texts[0], "launch-bound") && explained(&texts[1], "launch-bound"), "{texts:?}");
     }
 
     #[test]
     fn color_does_not_change_text() {
         let strip = |text: String| {
-            ["0", "1", "31", "32", "33"].iter().fold(text, |text, code| text.replace(&format!("\x1b[{code}m"), ""))
+            let codes = ["0", "1", "2", "31", "32", "33"];
+            codes.iter().fold(text, |text, code| text.replace(&format!("\x1b[{code}m"), ""))
         };
-        for record in records() {
-            assert_eq!(strip(row(&record, Color::Always, WIDTH)), row(&record, Color::Never, WIDTH));
-            assert_eq!(strip(heading(&record.case, Color::Always, WIDTH)), heading(&record.case, Color::Never, WIDTH));
-        }
+        let colored = table(&records(), Color::Always, WIDTH).concat();
+        assert_eq!(strip(colored.clone()), table(&records(), Color::Never, WIDTH).concat());
         assert_eq!(
             strip(summary(&records(), &[], Color::Always, WIDTH)),
             summary(&records(), &[], Color::Never, WIDTH)
         );
-        assert!(row(&records()[1], Color::Always, WIDTH).contains(" \x1b[32mFASTER\x1b[0m "));
-        assert!(row(&records()[2], Color::Always, WIDTH).contains(" \x1b[31mSLOWER\x1b[0m "));
-        assert!(row(&records()[5], Color::Always, WIDTH).contains(" \x1b[33munsupported\x1b[0m: native"));
+        for word in ["\x1b[32mFASTER", "\x1b[31mSLOWER", "\x1b[2mSAME", "\x1b[33mUNCLEAR", "\x1b[33mcrashed"] {
+            assert!(colored.contains(&format!("{word}\x1b[0m")), "{word}: {colored:?}");
+        }
+        assert_eq!(escape_table(&colored), colored);
     }
 
     /// Records whose texts come from files, as a journal may hold them.
@@ -286,8 +321,7 @@ int8wo               fused     3200 s ±0.4%   0.04321x ±10%   SLOWER
             ..SuiteSpeedup::default()
         };
         for width in [80, 200] {
-            let mut table = LiveTable::new(Color::Never).with_width(width);
-            let mut texts: Vec<String> = records.iter().filter_map(|record| table.show(record)).collect();
+            let mut texts = table(&records, Color::Never, width);
             texts.push(summary(&records, std::slice::from_ref(&speedup), Color::Never, width));
             texts.push(accuracy(&records, Color::Never, width));
             texts.push(operators(&records, Color::Never, width));
@@ -303,9 +337,16 @@ int8wo               fused     3200 s ±0.4%   0.04321x ±10%   SLOWER
     #[test]
     fn summary_matches_expected_text() {
         let mut records = records();
-        records.push(ok("int8wo", "eager", 5.0));
-        // Overlapping intervals.
-        records.extend([ok("fp6", "eager", 100.0), ok("fp6", "fused", 100.5)]);
+        for shape in 0..3 {
+            let at = |record: Record| Record {
+                case: Case { shape: [("m", shape)].into(), ..record.case.clone() },
+                ..record
+            };
+            // The intervals of fp6 overlap.
+            let measured = [("int8wo", "eager", 5.0), ("int8wo", "fused", 9.0), ("fp6", "eager", 100.0)];
+            records.extend(measured.map(|(recipe, name, median)| at(ok(recipe, name, median))));
+            records.push(at(ok("fp6", "fused", 100.5)));
+        }
         for index in 0..12 {
             let mut wrong = failed(Status::Mismatch, "int4wo-32", "cube", "element 17 is NaN");
             wrong.case.id = format!("wrong/{index}").into();
@@ -315,10 +356,10 @@ int8wo               fused     3200 s ±0.4%   0.04321x ±10%   SLOWER
         assert_eq!(
             summary(&records, &[], Color::Never, WIDTH),
             "\
-23 cases: 8 ok, 12 mismatch, 1 timeout, 1 crashed, 1 unsupported
+32 cases: 17 ok, 12 mismatch, 1 timeout, 1 crashed, 1 unsupported
 fastest implementation, by number of shapes
-  int8wo               eager 1
-  fp6                  even 1
+  int8wo               eager 3, native 1
+  fp6                  even 3
 not measured
   mismatch, 12 cases
     element 17 is NaN
@@ -340,10 +381,12 @@ not measured
     11 the worker ended by signal 11 the worker ended by signal 11 the worker ended by signal 11 the worker ended by
     signal 11 the worker ended by signal 11
       float8dq-row/cube
-  unsupported, 1 case
-    1 × native has no kernel for groups of 32
+  1 case unsupported: native has no kernel for groups of 32
 warnings
-  12 × the clock was throttled"
+  12 × the clock was throttled
+
+int8wo native is up to 1.73x faster than the eager bf16 baseline, at 44 dB SQNR (linear, m1024-k1024-n1024).
+Noise: 2 of 17 not converged; close programs or raise --max-time."
         );
         assert_eq!(summary(&[], &[], Color::Never, WIDTH), "0 cases");
     }

@@ -88,6 +88,20 @@ define_warnings! {
 }
 
 impl WarningCode {
+    /// True for warnings about times that drift or scatter; a quieter machine or a longer measurement helps.
+    pub fn is_noise(self) -> bool {
+        matches!(
+            self,
+            Self::Drift
+                | Self::Bimodal
+                | Self::Autocorrelation
+                | Self::Outliers
+                | Self::SlowDrift
+                | Self::SlowSpeedupDrift
+                | Self::NoPlateau
+        )
+    }
+
     /// Reference of all codes, as a Markdown table.
     pub fn markdown() -> String {
         let row = |(name, text): &(&str, &str)| format!("| `{name}` | {text} |\n");

@@ -90,6 +90,13 @@ impl FinishedRun {
         report_outcome(&self.outcome, self.strict)
     }
 
+    /// Command that shows the results, or continues an interrupted run.
+    fn next_command(&self) -> String {
+        let incomplete = self.outcome.interrupted || self.outcome.stopped.is_some();
+        let command = if incomplete { "run --resume" } else { "report" };
+        format!("Next: calorimeter {command} {}", self.dir.display())
+    }
+
     /// Prints a table after the records, unless an earlier print failed.
     pub fn print(&mut self, text: &str) {
         if self.printed.is_ok() {
@@ -99,6 +106,9 @@ impl FinishedRun {
 
     /// Returns the exit code, or the printing error after everything else is done.
     pub fn finish(self, exit: Exit) -> Result<Exit, CliError> {
+        if self.format == RecordFormat::Table && !self.outcome.records.is_empty() {
+            log_line!("{}", self.next_command());
+        }
         self.printed?;
         Ok(exit)
     }

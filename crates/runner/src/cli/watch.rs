@@ -39,6 +39,9 @@ pub struct WatchArguments {
 /// Poll interval for the journal.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
+/// Number of polls without a new record after which a group with measured cases is complete.
+const IDLE_POLLS: u32 = 5;
+
 pub fn watch(WatchArguments { run, color: arguments }: WatchArguments) -> Result<Exit, CliError> {
     let color = color(&arguments);
     let mut follower = JournalFollower::open(&run)?;
@@ -48,7 +51,13 @@ pub fn watch(WatchArguments { run, color: arguments }: WatchArguments) -> Result
         let abandoned = follower.is_abandoned();
         let mut lines = Vec::new();
         follower.read(|line| lines.push(line))?;
+        watched.idle_polls = if lines.is_empty() { watched.idle_polls + 1 } else { 0 };
         lines.into_iter().try_for_each(|line| watched.on_journal_line(line))?;
+        let is_complete = watched.idle_polls >= IDLE_POLLS && watched.table.has_measured_case();
+        if is_complete || abandoned || watched.summary.is_some() {
+            let text = watched.table.finish_group();
+            watched.print(text)?;
+        }
         if let Some(summary) = watched.summary.take() {
             break summary;
         }
@@ -72,6 +81,8 @@ pub fn watch(WatchArguments { run, color: arguments }: WatchArguments) -> Result
 /// State of a followed run.
 struct WatchedRun {
     table: LiveTable,
+    /// Number of polls since the last journal line.
+    idle_polls: u32,
     bar: Bar,
     records: Vec<Record>,
     index_by_id: HashMap<CaseId, usize>,
@@ -87,6 +98,7 @@ impl WatchedRun {
         let header = follower.header();
         Self {
             table: LiveTable::new(color).with_width(width()),
+            idle_polls: 0,
             bar: Bar::new(),
             records: Vec::new(),
             index_by_id: HashMap::new(),
@@ -108,9 +120,8 @@ impl WatchedRun {
 
     fn record(&mut self, mut record: Record) -> Result<(), CliError> {
         drop(record.take_series());
-        if let Some(text) = self.table.show(&record) {
-            self.bar.suspend(|| print_table(&format!("{text}\n")))?;
-        }
+        let text = self.table.add(&record);
+        self.print(text)?;
         match self.index_by_id.get(&record.case.id) {
             Some(&place) => self.records[place] = record,
             None => {
@@ -119,6 +130,11 @@ impl WatchedRun {
             }
         }
         Ok(())
+    }
+
+    /// Prints the table of a group, if any.
+    fn print(&self, text: Option<String>) -> std::io::Result<()> {
+        text.map_or(Ok(()), |text| self.bar.suspend(|| print_table(&format!("{text}\n"))))
     }
 
     fn draw(&mut self) {

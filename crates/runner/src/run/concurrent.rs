@@ -268,7 +268,7 @@ impl<'a> FleetRun<'a, '_> {
         let next = self.dispatcher.next_group(group, next, writer);
         let assignment = Assignment { next, ..self.dispatcher.assignment(group, writer, is_concurrent) };
         if assignment.cases.is_empty() {
-            writer.flush_device(device);
+            writer.finish_group(device);
             return true;
         }
         let order = DeviceCommand { assignment, timeout: plan.entry(group).timeout };
@@ -319,7 +319,7 @@ impl<'a> FleetRun<'a, '_> {
             (lane.active, lane.lost) = (None, done.err());
         }
         self.stages.remove(&device);
-        writer.flush_device(device);
+        writer.finish_group(device);
         writer.listener.on_event(RunEvent::ActiveStages(self.stages.values().cloned().collect()));
     }
 }

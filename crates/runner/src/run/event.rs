@@ -25,6 +25,8 @@ pub enum RunEvent {
     ActiveStages(Vec<(CaseId, Stage)>),
     /// The record of a case is on disk.
     CaseFinished(Box<Record>),
+    /// The last finished cases form a group of cases that are compared with each other; it is complete.
+    GroupFinished,
 }
 
 /// Receives every event of a run and may stop it.

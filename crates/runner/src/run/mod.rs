@@ -181,6 +181,7 @@ fn measure_groups(plan: &Plan, dispatcher: &mut Dispatcher<'_>, writer: &mut Rec
             concurrent.lost.push((device, why));
             break;
         }
+        writer.finish_group(device);
     }
     concurrent
 }

@@ -67,8 +67,13 @@ impl<'a> RecordWriter<'a> {
             .for_each(|event| self.listener.on_event(event));
     }
 
-    /// Sends the buffered events of a device, whose group is complete.
-    pub fn flush_device(&mut self, device: Device) {
+    /// Finishes the current group of a device: sends the buffered events, and the event that the group is complete.
+    pub fn finish_group(&mut self, device: Device) {
+        self.flush_device(device);
+        self.listener.on_event(RunEvent::GroupFinished);
+    }
+
+    fn flush_device(&mut self, device: Device) {
         self.pending_events.remove(&device).into_iter().flatten().for_each(|event| self.listener.on_event(event));
     }
 

@@ -110,9 +110,8 @@ not measured
   crashed, 1 case
     its worker process aborted (signal 6)
       inference/linear/int8wo/eager/mock/f32/m16-k16-n16
-  unsupported, 3 cases
-    3 × recipe marlin is for weights of which two of every four are zero; with semi-sparse in
-    sparsity_config_recipe_names it runs
+  3 cases unsupported: recipe marlin is for weights of which two of every four are zero; with semi-sparse in
+  sparsity_config_recipe_names it runs
 "
     );
 }

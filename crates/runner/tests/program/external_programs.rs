@@ -136,7 +136,7 @@ mock: [{{match: old.so, nanos: 3000}}, {{match: new.so, nanos: 1000}}, {{match: 
     assert_eq!(find_record(&records, "/bad/").outcome.status, Status::Mismatch);
     // The files of the run can be read by other commands.
     let table = scene.run("run c.yml --out again");
-    assert!(table.expect_code(3).stdout.contains("\nnew.so                       1.000 µs"), "{}", table.stdout);
+    assert!(table.expect_code(3).stdout.contains("\nnew.so   1.000 µs"), "{}", table.stdout);
     let compared = scene.run("compare out again --format json");
     assert_eq!(compared.code, Some(0), "{compared:?}");
     scene.run("report out --output page.html").expect_code(0);

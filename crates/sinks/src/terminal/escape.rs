@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// Sequences of `paint` after the escape character.
-const COLORS: [&str; 5] = ["[0m", "[1m", "[31m", "[32m", "[33m"];
+const COLORS: [&str; 6] = ["[0m", "[1m", "[2m", "[31m", "[32m", "[33m"];
 
 /// Escapes control characters, including line feeds, and bidirectional overrides. For text within a line.
 pub fn escape(text: &str) -> Cow<'_, str> {

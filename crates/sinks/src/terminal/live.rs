@@ -1,54 +1,104 @@
-//! Rows that are printed as cases finish.
+//! Tables of measured groups.
 
-use super::text::{self, four_digits, indented, interval, join_wrapped, nanoseconds, operations, wrap};
+use super::column::{
+    CellStyle, IMPORTANT, REQUIRED, TextColumn, drop_columns, header_line, important_width, line_width, row_line,
+};
+use super::legend::{Legend, Term};
+use super::text::{self, four_digits, indented, interval, nanoseconds, operations, wrap};
 use super::{Color, RECIPE_WIDTH, WIDTH, bold, escape, group, paint};
+use calorimeter_case::Case;
 use calorimeter_case::record::{KernelShare, Record, Status, finite};
-use calorimeter_case::{Case, Verdict};
-use std::borrow::Cow;
 
-const IMPLEMENTATION_WIDTH: usize = 6;
 /// Minimum width, for time and speed-up, and maximum width, for readability.
 const MIN_WIDTH: usize = 72;
 const MAX_WIDTH: usize = 200;
 
-/// Table of finished cases with a heading for each group.
+/// Collects records, and formats a table for each group of cases that are compared with each other.
 #[derive(Clone, Debug)]
 pub struct LiveTable {
     color: Color,
     width: usize,
-    last: Option<Case>,
+    /// Records of the current group without their series.
+    records: Vec<Record>,
+    legend: Legend,
+    has_printed: bool,
 }
 
 impl LiveTable {
     /// Creates an empty table.
     pub fn new(color: Color) -> LiveTable {
-        LiveTable { color, width: WIDTH, last: None }
+        LiveTable { color, width: WIDTH, records: Vec::new(), legend: Legend::default(), has_printed: false }
     }
 
-    /// Sets the line width. Narrow tables have fewer columns; other values are shown below the row.
+    /// Sets the line width. Columns that do not fit are dropped and named in the legend.
     pub fn with_width(self, width: usize) -> LiveTable {
         LiveTable { width: width.clamp(MIN_WIDTH, MAX_WIDTH), ..self }
     }
 
-    /// Formats a record; `None` for unsupported cases, which only the summary lists.
-    pub fn show(&mut self, record: &Record) -> Option<String> {
+    /// Adds a record. Returns the table of the preceding group if the record starts another one. Unsupported cases are
+    /// listed by the summary only.
+    pub fn add(&mut self, record: &Record) -> Option<String> {
         if record.outcome.status == Status::Unsupported {
             return None;
         }
-        let row = [row(record, self.color, self.width)].into_iter();
-        let row = row.chain(memory(record, self.width)).chain(kernels(record, self.width));
-        let row = row.collect::<Vec<_>>().join("\n");
-        if self.last.as_ref().is_some_and(|last| group(last) == group(&record.case)) {
-            return Some(row);
-        }
-        let gap = if self.last.is_some() { "\n" } else { "" };
-        self.last = Some(record.case.clone());
-        Some(format!("{gap}{}\n{row}", heading(&record.case, self.color, self.width)))
+        let is_new_group = self.records.first().is_some_and(|first| group(&first.case) != group(&record.case));
+        let complete = if is_new_group { self.finish_group() } else { None };
+        let mut record = record.clone();
+        drop(record.take_series());
+        self.records.push(record);
+        complete
+    }
+
+    /// True if a case of the current group is measured. Cases that fail early precede the others by the time of a
+    /// measurement.
+    pub fn has_measured_case(&self) -> bool {
+        self.records.iter().any(|record| record.outcome.status == Status::Ok)
+    }
+
+    /// Formats the table of the current group, with a legend of its new terms. Returns `None` if there are no records.
+    pub fn finish_group(&mut self) -> Option<String> {
+        let mut records = std::mem::take(&mut self.records);
+        records.sort_by_key(|record| record.outcome.status != Status::Ok);
+        let (mut lines, hidden) = group_table(&records, self.color, self.width)?;
+        let legend = self.legend.lines(&records, &hidden);
+        lines.extend(legend.iter().map(|line| indented(line, 2, self.width)));
+        let gap = if self.has_printed { "\n" } else { "" };
+        self.has_printed = true;
+        Some(format!("{gap}{}", lines.join("\n")))
     }
 }
 
-/// Heading of a group: common properties of its cases, and column names.
-pub fn heading(case: &Case, color: Color, width: usize) -> String {
+/// Formats the records of a group, measured ones first: heading, column names, and a line per case. Also returns the
+/// names of columns that do not fit.
+///
+/// The interval of a value is half its width, in percent of the value. SQNR is in dB, `exact` if the output equals the
+/// reference. `-` was not measured. Columns without values are omitted, and a stopwatch that all cases share is part of
+/// the heading.
+fn group_table(records: &[Record], color: Color, width: usize) -> Option<(Vec<String>, Vec<String>)> {
+    let first = records.first()?;
+    let measured: Vec<&Record> = records.iter().filter(|record| record.outcome.status == Status::Ok).collect();
+    let stopwatch = |record: &Record| record.execution.stopwatch.clone();
+    let shared = measured.first().and_then(|first| stopwatch(first));
+    let shared = shared.filter(|_| measured.windows(2).all(|pair| stopwatch(pair[0]) == stopwatch(pair[1])));
+    let mut columns = name_columns(records);
+    let names = columns.len();
+    columns.extend(value_columns(&measured, records.len(), shared.is_some()));
+    let long_names = move_long_names(&mut columns, width);
+    let hidden = drop_columns(&mut columns, width);
+    let mut lines = vec![heading(&first.case, shared.as_deref(), color, width), header_line(&columns, color)];
+    for (index, record) in records.iter().enumerate() {
+        lines.extend(long_names.get(index).cloned().flatten());
+        lines.push(match record.outcome.status {
+            Status::Ok => row_line(&columns, index, color),
+            _ => not_measured(record, &columns[..names], index, color, width),
+        });
+        lines.extend(kernels(record, width));
+    }
+    Some((lines, hidden))
+}
+
+/// Heading of a group: common properties of its cases.
+fn heading(case: &Case, stopwatch: Option<&str>, color: Color, width: usize) -> String {
     let shape = match case.shape_name.as_str() {
         // The user listed the shape without a name.
         "" | "custom" => case.shape.to_string(),
@@ -58,111 +108,106 @@ pub fn heading(case: &Case, color: Color, width: usize) -> String {
     let Case { workload, element, device, regime, .. } = case;
     let shape = if shape.is_empty() { shape } else { format!("{shape}  ") };
     let group = format!("{workload}  {element}{output}  {device}  {shape}{regime}");
-    let columns = LiveCells {
-        recipe: match case.mode {
-            mode if mode.is_foreign() => "program",
-            mode if mode.is_operator() => "kernels of one run",
-            _ => "recipe",
+    let timed = stopwatch.map(|stopwatch| format!("{group}  stopwatch {stopwatch}"));
+    bold(&timed.filter(|text| text.chars().count() <= width).unwrap_or(group), color)
+}
+
+/// Columns that name a case: recipe, kernels of one run, or program; and the implementation.
+fn name_columns(records: &[Record]) -> Vec<TextColumn> {
+    let column = |name: &str, cell: fn(&Record) -> String| TextColumn::left_aligned(name, records.iter().map(cell));
+    let implementation = column("impl", |record| record.case.implementation.to_string());
+    match records[0].case.mode {
+        mode if mode.is_foreign() => vec![TextColumn { name: "program".into(), ..implementation }],
+        mode if mode.is_operator() => {
+            let kernels = Some(column("kernels", kernel_count)).filter(|column| !column.is_empty());
+            kernels.into_iter().chain([implementation]).collect()
+        }
+        _ => vec![column("recipe", |record| record.case.variant()), implementation],
+    }
+}
+
+/// Columns of measured values, without empty ones. The cells of the other cases, which come last, are empty.
+fn value_columns(measured: &[&Record], rows: usize, shares_stopwatch: bool) -> Vec<TextColumn> {
+    let column = |rank, name: &str, cell: fn(&Record) -> Option<String>| {
+        let cells = measured.iter().map(|record| cell(record).unwrap_or_else(|| "-".into()));
+        let empty = (measured.len()..rows).map(|_| String::new());
+        TextColumn { rank, ..TextColumn::right_aligned(name, cells.chain(empty)) }
+    };
+    let blank = |mut column: TextColumn| {
+        column.cells.iter_mut().filter(|cell| *cell == "-").for_each(String::clear);
+        TextColumn { style: CellStyle::Text, ..column }
+    };
+    let interval_column = |cell| TextColumn { gap: 1, ..blank(column(REQUIRED, "±", cell)) };
+    let mut columns = vec![
+        column(REQUIRED, "time", |record| Some(nanoseconds(record.time.time_ns?.median))),
+        interval_column(|record| record.time.time_ns.and_then(|time| interval(time.median, time.lo, time.hi))),
+        column(REQUIRED, "speed-up", |record| Some(format!("{}x", four_digits(record.speedup.as_ref()?.ratio)))),
+        interval_column(|record| record.speedup.as_ref().and_then(|s| interval(s.ratio, s.lo, s.hi))),
+        TextColumn {
+            style: CellStyle::Verdict,
+            ..blank(column(REQUIRED, "verdict", |record| Some(record.speedup.as_ref()?.verdict.to_string())))
         },
-        implementation: if case.mode.is_foreign() { "" } else { "impl" },
-        time: "time",
-        time_interval: "±",
-        speedup: "speed-up",
-        speedup_interval: "±",
-        verdict: "verdict".into(),
-        rate: "FLOP/s",
-        sqnr: "SQNR",
-        weights: if case.mode.is_operator() { "GB/s" } else { "weights" },
-    };
-    let names = if is_narrow(width) { columns.line(width) } else { columns.line(width) + "  stopwatch" };
-    format!("{}\n{}", bold(&group, color), bold(&names, color))
+        column(2, "SQNR", |record| Some(sqnr(record)).filter(|text| text != "-")),
+        column(3, "of peak", |record| {
+            let roof = record.rates.roofline.as_ref()?;
+            Some(format!("{:.0} % {}", roof.percent, roof.bound))
+        }),
+        column(5, "FLOP/s", |record| flops(record).map(operations)),
+        column(4, "GB/s", |record| {
+            let is_shown = record.case.mode.is_operator() || flops(record).is_none();
+            record.rates.gbps.and_then(finite).filter(|_| is_shown).map(four_digits)
+        }),
+        column(8, "weights", |record| {
+            record.weights.weight_bytes.filter(|_| !record.case.mode.is_operator()).map(text::memory)
+        }),
+        column(6, "peak memory", peak_memory),
+        column(7, "memory saved", memory_saved),
+        column(9, "moved", |record| record.traffic.map(|traffic| text::memory(traffic.bytes() as u64))),
+    ];
+    if !shares_stopwatch {
+        columns.push(blank(column(10, "stopwatch", |record| record.execution.stopwatch.clone())));
+    }
+    columns.push(blank(column(IMPORTANT, "remarks", |record| {
+        let words: Vec<&str> =
+            Term::REMARKS.into_iter().filter(|term| term.applies_to(record)).map(Term::word).collect();
+        Some(words.join(", "))
+    })));
+    // The time of untimed cases is shown as absent.
+    let is_shown = |(index, column): (usize, TextColumn)| (index == 0 || !column.is_empty()).then_some(column);
+    columns.into_iter().enumerate().filter_map(is_shown).collect()
 }
 
-/// Formats a case: a line of values if measured, otherwise status and reason.
-///
-/// The interval of a value is half its width, in percent of the value. Rates are FLOP/s, or GB/s where marked. SQNR is
-/// in dB, `exact` if the output equals the reference. `-` was not measured. `UNCLEAR` is the verdict INCONCLUSIVE.
-/// Operators have no recipe and weights; their columns show the kernels of one run and its GB/s. The stopwatch is
-/// followed by the share of the binding peak, `compute` or `memory`, and by the bytes moved to and from device memory,
-/// if its counters were read.
-pub fn row(record: &Record, color: Color, width: usize) -> String {
-    let recipe = match record.case.mode {
-        // Foreign work is named by its implementation.
-        mode if mode.is_foreign() => record.case.implementation.to_string(),
-        mode if mode.is_operator() => kernel_count(record),
-        _ => record.case.variant(),
-    };
-    let recipe = escape(&recipe);
-    let too_long = recipe.chars().count() > RECIPE_WIDTH;
-    let cell = if too_long { "" } else { &recipe };
-    let row = match record.outcome.status {
-        Status::Ok => measured(record, cell, color, width),
-        _ => not_measured(record, cell, color, width),
-    };
-    if too_long { format!("{recipe}\n{row}") } else { row }
+/// Moves long names to a line of their own if the important columns do not fit into a line. Returns these
+/// lines by row.
+fn move_long_names(columns: &mut [TextColumn], width: usize) -> Vec<Option<String>> {
+    if important_width(columns) <= width {
+        return Vec::new();
+    }
+    let is_long = |cell: &&mut String| cell.chars().count() > RECIPE_WIDTH;
+    columns[0].cells.iter_mut().map(|cell| Some(cell).filter(is_long).map(std::mem::take)).collect()
 }
 
-/// Implementation, unless the row is named by it.
-fn implementation(case: &Case) -> Cow<'static, str> {
-    if case.mode.is_foreign() { "".into() } else { escape(case.implementation.name().as_str()) }
+fn flops(record: &Record) -> Option<f64> {
+    record.rates.tflops.and_then(finite).filter(|tflops| *tflops > 0.0)
+}
+
+/// Peak memory during the case, if recorded: the first known level.
+fn peak_memory(record: &Record) -> Option<String> {
+    let memory = record.footprint.memory.as_ref()?;
+    let peak = memory.peak_allocated.or(memory.peak_active).or(memory.peak_reserved)?;
+    Some(format!("{}{}", memory.bound.prefix(), text::memory(peak)))
+}
+
+/// Share of the peak memory of the baseline that a case saves; negative if it needs more.
+fn memory_saved(record: &Record) -> Option<String> {
+    let memory = record.footprint.memory.as_ref()?;
+    Some(format!("{}{:.1} %", memory.saving_bound.prefix(), 100.0 * (1.0 - 1.0 / memory.saving?)))
 }
 
 /// Number of kernels, if counted, and the fusion state.
 fn kernel_count(record: &Record) -> String {
     let count = record.execution.kernel_launches.map_or("-".into(), |launches| format!("{launches:.0}"));
     record.execution.fusion_state.iter().fold(count, |text, state| format!("{text} {}", state.as_str()))
-}
-
-fn measured(record: &Record, recipe: &str, color: Color, width: usize) -> String {
-    let cells = LiveCells {
-        recipe,
-        implementation: &implementation(&record.case),
-        time: &record.time.time_ns.map_or("-".into(), |time| nanoseconds(time.median)),
-        time_interval: &record.time.time_ns.and_then(|t| interval(t.median, t.lo, t.hi)).unwrap_or_default(),
-        speedup: &record.speedup.as_ref().map_or("-".into(), |s| format!("{}x", four_digits(s.ratio))),
-        speedup_interval: &record.speedup.as_ref().and_then(|s| interval(s.ratio, s.lo, s.hi)).unwrap_or_default(),
-        verdict: record.speedup.as_ref().map_or("".into(), |s| verdict(s.verdict, color)),
-        rate: &rate(record),
-        sqnr: &sqnr(record),
-        weights: &match (record.case.mode.is_operator(), record.rates.gbps, record.weights.weight_bytes) {
-            (true, Some(gbps), _) => four_digits(gbps),
-            (false, _, Some(bytes)) => text::memory(bytes),
-            _ => "-".into(),
-        },
-    };
-    let roof = record.rates.roofline.as_ref().map(|roof| format!("{:.0} % {}", roof.percent, roof.bound));
-    let moved = record.traffic.map(|traffic| format!("moves {}", text::memory(traffic.bytes() as u64)));
-    let figures = if is_narrow(width) { cells.narrow_values(record) } else { Vec::new() };
-    let mut notes: Vec<&str> = figures.iter().map(String::as_str).collect();
-    notes.extend(record.execution.stopwatch.as_deref().into_iter().chain(roof.as_deref()));
-    notes.extend(moved.as_deref());
-    let in_turns = interleaved(record);
-    notes.extend(in_turns.as_deref());
-    if record.time.launch_bound == Some(true) {
-        notes.push("launch-bound");
-    }
-    if record.time.converged == Some(false) {
-        notes.push("not converged");
-    }
-    let line = cells.line(width);
-    let taken = line.chars().count() - cells.verdict.invisible;
-    let joined = notes.join(", ");
-    let joined = escape(&joined);
-    if notes.is_empty() {
-        line
-    } else if !is_narrow(width) && taken + 2 + joined.chars().count() <= width {
-        format!("{line}  {joined}")
-    } else {
-        format!("{line}\n{}", join_wrapped(&notes, 4, width))
-    }
-}
-
-/// Interleaved time and speed-up, for cases that were throttled and therefore timed in isolation.
-fn interleaved(record: &Record) -> Option<String> {
-    let time = nanoseconds(record.time.in_turns_ns.as_ref()?.median);
-    let ratio = record.speedup.as_ref().and_then(|speedup| speedup.in_turns.as_ref());
-    let ratio = ratio.map(|ratio| format!(", {}x", four_digits(ratio.median))).unwrap_or_default();
-    Some(format!("throttled; timed in isolation (interleaved: {time}{ratio})"))
 }
 
 /// Kernels of a launch, if recorded, longest first.
@@ -181,121 +226,16 @@ fn kernels(record: &Record, width: usize) -> Vec<String> {
     lines
 }
 
-/// Memory peaks, if recorded.
-fn memory(record: &Record, width: usize) -> Option<String> {
-    let memory = record.footprint.memory.as_ref()?;
-    let peak = |bytes: Option<u64>, what: &str| {
-        bytes.map(|bytes| format!("{}{} {what}", memory.bound.prefix(), text::memory(bytes)))
-    };
-    let peaks = [
-        peak(memory.peak_allocated, "allocated"),
-        peak(memory.peak_active, "active"),
-        peak(memory.peak_reserved, "reserved"),
-        memory.saving.map(|saving| {
-            let sign = memory.saving_bound.prefix();
-            match 100.0 * (1.0 / saving - 1.0) {
-                more if more >= 0.05 => format!("{more:.1} % more than the baseline"),
-                less if less <= -0.05 => format!("{sign}{:.1} % less than the baseline", -less),
-                _ => "equal to the baseline".into(),
-            }
-        }),
-    ];
-    let peaks = peaks.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    Some(indented(&format!("peak memory: {peaks}"), 4, width))
-}
-
-fn not_measured(record: &Record, recipe: &str, color: Color, width: usize) -> String {
-    let head = format!("{recipe:RECIPE_WIDTH$} {:IMPLEMENTATION_WIDTH$}  ", implementation(&record.case));
+/// Formats a case without time: names, status, and as much of the reason as fits. The summary has all of it.
+fn not_measured(record: &Record, names: &[TextColumn], index: usize, color: Color, width: usize) -> String {
     let word = record.outcome.status.as_str();
-    let status = paint(word, "33", color);
-    let Some(reason) = &record.outcome.reason else { return format!("{head}{status}") };
-    let room = width.saturating_sub(head.chars().count() + word.len() + 2);
-    match wrap(reason, room.max(1)).as_slice() {
-        [line] => format!("{head}{status}: {line}"),
-        _ => format!("{head}{status}\n{}", indented(reason, 4, width)),
-    }
-}
-
-/// Columns of a measured row without the notes. Only the verdict is colored.
-struct LiveCells<'a> {
-    recipe: &'a str,
-    implementation: &'a str,
-    time: &'a str,
-    time_interval: &'a str,
-    speedup: &'a str,
-    speedup_interval: &'a str,
-    verdict: PaintedText,
-    rate: &'a str,
-    sqnr: &'a str,
-    weights: &'a str,
-}
-
-impl LiveCells<'_> {
-    fn line(&self, width: usize) -> String {
-        let verdict_width = 7 + self.verdict.invisible;
-        let line = format!(
-            "{:RECIPE_WIDTH$} {:IMPLEMENTATION_WIDTH$}  {:>8} {:<6}  {:>8} {:<6} {:verdict_width$}",
-            self.recipe,
-            self.implementation,
-            self.time,
-            self.time_interval,
-            self.speedup,
-            self.speedup_interval,
-            self.verdict.text,
-        );
-        if is_narrow(width) {
-            return line.trim_end().to_owned();
-        }
-        format!("{line}  {:>9}  {:>5}  {:>9}", self.rate, self.sqnr, self.weights)
-    }
-
-    /// Values shown below a narrow line, in words.
-    fn narrow_values(&self, record: &Record) -> Vec<String> {
-        let is_operator = record.case.mode.is_operator();
-        let rate = if self.rate.ends_with("/s") { self.rate.to_owned() } else { format!("{}FLOP/s", self.rate) };
-        let weights = format!("{}{}", if is_operator { "" } else { "weights " }, self.weights);
-        let weights = if is_operator { weights + " GB/s" } else { weights };
-        let figures = [(self.rate, rate.clone()), (self.sqnr, format!("SQNR {}", self.sqnr)), (self.weights, weights)];
-        let told = figures.into_iter().filter(|(cell, _)| *cell != "-").map(|(_, told)| told);
-        told.collect()
-    }
-}
-
-/// True if the line is too narrow for all columns.
-fn is_narrow(width: usize) -> bool {
-    const COLUMNS: usize = 109;
-    width < COLUMNS
-}
-
-/// Text with escape codes; they have zero width.
-struct PaintedText {
-    text: String,
-    invisible: usize,
-}
-
-impl From<&str> for PaintedText {
-    fn from(text: &str) -> PaintedText {
-        PaintedText { text: text.into(), invisible: 0 }
-    }
-}
-
-fn verdict(verdict: Verdict, color: Color) -> PaintedText {
-    let word = verdict.as_str();
-    let text = match verdict {
-        Verdict::Faster => paint(word, "32", color),
-        Verdict::Slower => paint(word, "31", color),
-        Verdict::Same | Verdict::Unclear => word.into(),
-    };
-    PaintedText { invisible: text.len() - word.len(), text }
-}
-
-fn rate(record: &Record) -> String {
-    match (record.rates.tflops.and_then(finite), record.rates.gbps.and_then(finite)) {
-        (Some(tflops), _) if tflops > 0.0 => operations(tflops),
-        // Shown in its own column.
-        _ if record.case.mode.is_operator() => "-".into(),
-        (_, Some(gbps)) => format!("{} GB/s", four_digits(gbps)),
-        _ => "-".into(),
+    let names = format!("{:1$}", row_line(names, index, color), line_width(names));
+    let text = format!("{names}  {}", paint(word, "33", color));
+    let room = width.saturating_sub(names.chars().count() + word.len() + 6).max(1);
+    match wrap(record.outcome.reason.as_deref().unwrap_or_default(), room).as_slice() {
+        [] => text,
+        [reason] => format!("{text}: {reason}"),
+        [start, ..] => format!("{text}: {start} …"),
     }
 }
 

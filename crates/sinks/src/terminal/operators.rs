@@ -1,16 +1,16 @@
 //! Operator tables: one per operator, a row per shape, a column per implementation.
 
-use super::column::{GAP, TextColumn};
-use super::text::{self, four_digits, join_wrapped, nanoseconds, wrap};
-use super::{Color, EVEN, bold};
+use super::column::{CellStyle, IMPORTANT, TextColumn, drop_columns, header_line, line_width, row_line};
+use super::text::{self, four_digits, indented, nanoseconds, wrap};
+use super::{Color, EVEN, bold, legend};
 use calorimeter_case::record::{PeakMemory, Record, Status};
-use calorimeter_case::{Case, Device, Element, Implementation, Name, Regime};
+use calorimeter_case::{Axes, Case, Device, Element, Implementation, Name, Regime};
 
 /// Formats a table per operator, dtype, device and regime, in lines of at most `width` characters.
 ///
 /// A cell is the time of one run, or the status if there is none. The following columns show the fastest of several
 /// implementations with its speed-up and verdict, rates, share of the binding peak, and peak memory above the inputs.
-/// Columns that do not fit are shown below the row. The table is followed by the geometric mean of each
+/// Columns that do not fit are dropped and named at the end. The table is followed by the geometric mean of each
 /// implementation's speed-ups and by the size from which on one of them is the fastest, as far as confidence intervals
 /// allow. Unsupported cases have no row and column.
 pub fn operators(records: &[Record], color: Color, width: usize) -> String {
@@ -23,7 +23,14 @@ pub fn operators(records: &[Record], color: Color, width: usize) -> String {
         });
         tables[place].add(record);
     }
-    tables.iter().map(|table| table.text(color, width)).collect::<Vec<_>>().join("\n\n")
+    let (mut texts, mut dropped) = (Vec::new(), Vec::new());
+    for table in &tables {
+        let (text, names) = table.text(color, width);
+        texts.push(text);
+        dropped.extend(names);
+    }
+    texts.extend(legend::hidden_columns(&dropped).map(|line| indented(&line, 2, width)));
+    texts.join("\n\n")
 }
 
 /// Key of a table.
@@ -66,57 +73,55 @@ impl<'a> OperatorTable<'a> {
         once
     }
 
-    fn text(&self, color: Color, width: usize) -> String {
+    /// Formats the table; also returns the names of dropped columns.
+    fn text(&self, color: Color, width: usize) -> (String, Vec<String>) {
         let (workload, element, output, device, regime) = self.key;
         let output = output.map_or_else(String::new, |output| format!("{output}  "));
-        let title = format!("{workload}  {element}  {output}{device}  {regime}");
+        let shape: Axes = self.axes().0.into_iter().map(|(name, size)| (name.to_owned(), size)).collect();
+        let shape = Some(shape.to_string()).filter(|shape| !shape.is_empty()).map_or_else(String::new, |s| s + "  ");
+        let title = format!("{workload}  {element}  {output}{device}  {shape}{regime}");
         let mut lines = vec![bold(&title, color)];
-        lines.extend(self.lines(color, width));
+        let (rows, dropped) = self.lines(color, width);
+        lines.extend(rows);
         let sentences = self.means().into_iter().chain(self.crossover());
         lines.extend(sentences.flat_map(|sentence| wrap(&sentence, width)));
-        lines.join("\n")
+        (lines.join("\n"), dropped)
     }
 
-    /// Column names, and a row for each shape.
-    fn lines(&self, color: Color, width: usize) -> Vec<String> {
-        let (shape, times, notes) = (self.shape(), self.times(), self.notes());
-        let fits = |columns: &[&TextColumn]| columns.iter().map(|column| column.width()).sum::<usize>() <= width + GAP;
-        let all = |notes| shape.iter().chain(&times).chain(notes).collect::<Vec<&TextColumn>>();
-        // A shape of many axes is printed above its times if both do not fit in a line.
-        let (shape_above, columns) = if fits(&all(&notes[..0])) {
-            let room = (0..=notes.len()).rev().find(|&count| fits(&all(&notes[..count]))).unwrap_or(0);
-            (false, all(&notes[..room]))
-        } else {
-            (true, times.iter().collect())
-        };
-        let told = columns.len().saturating_sub(times.len() + if shape_above { 0 } else { shape.len() });
-        let indent = if shape_above { 4 } else { 0 };
-        let line = |cells: &mut dyn Iterator<Item = (&TextColumn, &str)>| {
-            let cells: Vec<String> = cells.map(|(column, text)| column.padded(text)).collect();
-            format!("{}{}", " ".repeat(indent), cells.join(&" ".repeat(GAP))).trim_end().to_owned()
-        };
-        let names = line(&mut columns.iter().map(|column| (*column, column.name.as_str())));
-        let mut lines = vec![bold(&names, color)];
-        for (at, row) in self.rows.iter().enumerate() {
+    /// Column names, and a row for each shape. Columns that do not fit are dropped; their names are returned.
+    fn lines(&self, color: Color, width: usize) -> (Vec<String>, Vec<String>) {
+        let mut columns: Vec<TextColumn> = self.shape().into_iter().chain(self.times()).chain(self.notes()).collect();
+        let dropped = drop_columns(&mut columns, width);
+        // Shapes with many varying axes are printed above their times.
+        let shape_above = line_width(&columns) > width;
+        if shape_above {
+            columns = self.times();
+        }
+        let indent = if shape_above { "    " } else { "" };
+        let mut lines = vec![format!("{indent}{}", header_line(&columns, color))];
+        for (index, row) in self.rows.iter().enumerate() {
             if shape_above {
                 lines.extend(wrap(&row.case.shape.to_string(), width));
             }
-            lines.push(line(&mut columns.iter().map(|column| (*column, column.cells[at].as_str()))));
-            let below: Vec<String> = notes[told..].iter().filter_map(|column| column.described(at)).collect();
-            if !below.is_empty() {
-                let below: Vec<&str> = below.iter().map(String::as_str).collect();
-                lines.push(join_wrapped(&below, 4, width));
-            }
+            lines.push(format!("{indent}{}", row_line(&columns, index, color)));
         }
-        lines
+        (lines, dropped)
     }
 
-    /// A column for each axis.
+    /// Axes that all rows share with their sizes, and names of the other axes.
+    fn axes(&self) -> (Vec<(&'a str, u64)>, Vec<&'a str>) {
+        let Some(first) = self.rows.first() else { return Default::default() };
+        let is_shared =
+            |(name, size): &(&str, u64)| self.rows.iter().all(|row| row.case.shape.get(name) == Some(*size));
+        let (shared, varying): (Vec<_>, Vec<_>) = first.case.shape.iter().partition(is_shared);
+        (shared, varying.into_iter().map(|(name, _)| name).collect())
+    }
+
+    /// A column for each axis whose size varies.
     fn shape(&self) -> Vec<TextColumn> {
-        let axes = self.rows.first().map(|row| row.case.shape.iter().map(|(name, _)| name));
         let size = |row: &OperatorRow, axis: &str| row.case.shape.get(axis).map_or("-".into(), |size| size.to_string());
         let column = |axis: &str| TextColumn::right_aligned(axis, self.rows.iter().map(|row| size(row, axis)));
-        axes.into_iter().flatten().map(column).collect()
+        self.axes().1.into_iter().map(column).collect()
     }
 
     /// A column for each implementation.
@@ -129,19 +134,20 @@ impl<'a> OperatorTable<'a> {
 
     /// Columns about the fastest implementation; empty ones are omitted.
     fn notes(&self) -> Vec<TextColumn> {
-        let column = |name: &str, cell: fn(&OperatorRow<'a>) -> Option<String>| {
-            TextColumn::right_aligned(name, self.rows.iter().map(|row| cell(row).unwrap_or_default()))
+        let column = |rank, name: &str, cell: fn(&OperatorRow<'a>) -> Option<String>| {
+            let cells = self.rows.iter().map(|row| cell(row).unwrap_or_default());
+            TextColumn { rank, ..TextColumn::right_aligned(name, cells) }
         };
         let all = [
-            TextColumn { affixes: ("fastest ", ""), is_text: true, ..column("fastest", OperatorRow::best_name) },
-            column("speed-up", OperatorRow::ratio),
-            TextColumn { is_text: true, ..column("verdict", OperatorRow::verdict) },
-            TextColumn { affixes: ("", "FLOP/s"), ..column("FLOP/s", OperatorRow::operations) },
-            TextColumn { affixes: ("", " GB/s"), ..column("GB/s", OperatorRow::rate) },
-            column("of the peak", OperatorRow::share),
-            TextColumn { affixes: ("", " of memory"), ..column("memory", OperatorRow::peak_memory) },
+            TextColumn { style: CellStyle::Text, ..column(IMPORTANT, "fastest", OperatorRow::best_name) },
+            column(2, "speed-up", OperatorRow::ratio),
+            TextColumn { style: CellStyle::Verdict, ..column(3, "verdict", OperatorRow::verdict) },
+            column(5, "FLOP/s", OperatorRow::operations),
+            column(4, "GB/s", OperatorRow::rate),
+            column(6, "of peak", OperatorRow::share),
+            column(7, "memory", OperatorRow::peak_memory),
         ];
-        all.into_iter().filter(|column| column.cells.iter().any(|cell| !cell.is_empty())).collect()
+        all.into_iter().filter(|column| !column.is_empty()).collect()
     }
 
     /// Geometric means of each implementation's speed-ups over the shapes; one sentence per number of shapes.
@@ -309,35 +315,34 @@ mod tests {
             )
         });
         let expected = "\
-softmax  f32  cuda:0  device-cold
-batch  dimension     eager      cube  fastest  speed-up  verdict   GB/s
-   16         32  1.000 µs  2.000 µs  eager                       100.0
-   16         64  4.000 µs  2.000 µs  cube       2.000x  FASTER   100.0
-   16        128  8.000 µs  4.000 µs  cube       2.000x  FASTER   100.0
+softmax  f32  cuda:0  batch16  device-cold
+dimension     eager      cube  fastest  speed-up  verdict   GB/s
+       32  1.000 µs  2.000 µs  eager                       100.0
+       64  4.000 µs  2.000 µs  cube       2.000x  FASTER   100.0
+      128  8.000 µs  4.000 µs  cube       2.000x  FASTER   100.0
 speed-up over 3 shapes, geometric mean: cube 1.260x
 cube is the fastest from batch16-dimension64 (64.00 MiB moved) on; below that eager sometimes is";
         assert_eq!(operators(&records, Color::Never, 120), expected);
         let narrow = "\
-softmax  f32  cuda:0  device-cold
-batch  dimension     eager      cube  fastest  speed-up
-   16         32  1.000 µs  2.000 µs  eager
-    100.0 GB/s
-   16         64  4.000 µs  2.000 µs  cube       2.000x
-    FASTER, 100.0 GB/s
-   16        128  8.000 µs  4.000 µs  cube       2.000x
-    FASTER, 100.0 GB/s
+softmax  f32  cuda:0  batch16  device-cold
+dimension     eager      cube  fastest  speed-up
+       32  1.000 µs  2.000 µs  eager
+       64  4.000 µs  2.000 µs  cube       2.000x
+      128  8.000 µs  4.000 µs  cube       2.000x
 speed-up over 3 shapes, geometric mean: cube 1.260x
-cube is the fastest from batch16-dimension64 (64.00 MiB
-moved) on; below that eager sometimes is";
-        assert_eq!(operators(&records, Color::Never, 60), narrow);
+cube is the fastest from batch16-dimension64 (64.00
+MiB moved) on; below that eager sometimes is
+
+  hidden columns (see results.csv): verdict, GB/s";
+        assert_eq!(operators(&records, Color::Never, 52), narrow);
         let narrower = "\
-softmax  f32  cuda:0  device-cold
+softmax  f32  cuda:0  batch16  device-cold
        eager      cube
 batch16-dimension32
     1.000 µs  2.000 µs
-    fastest eager, 100.0 GB/s";
-        assert!(operators(&records, Color::Never, 34).starts_with(narrower));
-        for width in [34, 60, 80, 120] {
+batch16-dimension64";
+        assert!(operators(&records, Color::Never, 26).starts_with(narrower));
+        for width in [52, 60, 80, 120] {
             let text = operators(&records, Color::Never, width);
             assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
         }
@@ -355,10 +360,10 @@ batch16-dimension32
             ..record("eager", 64, 2_000.0, None)
         });
         let expected = "\
-softmax  f32  cuda:0  device-cold
-batch  dimension     eager      cube  fastest   FLOP/s   GB/s
-   16         32  1.000 µs  990.0 ns  even              100.0
-   16         64  2.000 µs         -           250.0 G";
+softmax  f32  cuda:0  batch16  device-cold
+dimension     eager      cube  fastest   FLOP/s   GB/s
+       32  1.000 µs  990.0 ns  even              100.0
+       64  2.000 µs         -           250.0 G";
         assert_eq!(operators(&records, Color::Never, 80), expected);
     }
 

@@ -2,27 +2,30 @@
 
 use std::cmp::Reverse;
 
-use super::text::{four_digits, indented};
+use super::conclusion::conclusion;
+use super::text::{four_digits, indented, wrap};
 use super::{Color, EVEN, RECIPE_WIDTH, bold, escape, group, paint};
-use crate::causes::{Cause, causes, warnings};
+use crate::causes::{Cause, causes};
 use crate::journal::count_by_status;
-use calorimeter_case::record::{Record, Status, SuiteSpeedup};
+use calorimeter_case::record::{Record, Status, SuiteSpeedup, Warning, WarningCode};
 
 const MAX_LISTED: usize = 10;
 
-/// Formats status counts, mean speed-ups over all shapes, wins of each implementation, reasons for missing times, and
-/// warnings.
+/// Minimum number of shapes for a mean.
+const MIN_SHAPES: u64 = 3;
+
+/// Formats status counts, mean speed-ups over all shapes, wins of each implementation, reasons for missing times,
+/// warnings, and the conclusion in words.
 pub fn summary(records: &[Record], suite: &[SuiteSpeedup], color: Color, width: usize) -> String {
     let counts = count_by_status(records);
     let parts: Vec<String> =
         Status::ALL.iter().filter_map(|status| counts.get(status).map(|count| format!("{count} {status}"))).collect();
-    let noun = if records.len() == 1 { "case" } else { "cases" };
     let head = match parts.as_slice() {
-        [] => format!("0 {noun}"),
-        _ => format!("{} {noun}: {}", records.len(), parts.join(", ")),
+        [] => cases(0),
+        _ => format!("{}: {}", cases(records.len()), parts.join(", ")),
     };
     let mut lines = vec![bold(&head, color)];
-    let several: Vec<&SuiteSpeedup> = suite.iter().filter(|speedup| speedup.cases > 1).collect();
+    let several: Vec<&SuiteSpeedup> = suite.iter().filter(|speedup| speedup.cases >= MIN_SHAPES).collect();
     if !several.is_empty() {
         lines.push(bold("speed-up over all shapes, geometric mean", color));
         let place = |speedup: &SuiteSpeedup| {
@@ -42,22 +45,54 @@ pub fn summary(records: &[Record], suite: &[SuiteSpeedup], color: Color, width: 
     let causes = causes(records);
     if !causes.is_empty() {
         lines.push(bold("not measured", color));
-        let (absent, broken): (Vec<&Cause>, Vec<&Cause>) =
-            causes.iter().partition(|cause| cause.status == Status::Unsupported);
-        lines.extend(broken.into_iter().flat_map(|cause| cause_lines(cause, color, width)));
-        lines.extend(unsupported_lines(&absent, color, width));
+        lines.extend(causes.iter().flat_map(|cause| cause_lines(cause, color, width)));
     }
-    let warnings = warnings(records);
+    let warnings = warnings_by_kind(records);
     if !warnings.is_empty() {
         lines.push(bold("warnings", color));
-        lines.extend(
-            warnings.iter().take(MAX_LISTED).map(|(warning, n)| indented(&format!("{n} × {warning}"), 2, width)),
-        );
+        lines.extend(warnings.iter().take(MAX_LISTED).map(|warning| indented(warning, 2, width)));
         if warnings.len() > MAX_LISTED {
             lines.push(format!("  and {} more", warnings.len() - MAX_LISTED));
         }
     }
+    let ending: Vec<String> = conclusion(records).into_iter().chain(noise(records)).collect();
+    if !ending.is_empty() {
+        lines.push(String::new());
+        lines.extend(ending.iter().flat_map(|sentence| wrap(sentence, width)));
+    }
     lines.join("\n")
+}
+
+/// Counts the warnings of each kind, most frequent first, except those about noise. The detail is in the records.
+fn warnings_by_kind(records: &[Record]) -> Vec<String> {
+    let mut kinds: Vec<(&Warning, usize)> = Vec::new();
+    for warning in records.iter().flat_map(|record| record.warnings.iter()).filter(|warning| !warning.code.is_noise()) {
+        let is_alike = |known: &Warning| match warning.code {
+            WarningCode::Other => known == warning,
+            code => known.code == code,
+        };
+        match kinds.iter_mut().find(|(known, _)| is_alike(known)) {
+            Some((_, count)) => *count += 1,
+            None => kinds.push((warning, 1)),
+        }
+    }
+    kinds.sort_by_key(|(_, count)| Reverse(*count));
+    kinds.into_iter().map(|(warning, count)| format!("{count} × {warning}")).collect()
+}
+
+/// Summarizes cases that did not converge, and warnings about noise.
+fn noise(records: &[Record]) -> Option<String> {
+    let unconverged = records.iter().filter(|record| record.time.converged == Some(false)).count();
+    let has_noise = |record: &&Record| record.warnings.iter().any(|warning| warning.code.is_noise());
+    let noisy = records.iter().filter(has_noise).count();
+    let timed = records.iter().filter(|record| record.time.time_ns.is_some()).count();
+    let found = match (unconverged, noisy) {
+        (0, 0) => return None,
+        (0, _) => format!("{noisy} of {timed} drifted"),
+        (_, 0) => format!("{unconverged} of {timed} not converged"),
+        _ => format!("{unconverged} of {timed} not converged, {noisy} drifted"),
+    };
+    Some(format!("Noise: {found}; close programs or raise --max-time."))
 }
 
 fn speedup_line(speedup: &SuiteSpeedup) -> String {
@@ -77,7 +112,11 @@ fn winners(records: &[Record]) -> Vec<String> {
     for group in records.chunk_by(|a, b| group(&a.case) == group(&b.case)) {
         for contest in contests(group).into_iter().filter(|contest| contest.rivals > 1) {
             let case = &contest.best.case;
-            let row = if case.mode.is_operator() { "operators".into() } else { case.variant() };
+            let row = match case.mode {
+                mode if mode.is_foreign() => "programs".into(),
+                mode if mode.is_operator() => "operators".into(),
+                _ => case.variant(),
+            };
             let row = position_or_push(&mut wins, row);
             let row = &mut wins[row].1;
             let name = if contest.is_even { EVEN } else { contest.best.case.implementation.name().as_str() };
@@ -90,6 +129,7 @@ fn winners(records: &[Record]) -> Vec<String> {
         let wins: Vec<String> = wins.iter().map(|(name, count)| format!("{name} {count}")).collect();
         escape(&format!("  {recipe:RECIPE_WIDTH$} {}", wins.join(", "))).into_owned()
     };
+    wins.retain(|(_, wins)| wins.iter().map(|(_, count)| count).sum::<usize>() as u64 >= MIN_SHAPES);
     wins.into_iter().map(line).collect()
 }
 
@@ -135,7 +175,12 @@ fn position_or_push<K: PartialEq, V: Default>(list: &mut Vec<(K, V)>, key: K) ->
     })
 }
 
+/// Formats a reason with its cases. Unsupported cases are counted only, because an entry may have thousands.
 fn cause_lines(cause: &Cause, color: Color, width: usize) -> Vec<String> {
+    if cause.status == Status::Unsupported {
+        let text = format!("{} {}: {}", cases(cause.ids.len()), cause.status, cause.reason);
+        return vec![indented(&text, 2, width)];
+    }
     let mut lines = vec![format!("  {}, {}", paint(cause.status.as_str(), "33", color), cases(cause.ids.len()))];
     if !cause.reason.is_empty() {
         lines.push(indented(cause.reason, 4, width));
@@ -145,14 +190,6 @@ fn cause_lines(cause: &Cause, color: Color, width: usize) -> Vec<String> {
         lines.push(format!("      and {} more", cause.ids.len() - MAX_LISTED));
     }
     lines
-}
-
-/// Lines of unsupported cases, one per reason.
-fn unsupported_lines(causes: &[&Cause], color: Color, width: usize) -> Vec<String> {
-    let count: usize = causes.iter().map(|cause| cause.ids.len()).sum();
-    let head = (count > 0).then(|| format!("  {}, {}", paint(Status::Unsupported.as_str(), "33", color), cases(count)));
-    let reason = |cause: &&Cause| indented(&format!("{} × {}", cause.ids.len(), cause.reason), 4, width);
-    head.into_iter().chain(causes.iter().map(reason)).collect()
 }
 
 fn cases(count: usize) -> String {

@@ -68,23 +68,6 @@ pub(super) fn indented(text: &str, indent: usize, width: usize) -> String {
     lines.join("\n")
 }
 
-/// Joins items with commas and breaks lines after commas; an item longer than a line is wrapped.
-pub(super) fn join_wrapped(things: &[&str], indent: usize, width: usize) -> String {
-    let mut lines: Vec<String> = Vec::new();
-    for (at, thing) in things.iter().enumerate() {
-        let comma = if at + 1 < things.len() { "," } else { "" };
-        let thing = format!("{thing}{comma}");
-        match lines.last_mut() {
-            Some(line) if indent + line.chars().count() + 1 + thing.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(&thing);
-            }
-            _ => lines.push(thing),
-        }
-    }
-    lines.iter().map(|line| indented(line, indent, width)).collect::<Vec<_>>().join("\n")
-}
-
 /// Wraps text at blanks to `width` characters; longer words are split.
 ///
 /// Line feeds, control characters and bidirectional overrides become blanks, because a reason may quote terminal output
@@ -163,14 +146,6 @@ mod tests {
         }
         assert_eq!(interval(0.0, Some(0.0), Some(1.0)), None);
         assert_eq!(interval(1.0, None, Some(1.0)), None);
-    }
-
-    #[test]
-    fn lists_break_after_commas() {
-        let things = ["13.11 GFLOP/s", "wall", "50 % memory", "not converged"];
-        assert_eq!(join_wrapped(&things, 2, 33), "  13.11 GFLOP/s, wall,\n  50 % memory, not converged");
-        assert_eq!(join_wrapped(&things, 0, 80), "13.11 GFLOP/s, wall, 50 % memory, not converged");
-        assert_eq!(join_wrapped(&["a long thing", "b"], 1, 8), " a long\n thing,\n b");
     }
 
     #[test]

@@ -76,7 +76,7 @@ fn parse_price(text: &str) -> Result<f64, String> {
 pub fn compare(arguments: CompareArguments) -> Result<Exit, CliError> {
     let after = match &arguments.after {
         Some(after) => after.clone(),
-        None => latest_run(&arguments.before).inspect(|run| log_line!("note: comparing with the newest run, {run}"))?,
+        None => latest_run(&arguments.before)?,
     };
     let [one, other] = [&arguments.before, &after];
     match [one, other].map(|side| is_profile(Path::new(side))) {
@@ -93,8 +93,11 @@ fn mixed_sides_error(run: &str, profile: &str) -> CliError {
     ))
 }
 
-fn compare_runs([before, after]: [&str; 2], arguments: &CompareArguments) -> Result<Exit, CliError> {
-    let (before, after) = (read_runs(before)?, read_runs(after)?);
+fn compare_runs([before, after_name]: [&str; 2], arguments: &CompareArguments) -> Result<Exit, CliError> {
+    let (before, after) = (read_runs(before)?, read_runs(after_name)?);
+    if arguments.after.is_none() {
+        log_line!("note: comparing with the newest run, {after_name}");
+    }
     if arguments.price.is_some() {
         return Err(CliError::Usage("--price applies to machines: pass two profiles".into()));
     }

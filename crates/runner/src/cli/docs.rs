@@ -31,7 +31,7 @@ const SECTIONS: &[GeneratedSection] = &[
 /// of date.
 pub fn update_docs(dir: &Path, check: bool) -> Result<Exit, CliError> {
     if !cfg!(all(feature = "cuda", feature = "wgpu")) {
-        let needs = "the table of layer kernels needs the features cuda and wgpu; build with the default features";
+        let needs = "the table of layer kernels needs the features cuda and wgpu; build with `--features full`";
         return Err(CliError::Usage(needs.into()));
     }
     let mut pages: Vec<&str> = SECTIONS.iter().map(|(page, ..)| *page).collect();

@@ -7,8 +7,10 @@ use super::options::{ColorArguments, ColorChoice, RunArguments, RunFilesArgument
 use crate::Exit;
 use crate::dialects::ConfigSource;
 use crate::entries::{Overrides, TuningCacheMode};
+use crate::plan::Prediction;
 use crate::print::{print_table, width};
 use crate::progress::{RecordFormat, Terminal, install_interrupt_handler};
+use crate::rough_time::announce_duration;
 use crate::run::{OutputDirs, PreparedRun, Request, RunError, RunOutcome};
 use crate::worker::{RepeatedExecutor, Subprocess, WorkerCaches};
 use calorimeter_compare::{self as compare, SavedBaseline};
@@ -23,7 +25,8 @@ pub fn run(arguments: RunFilesArguments) -> Result<Exit, CliError> {
     run.overrides.models = models;
     let files: Vec<&PathBuf> = config.iter().chain(&files).collect();
     if files.is_empty() && run.resume.is_none() {
-        return Err(CliError::Usage("no configuration file given; try configs/quickstart.yml".into()));
+        let why = "no configuration file given; try `calorimeter run quickstart`, or write one with `calorimeter init`";
+        return Err(CliError::Usage(why.into()));
     }
     let request = Request { sources: read_sources(&files)?, ..Request::default() };
     let Some(mut finished) = execute(request, run)? else { return Ok(Exit::Success) };
@@ -45,6 +48,10 @@ pub fn execute(asked: Request, run: RunArguments) -> Result<Option<FinishedRun>,
     }
     // Fails before anything is measured if there is no folder for baselines.
     save_baseline.as_ref().map(SavedBaseline::path).transpose()?;
+    if resume.is_none() {
+        let predicted: Prediction = prepared.predictions().map(|(_, _, predicted)| predicted).sum();
+        announce_duration(predicted.min_total(), predicted.max_total());
+    }
     let color = color(&arguments);
     let mut terminal = Terminal::new(format, color).with_predictions(&prepared);
     let ended = match &resume {
@@ -162,9 +169,19 @@ fn output_dir(prepared: &PreparedRun) -> PathBuf {
     prepared.output_dir.clone().unwrap_or_else(|| "results".into())
 }
 
+/// Reads configuration files. The name `quickstart` selects the bundled file, unless a file has this name.
 pub fn read_sources(files: &[&PathBuf]) -> Result<Vec<ConfigSource>, RunError> {
-    files.iter().map(|file| Ok(ConfigSource::read(file)?)).collect()
+    let read = |file: &&PathBuf| {
+        if file.as_os_str() == QUICKSTART.0 && !file.exists() {
+            return Ok(ConfigSource { path: file.to_path_buf(), text: QUICKSTART.1.to_owned() });
+        }
+        Ok(ConfigSource::read(file)?)
+    };
+    files.iter().map(read).collect()
 }
+
+/// Name and text of the bundled configuration file.
+const QUICKSTART: (&str, &str) = ("quickstart", include_str!("../../quickstart.yml"));
 
 /// Reports notes, written files and errors on standard error, and returns the exit code.
 pub fn report_outcome(outcome: &RunOutcome, strict: bool) -> Exit {

@@ -21,7 +21,7 @@ const FILES: &[(&str, &str)] = &[
     // Unknown keys at every level.
     (
         "recipees: [baseline]\nMODEL",
-        ":1:1: unknown key \"recipees\"; did you mean \"recipes\"?; known: benchmark_mode, …",
+        ":1:1: unknown key \"recipees\"; did you mean \"recipes\"?; known: recipes, …",
     ),
     (
         "recipes: [baseline]\nmodels:\n  - modle: linear\n",

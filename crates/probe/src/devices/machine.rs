@@ -65,8 +65,7 @@ pub fn find_device(device: Device) -> Result<DiscoveredDevice, MissingDevice> {
 impl Devices {
     /// Creates the table of platforms with their devices, known or to be queried.
     fn new(found: impl Fn(&'static dyn Platform) -> OnceLock<Vec<DiscoveredDevice>>) -> Self {
-        let asked =
-            |platform| PlatformDevices { platform, devices: found(platform), driver_messages: OnceLock::new() };
+        let asked = |platform| PlatformDevices { platform, devices: found(platform), driver_messages: OnceLock::new() };
         Self(platforms::all().into_iter().map(asked).collect())
     }
 

@@ -194,10 +194,8 @@ fn slower_kernel(rig: &mut dyn Rig) -> CheckResult {
         (_, possible) if possible * 100 >= total * 95 => None,
         _ => Some(false),
     };
-    let holds = all_hold([
-        is_enough(found, unclear, SLOWER_COMPARISONS),
-        is_enough(same, small_unclear, SMALL_COMPARISONS),
-    ]);
+    let holds =
+        all_hold([is_enough(found, unclear, SLOWER_COMPARISONS), is_enough(same, small_unclear, SMALL_COMPARISONS)]);
     let result = format!(
         "{found} of {SLOWER_COMPARISONS}, {unclear} unclear; 0.2 %: {same} of {SMALL_COMPARISONS} SAME, {small_unclear} unclear"
     );

@@ -10,12 +10,12 @@ use crate::rough_time::announce_duration;
 use crate::run::RunError;
 use crate::worker::WorkerError;
 use calorimeter_case::TuningLevel;
-use calorimeter_probe::selftest::{self, Check, MockFaults, MockRig, RealRig};
 use calorimeter_probe::devices::DiscoveredDevice;
 use calorimeter_probe::platforms::Advice;
+use calorimeter_probe::selftest::{self, Check, MockFaults, MockRig, RealRig};
 use calorimeter_probe::{devices, host, platforms};
-use calorimeter_zoo::backends::missing_features;
 use calorimeter_sinks::terminal::wrap;
+use calorimeter_zoo::backends::missing_features;
 use std::fmt::Write;
 
 pub fn doctor(arguments: DoctorArguments) -> Result<Exit, CliError> {

@@ -44,8 +44,10 @@ fn with_grouped_commands(program: Command, width: usize) -> Command {
         let _ = write!(text, "{heading}{name}:{heading:#}\n{}\n", rows_with_column(&table, column, width));
     }
     let _ = write!(text, "{heading}Examples:{heading:#}\n{}", rows(&EXAMPLES, width));
-    let start = "{about-with-newline}\n{usage-heading} {usage}\n\n{after-help}\n\n";
-    program.help_template(format!("{start}{heading}Options:{heading:#}\n{{options}}")).after_help(text)
+    let start = "{about-with-newline}\n{usage-heading} {usage}{after-help}\n\n";
+    program
+        .help_template(format!("{start}{heading}Options:{heading:#}\n{{options}}"))
+        .after_help(text.trim_end().to_owned())
 }
 
 /// Description of the command that clap adds.

@@ -56,7 +56,8 @@ fn overview(width: usize) -> String {
             (value.get_name().to_owned(), text)
         })
         .collect();
-    let hint = paragraph("`calorimeter list recipes` and so on print all names of a kind with their descriptions.", width);
+    let hint =
+        paragraph("`calorimeter list recipes` and so on print all names of a kind with their descriptions.", width);
     format!("{}\n{hint}", rows(&kinds, width))
 }
 

@@ -7,10 +7,8 @@ use super::options::{ColorArguments, ColorChoice, RunArguments, RunFilesArgument
 use crate::Exit;
 use crate::dialects::ConfigSource;
 use crate::entries::{Overrides, TuningCacheMode};
-use crate::plan::Prediction;
 use crate::print::{print_table, width};
 use crate::progress::{RecordFormat, Terminal, install_interrupt_handler};
-use crate::rough_time::announce_duration;
 use crate::run::{OutputDirs, PreparedRun, Request, RunError, RunOutcome};
 use crate::worker::{RepeatedExecutor, Subprocess, WorkerCaches};
 use calorimeter_compare::{self as compare, SavedBaseline};
@@ -48,10 +46,6 @@ pub fn execute(asked: Request, run: RunArguments) -> Result<Option<FinishedRun>,
     }
     // Fails before anything is measured if there is no folder for baselines.
     save_baseline.as_ref().map(SavedBaseline::path).transpose()?;
-    if resume.is_none() {
-        let predicted: Prediction = prepared.predictions().map(|(_, _, predicted)| predicted).sum();
-        announce_duration(predicted.min_total(), predicted.max_total());
-    }
     let color = color(&arguments);
     let mut terminal = Terminal::new(format, color).with_predictions(&prepared);
     let ended = match &resume {
@@ -173,7 +167,7 @@ fn output_dir(prepared: &PreparedRun) -> PathBuf {
 pub fn read_sources(files: &[&PathBuf]) -> Result<Vec<ConfigSource>, RunError> {
     let read = |file: &&PathBuf| {
         if file.as_os_str() == QUICKSTART.0 && !file.exists() {
-            return Ok(ConfigSource { path: file.to_path_buf(), text: QUICKSTART.1.to_owned() });
+            return Ok(ConfigSource { path: (*file).clone(), text: QUICKSTART.1.to_owned() });
         }
         Ok(ConfigSource::read(file)?)
     };

@@ -49,9 +49,7 @@ impl DeviceSelection {
         match self {
             Self::Single(device) => Ok(device),
             Self::Auto => Ok(first(|one| !one.software).unwrap_or(Device::Cpu)),
-            Self::Xpu => {
-                first(|one| one.intel).ok_or_else(|| devices.missing_device(self, DeviceKind::Vulkan).into())
-            }
+            Self::Xpu => first(|one| one.intel).ok_or_else(|| devices.missing_device(self, DeviceKind::Vulkan).into()),
             Self::All(kind) => Err(SelectionError::SeveralDevices(kind)),
         }
     }

@@ -69,7 +69,8 @@ mod tests {
     #[test]
     fn missing_features_match_this_build() {
         let missing: Vec<&str> = missing_features().iter().map(|missing| missing.feature).collect();
-        let features = [("cpu", cfg!(feature = "cpu")), ("cuda", cfg!(feature = "cuda")), ("wgpu", cfg!(feature = "wgpu"))];
+        let features =
+            [("cpu", cfg!(feature = "cpu")), ("cuda", cfg!(feature = "cuda")), ("wgpu", cfg!(feature = "wgpu"))];
         let absent: Vec<&str> = features.iter().filter(|(_, present)| !present).map(|(name, _)| *name).collect();
         assert_eq!(missing, absent);
         let native = missing_features().into_iter().find(|missing| missing.kinds.contains(&DeviceKind::Cuda));

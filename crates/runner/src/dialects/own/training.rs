@@ -31,9 +31,9 @@ pub fn passes(entry: Entry, optimizer: Optimizer) -> Result<Vec<Entry>, String> 
 /// Operator for a training pass of a model; the error lists the models with passes.
 fn training_operator(pass: TrainedLinear, model: &str) -> Result<Subject, String> {
     let found = training_operators().find(|operator| operator.name() == pass.model_pass_name(model));
-    found.map(Subject::Operator).ok_or_else(|| {
-        format!("mode: training: {model} cannot be trained; available: {}", trained_models().join(", "))
-    })
+    found
+        .map(Subject::Operator)
+        .ok_or_else(|| format!("mode: training: {model} cannot be trained; available: {}", trained_models().join(", ")))
 }
 
 /// Names of the models with training passes.

@@ -68,7 +68,10 @@ impl Implementation {
             Self::Eager => "burn with one kernel per operation",
             Self::Fused => "burn with operations fused into fewer kernels, comparable to a compiled model",
             Self::Cube => "portable CubeCL kernels inside the burn model",
-            Self::Native => "cuBLASLt and CUDA C++ kernels on a dedicated stream",
+            Self::Native => {
+                "vendor libraries and hand-written kernels without burn: cuBLASLt and CUDA C++ on NVIDIA GPUs, SIMD \
+                 kernels on the CPU"
+            }
             Self::Other(name) => REGISTERED.find(name.as_str()).unwrap_or("registered by another crate"),
         }
     }

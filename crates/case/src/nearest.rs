@@ -76,7 +76,7 @@ const MAX_NUMBERS: usize = 4;
 /// Longer lists of known names are abbreviated.
 const MAX_LISTED: usize = 12;
 /// Names shown of an abbreviated list.
-const MAX_SIMILAR: usize = 5;
+const MAX_SIMILAR: usize = 3;
 
 /// Minimum Jaro-Winkler similarity of a listed name.
 const MIN_SIMILARITY: f64 = 0.7;
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(most_similar("xyz", &known), known[..MAX_SIMILAR]);
         let long =
             UnknownName::new("operator", "xyz", (0..=MAX_LISTED).map(|index| format!("name{index}"))).to_string();
-        assert!(long.contains("name4") && long.contains(" 8 ") && !long.contains("name5"), "{long}");
+        assert!(long.contains("name2") && long.contains(" 10 ") && !long.contains("name3"), "{long}");
     }
 
     #[test]

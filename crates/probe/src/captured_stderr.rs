@@ -17,9 +17,25 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Runs `load`, which loads the driver of a device kind, and prefixes each line it writes to standard error with that
 /// kind. Lines are forwarded as they arrive.
 pub fn with_stderr_prefix<T>(kind: &str, load: impl FnOnce() -> T) -> T {
+    let mark = format!("driver of {kind}: ");
+    capture(load, move |original, line| {
+        // Write errors are ignored: the pipe must be drained, or the writer blocks forever.
+        let _ = original.write_all(format!("{mark}{line}\n").as_bytes());
+    })
+}
+
+/// Runs `load` and returns the lines it writes to standard error, which are not printed.
+pub fn capture_stderr<T>(load: impl FnOnce() -> T) -> (T, Vec<String>) {
+    let (sender, lines) = channel();
+    let result = capture(load, move |_, line| drop(sender.send(line)));
+    (result, lines.try_iter().collect())
+}
+
+/// Runs `load` and passes each line it writes to standard error to `on_line`, with the original standard error.
+fn capture<T>(load: impl FnOnce() -> T, on_line: impl FnMut(&mut File, String) + Send + 'static) -> T {
     let _guard = CAPTURE_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
-    // If the capture cannot start, the output is printed without prefix.
-    let _capture = StderrCapture::start(format!("driver of {kind}: ")).ok();
+    // If the capture cannot start, the output is printed as it is.
+    let _capture = StderrCapture::start(on_line).ok();
     load()
 }
 
@@ -30,13 +46,13 @@ struct StderrCapture {
 }
 
 impl StderrCapture {
-    fn start(mark: String) -> std::io::Result<Self> {
+    fn start(mut on_line: impl FnMut(&mut File, String) + Send + 'static) -> std::io::Result<Self> {
         let original = rustix::io::fcntl_dupfd_cloexec(std::io::stderr(), 3)?;
-        let out = File::from(original.try_clone()?);
+        let mut out = File::from(original.try_clone()?);
         let (from, into) = std::io::pipe()?;
         let (reading, drained) = channel();
         std::thread::Builder::new().spawn(move || {
-            forward_lines(from, out, &mark);
+            read_lines(from, |line| on_line(&mut out, line));
             drop(reading);
         })?;
         dup2_stderr(into)?;
@@ -53,14 +69,13 @@ impl Drop for StderrCapture {
     }
 }
 
-/// Forwards each non-empty line with a prefix; control characters are escaped.
-fn forward_lines(from: impl Read, mut to: impl Write, mark: &str) {
+/// Passes on each non-empty line; control characters are escaped.
+fn read_lines(from: impl Read, mut on_line: impl FnMut(String)) {
     let mut lines = BufReader::new(from).split(b'\n');
     while let Some(Ok(line)) = lines.next() {
         let line = String::from_utf8_lossy(&line);
         if !line.trim().is_empty() {
-            // Write errors are ignored: the pipe must be drained, or the writer blocks forever.
-            let _ = to.write_all(format!("{mark}{}\n", escape(line.trim_end())).as_bytes());
+            on_line(escape(line.trim_end()).into_owned());
         }
     }
 }
@@ -89,6 +104,8 @@ mod tests {
                 7
             );
             write("after\n");
+            let captured = capture_stderr(|| write("captured\n\nin two lines\n"));
+            assert_eq!(captured.1, ["captured", "in two lines"]);
             let panicked =
                 std::panic::catch_unwind(|| with_stderr_prefix("cuda", || std::panic::resume_unwind(Box::new(()))));
             assert!(panicked.is_err());

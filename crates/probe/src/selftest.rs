@@ -13,6 +13,17 @@ pub use check::Check;
 pub use mock_rig::{MockFaults, MockRig};
 pub use rig::{RealRig, Rig};
 
+use std::time::Duration;
+
+/// Minimum and maximum duration of all checks in seconds. A measurement ends when its interval is narrow enough, or at its
+/// time limit.
+pub fn predicted_seconds() -> (f64, f64) {
+    let options = measurement::options();
+    let arms = f64::from(checks::COMPARED_ARMS + isolation::COMPARED_ARMS);
+    let seconds = |warm_up: Duration, time: Duration| arms * (warm_up + time).as_secs_f64();
+    (seconds(options.warm_up, options.min_time), seconds(options.max_warm_up, options.max_time))
+}
+
 /// Runs every check and calls `show` after each. A check that fails with an error counts as not passed.
 pub fn run(rig: &mut dyn Rig, show: &mut dyn FnMut(&Check)) -> Vec<Check> {
     let mut done = settings::check_settings(rig);
@@ -44,6 +55,15 @@ mod tests {
         for check in on(MockFaults::default()) {
             assert_eq!(check.passed, Some(true), "{check:?}");
         }
+    }
+
+    #[test]
+    fn prediction_covers_most_measurements() {
+        let before = measurement::measured_arms();
+        on(MockFaults::default());
+        let measured = measurement::measured_arms() - before;
+        let predicted = checks::COMPARED_ARMS + isolation::COMPARED_ARMS;
+        assert!(predicted <= measured && measured <= predicted * 5 / 4, "{measured} measured, {predicted} predicted");
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use crate::entries::{DeviceSelection, Entry, Origin, Overrides, Size};
 use crate::mock::MockRule;
-use crate::plan::{Group, PlannedCase};
+use crate::plan::{Group, PlannedCase, Prediction};
+use crate::rough_time::announce_duration;
 use crate::run::{Request, RunError};
 use crate::worker::{
     AssignedCase, Assignment, AssignmentPurpose, CaseSpec, Executor, Subprocess, WorkerEvent, WorkerListener,
@@ -84,6 +85,8 @@ pub fn measure(
     let specs: Option<Vec<CaseSpec>> = planned.map(PlannedCase::spec).collect();
     let specs = specs.expect("the workloads above are supported");
     let each = workloads.len() as u32;
+    let predicted = predict(&workloads, wanted.count);
+    announce_duration(predicted.min_total(), predicted.max_total());
     for index in 0..wanted.count {
         if index % each == 0 {
             workers.restart_worker();
@@ -216,17 +219,10 @@ fn failed(error: impl Display) -> NoiseError {
     NoiseError::Failed(error.to_string())
 }
 
-/// Assignment of a case and its copy, compared with each other.
-fn aa_assignment(case: &Case, spec: &CaseSpec, index: u32, found: &DiscoveredDevice) -> Assignment {
-    let named = |name: char| Case { id: format!("{}#{name}{index}", case.id).into(), ..case.clone() };
-    let sets = devices::buffer_set_count(found, case.regime, case.bytes.unwrap_or(0));
-    let spec = CaseSpec { task: spec.task.clone().with_seed(u64::from(index)), ..spec.clone() };
-    let first = AssignedCase { case: named('a'), spec, baseline: None, sets, kernels: None };
-    let second = AssignedCase { case: named('b'), baseline: Some(first.case.id.clone()), ..first.clone() };
-    let cases = vec![first, second];
-    // The noise floor of earlier runs and a long warm-up are irrelevant: only the difference of two arms in one process
-    // counts.
-    let timing = Options {
+/// Timing of a comparison. The noise floor of earlier runs and a long warm-up are irrelevant: only the difference of two
+/// arms in one process counts.
+fn aa_timing(index: u32) -> Options {
+    Options {
         margin: MIN_MARGIN,
         warm_up: Duration::from_millis(50),
         min_time: Duration::from_millis(100),
@@ -235,14 +231,30 @@ fn aa_assignment(case: &Case, spec: &CaseSpec, index: u32, found: &DiscoveredDev
         seed: u64::from(index),
         energy: false,
         ..Options::default()
-    };
+    }
+}
+
+/// Predicted duration of `count` comparisons, which have two arms each.
+fn predict(workloads: &[WorkloadComparisons], count: u32) -> Prediction {
+    let cases = workloads.iter().cycle().take(count as usize).enumerate();
+    cases.map(|(index, workload)| Prediction::for_case(&workload.case, &aa_timing(index as u32)) * 2.0).sum()
+}
+
+/// Assignment of a case and its copy, compared with each other.
+fn aa_assignment(case: &Case, spec: &CaseSpec, index: u32, found: &DiscoveredDevice) -> Assignment {
+    let named = |name: char| Case { id: format!("{}#{name}{index}", case.id).into(), ..case.clone() };
+    let sets = devices::buffer_set_count(found, case.regime, case.bytes.unwrap_or(0));
+    let spec = CaseSpec { task: spec.task.clone().with_seed(u64::from(index)), ..spec.clone() };
+    let first = AssignedCase { case: named('a'), spec, baseline: None, sets, kernels: None };
+    let second = AssignedCase { case: named('b'), baseline: Some(first.case.id.clone()), ..first.clone() };
+    let cases = vec![first, second];
     // On the mock device: 1 % noise.
     let mock = vec![MockRule { noise: 0.01, ..MockRule::default() }];
     Assignment {
         cases,
         device: found.facts(),
         run_dir: None,
-        purpose: AssignmentPurpose::Measure(timing),
+        purpose: AssignmentPurpose::Measure(aa_timing(index)),
         mock,
         concurrent_devices: false,
         next: Vec::new(),
@@ -275,6 +287,20 @@ mod tests {
     fn speedup(ratio: f64, verdict: Verdict) -> Speedup {
         let (lo, hi) = (Some(ratio - 0.005), Some(ratio + 0.005));
         Speedup { ratio, lo, hi, verdict, ..Speedup::default() }
+    }
+
+    #[test]
+    fn predicted_duration_grows_with_the_comparisons() {
+        let workload = || WorkloadComparisons {
+            case: Case { device: Device::Cpu, ..Case::default() },
+            stopwatch: String::new(),
+            speedups: Vec::new(),
+        };
+        let predicted = |count| predict(&[workload(), workload()], count);
+        let seconds = aa_timing(0);
+        let per_arm = (seconds.max_time + seconds.max_warm_up).as_secs_f64();
+        assert!((predicted(40).max_measurement - 80.0 * per_arm).abs() < 1e-9, "{:?}", predicted(40));
+        assert!(predicted(40).min_total() > 7.9 * predicted(5).min_total());
     }
 
     #[test]

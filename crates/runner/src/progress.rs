@@ -7,7 +7,9 @@ mod remaining_time;
 pub use bar::Bar;
 pub use line::ProgressState;
 
+use crate::plan::Prediction;
 use crate::print::{print_table, width};
+use crate::rough_time::announce_duration;
 use crate::run::{PreparedRun, RunEvent, RunListener};
 use crate::worker::Stage;
 use calorimeter_case::CaseId;
@@ -60,6 +62,8 @@ pub struct Terminal {
     /// Number of busy devices.
     devices: usize,
     remaining: RemainingTime,
+    /// Predicted duration, unless the plan is too long.
+    predicted: Option<Prediction>,
     started: Instant,
     /// Time of the last event.
     last_event: Instant,
@@ -79,6 +83,9 @@ struct CurrentStage {
 /// Minimum time for which a case id is displayed, because interleaved cases alternate quickly.
 const CASE_NAME_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Maximum number of cases whose duration is announced: predicting a million cases takes seconds.
+const MAX_ANNOUNCED_CASES: usize = 10_000;
+
 impl Terminal {
     /// Creates a listener with a table. Progress is shown only if standard error is a terminal.
     pub fn new(format: RecordFormat, color: Color) -> Self {
@@ -96,6 +103,7 @@ impl Terminal {
             total: 0,
             devices: 1,
             remaining: RemainingTime::default(),
+            predicted: None,
             started: now,
             last_event: now,
             current: None,
@@ -103,12 +111,14 @@ impl Terminal {
         }
     }
 
-    /// Adds the predicted duration of a run for the estimate of the remaining time.
+    /// Adds the predicted duration of a run, for the announcement and for the estimate of the remaining time.
     pub fn with_predictions(self, run: &PreparedRun) -> Self {
         // The estimate is skipped if the progress line is hidden.
         let remaining =
             if self.bar.is_visible() { RemainingTime::new(run.predictions()) } else { RemainingTime::default() };
-        Self { remaining, ..self }
+        let is_short = run.plan().len() <= MAX_ANNOUNCED_CASES;
+        let predicted = is_short.then(|| run.predictions().map(|(_, _, predicted)| predicted).sum());
+        Self { remaining, predicted, ..self }
     }
 
     /// Prints the cases of an incomplete group, removes the progress line and returns the result of printing.
@@ -148,6 +158,8 @@ impl Terminal {
         already.iter().for_each(|case| self.remaining.finish_case(case, false));
         if !already.is_empty() {
             log_line!("{} of {cases} cases are already finished", already.len());
+        } else if let Some(predicted) = self.predicted {
+            announce_duration(predicted.min_total(), predicted.max_total());
         }
     }
 

@@ -1,5 +1,17 @@
 //! Human-readable durations.
 
+use calorimeter_sinks::log_line;
+
+/// Commands that may take longer announce their duration, in seconds.
+const LONG_SECONDS: f64 = 30.0;
+
+/// Announces the duration of a command on standard error, if it is long.
+pub fn announce_duration(min: f64, max: f64) {
+    if max > LONG_SECONDS {
+        log_line!("expected duration: {}", rough_range(min, max));
+    }
+}
+
 /// Formats seconds in a suitable unit, rounded: `8 s`, `45 s`, `3 min`, `2 h 20 min`, `3 days`.
 pub fn rough_duration(seconds: f64) -> String {
     let to = |step: f64| (seconds / step).round().max(1.0) * step;

@@ -1,9 +1,10 @@
 //! Devices of a machine, real or simulated.
 
 use super::discovered::DiscoveredDevice;
-use crate::captured_stderr::with_stderr_prefix;
+use crate::captured_stderr::capture_stderr;
 use crate::platforms::{self, Platform};
 use calorimeter_case::{Device, DeviceKind};
+use calorimeter_zoo::backends::{MissingFeature, missing_features};
 use std::sync::OnceLock;
 
 /// Devices of a machine. Each platform is queried once, on first use.
@@ -15,24 +16,38 @@ pub struct Devices(Vec<PlatformDevices>);
 struct PlatformDevices {
     platform: &'static dyn Platform,
     devices: OnceLock<Vec<DiscoveredDevice>>,
+    /// Lines that the driver printed to standard error.
+    driver_messages: OnceLock<Vec<String>>,
 }
 
 impl PlatformDevices {
     fn devices(&self) -> &[DiscoveredDevice] {
-        // Labels messages that a driver prints while it loads.
-        let kind = self.platform.kinds().first().map_or_else(String::new, |kind| kind.name().to_string());
-        self.devices.get_or_init(|| with_stderr_prefix(&kind, || self.platform.find()))
+        // Not printed: the command may use another platform. `doctor` shows the messages if no device was found.
+        self.devices.get_or_init(|| {
+            let (found, messages) = capture_stderr(|| self.platform.find());
+            let _ = self.driver_messages.set(messages);
+            found
+        })
     }
 }
 
 /// Error for a device that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("device {wanted} not found; available: {found}. Select one with --device, or see `calorimeter doctor`")]
+#[error("device {wanted} not found; available: {found}. {}", self.remedy())]
 pub struct MissingDevice {
     /// Requested device.
     pub wanted: String,
     /// Devices that exist.
     pub found: String,
+    /// Feature without which this build finds no device of the kind.
+    pub feature: Option<MissingFeature>,
+}
+
+impl MissingDevice {
+    fn remedy(&self) -> String {
+        let select = || "Select one with --device, or see `calorimeter doctor`".into();
+        self.feature.as_ref().map_or_else(select, MissingFeature::to_string)
+    }
 }
 
 /// Devices of this machine.
@@ -50,7 +65,7 @@ pub fn find_device(device: Device) -> Result<DiscoveredDevice, MissingDevice> {
 impl Devices {
     /// Creates the table of platforms with their devices, known or to be queried.
     fn new(found: impl Fn(&'static dyn Platform) -> OnceLock<Vec<DiscoveredDevice>>) -> Self {
-        let asked = |platform| PlatformDevices { platform, devices: found(platform) };
+        let asked = |platform| PlatformDevices { platform, devices: found(platform), driver_messages: OnceLock::new() };
         Self(platforms::all().into_iter().map(asked).collect())
     }
 
@@ -86,7 +101,7 @@ impl Devices {
     /// Finds a device; the error lists the existing ones.
     pub fn find(&self, device: Device) -> Result<DiscoveredDevice, MissingDevice> {
         let found = self.of_platform(device.kind()).iter().find(|one| one.device == device);
-        found.cloned().ok_or_else(|| self.missing_device(device))
+        found.cloned().ok_or_else(|| self.missing_device(device, device.kind()))
     }
 
     /// Number of CUDA devices; loads no other driver.
@@ -100,9 +115,18 @@ impl Devices {
         self.0.iter().find(drives).map_or(&[], PlatformDevices::devices)
     }
 
+    /// Lines that the driver of a kind printed to standard error during discovery.
+    pub fn driver_messages(&self, kind: DeviceKind) -> &[String] {
+        self.of_platform(kind);
+        let asked = self.0.iter().find(|asked| asked.platform.kinds().contains(&kind));
+        asked.and_then(|asked| asked.driver_messages.get()).map_or(&[], Vec::as_slice)
+    }
+
     /// Error for a device that does not exist; lists the existing ones.
-    pub fn missing_device(&self, wanted: impl ToString) -> MissingDevice {
+    pub fn missing_device(&self, wanted: impl ToString, kind: DeviceKind) -> MissingDevice {
         let names: Vec<String> = self.all().map(|one| format!("{} ({})", one.device, one.name)).collect();
-        MissingDevice { wanted: wanted.to_string(), found: names.join(", ") }
+        let mut missing = missing_features().into_iter();
+        let feature = missing.find(|missing| !missing.has_native && missing.kinds.contains(&kind));
+        MissingDevice { wanted: wanted.to_string(), found: names.join(", "), feature }
     }
 }

@@ -186,6 +186,21 @@ impl PeakProbe<'_> {
         MatmulPrecision::ALL.into_iter().filter(has).collect()
     }
 
+    /// Minimum and maximum seconds to measure memory, cache and matmuls of these precisions, without autotuning.
+    pub fn predicted_seconds(&self, kinds: &[MatmulPrecision]) -> (f64, f64) {
+        let Ok(probing) = self.probing() else { return (0.0, 0.0) };
+        let sizes = self.platform().defaults(self.facts.software).peak_matmul_sizes.len();
+        let matmuls = (kinds.len() * probing.matmul_implementations().len()) as f64;
+        let pauses = if self.platform().is_synchronous() { Duration::ZERO } else { BURST_COUNT * BURST_PAUSE };
+        let (load, quick) = ((LOAD_LEAD_IN + LOAD_TIME).as_secs_f64(), quick_options());
+        // Reads and copies of one or two sizes, in memory and in the cache.
+        let traffic = if self.shares_memory() { 8 * SAMPLE_COUNT } else { 4 };
+        let total = |sizes: usize, once: Duration| {
+            matmuls * (sizes as f64 * (once + pauses).as_secs_f64() + load) + f64::from(traffic) * once.as_secs_f64()
+        };
+        (total(1, quick.min_time), total(sizes, quick.max_warm_up + quick.max_time))
+    }
+
     fn check_may_tune(&self) -> Result<(), String> {
         if !self.may_tune && self.platform().probing().is_some_and(Probing::autotunes_matmul) {
             Err(TUNING_FORBIDDEN.into())

@@ -5,11 +5,11 @@ mod probe_matmul;
 use super::device_defaults::DeviceDefaults;
 use super::memory::{self, TrackedPasses, record_pool};
 use super::other_users;
-use super::{DeviceMemory, GraphCapture, Platform, Probing, Sensing, StopwatchChoice};
+use super::{Advice, DeviceMemory, GraphCapture, Platform, Probing, Sensing, StopwatchChoice};
 use crate::devices::{DeviceFacts, DiscoveredDevice};
 use crate::peaks::MatmulPrecision;
 use calorimeter_case::{Device, Implementation, Warning};
-use calorimeter_kernels::native::{self, CudaDevice};
+use calorimeter_kernels::native::{self, CudaDevice, LibraryStatus};
 use calorimeter_kernels::probes::{NativeProbes, Probes};
 use calorimeter_shapes::Shape;
 use calorimeter_timing::cuda::{ActivityKinds, CudaEvents, Cupti, GraphClock, KernelClock};
@@ -18,7 +18,6 @@ use calorimeter_timing::telemetry::{ClockLock, Source, nvml, nvml_lock};
 use calorimeter_timing::{Failure, Stopwatch, WallClock, Work, nvtx};
 use calorimeter_zoo::{DeviceKind, NativeDevices, Setup, ZooError};
 use probe_matmul::ProbeMatmul;
-use std::fmt::Write;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,23 +50,25 @@ impl Platform for Cuda {
             .collect()
     }
 
-    fn advice(&self, found: bool) -> String {
-        let mut text = String::from("\nCUDA libraries on the loader's path:\n");
-        for library in native::libraries() {
-            let state = if library.loaded { "loaded" } else { "missing" };
-            let need = if library.required { "" } else { ", optional" };
-            let _ = writeln!(text, "  {:<12} {state:<8} {}{need}", library.name, library.purpose);
-            if let (Some(why), true) = (&library.problem, found) {
-                let _ = writeln!(text, "               {why}");
-            }
+    fn advice(&self, found: bool) -> Option<Advice> {
+        if !found {
+            let reason = match native::list_gpus() {
+                Ok(_) => "the driver is installed but finds no GPU; check nvidia-smi and CUDA_VISIBLE_DEVICES".into(),
+                Err(error) => error.to_string(),
+            };
+            return Some(format!("No CUDA device: {reason}.").into());
         }
-        let _ = writeln!(text, "  {}", nvtx::state());
-        match native::list_gpus() {
-            Ok(gpus) if gpus.is_empty() => text += "The CUDA driver is installed but finds no GPU.\n",
-            Ok(_) => {}
-            Err(error) => drop(writeln!(text, "No CUDA device: {error}")),
-        }
-        text
+        let row = |library: LibraryStatus| {
+            let need = if library.required { "" } else { " (optional)" };
+            let state = match library.problem {
+                Some(problem) => format!("missing{need}: {}. {problem}", library.purpose),
+                None => format!("loaded: {}", library.purpose),
+            };
+            (library.name.to_owned(), state)
+        };
+        let mut rows: Vec<_> = native::libraries().into_iter().map(row).collect();
+        rows.push(("NVTX".into(), nvtx::state().to_string()));
+        Some(Advice { heading: "CUDA libraries on the loader's path:".into(), rows })
     }
 
     fn stopwatch(

@@ -1,7 +1,7 @@
 //! Graphics platform: Vulkan and Metal adapters through wgpu.
 
 use super::device_defaults::DeviceDefaults;
-use super::{Platform, Probing, Sensing, StopwatchChoice};
+use super::{Advice, Platform, Probing, Sensing, StopwatchChoice};
 use crate::devices::{DeviceFacts, DiscoveredDevice};
 use calorimeter_case::{Device, Dtype, Implementation, Warning};
 use calorimeter_kernels::probes::{CubeProbes, Probes};
@@ -41,13 +41,10 @@ impl Platform for Graphics {
             .collect()
     }
 
-    fn advice(&self, found: bool) -> String {
-        if found {
-            return String::new();
-        }
-        "\nNo Vulkan adapter: install the GPU's Vulkan driver and a loader (Debian: libvulkan1,\n\
-         and mesa-vulkan-drivers for AMD, Intel or a software adapter).\n"
-            .into()
+    fn advice(&self, found: bool) -> Option<Advice> {
+        let remedy = "No Vulkan adapter: install the GPU's Vulkan driver and a loader (Debian, Ubuntu: libvulkan1, and \
+                      mesa-vulkan-drivers for AMD, Intel or a software adapter).";
+        (!found).then(|| remedy.to_owned().into())
     }
 
     fn stopwatch(&self, setup: Setup, _: &mut NativeDevices, work: &mut dyn Work) -> Result<StopwatchChoice, Failure> {

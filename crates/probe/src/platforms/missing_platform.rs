@@ -10,21 +10,19 @@ use calorimeter_zoo::{DeviceKind, NativeDevices, Setup};
 #[derive(Debug)]
 pub struct MissingPlatform {
     kinds: &'static [DeviceKind],
-    advice: &'static str,
 }
 
 /// CUDA platform.
 #[cfg(not(feature = "native"))]
-pub const CUDA: MissingPlatform =
-    MissingPlatform { kinds: &[DeviceKind::Cuda], advice: "\nThis build has no CUDA; build with `--features cuda`.\n" };
+pub const CUDA: MissingPlatform = MissingPlatform { kinds: &[DeviceKind::Cuda] };
 
 /// Vulkan and Metal platform.
 #[cfg(not(feature = "wgpu"))]
-pub const GRAPHICS: MissingPlatform = MissingPlatform { kinds: &[DeviceKind::Vulkan, DeviceKind::Metal], advice: "" };
+pub const GRAPHICS: MissingPlatform = MissingPlatform { kinds: &[DeviceKind::Vulkan, DeviceKind::Metal] };
 
 impl MissingPlatform {
     /// Platform of a device kind that was registered without one.
-    pub const UNREGISTERED: Self = Self { kinds: &[], advice: "" };
+    pub const UNREGISTERED: Self = Self { kinds: &[] };
 }
 
 impl Platform for MissingPlatform {
@@ -34,10 +32,6 @@ impl Platform for MissingPlatform {
 
     fn find(&self) -> Vec<DiscoveredDevice> {
         Vec::new()
-    }
-
-    fn advice(&self, _: bool) -> String {
-        self.advice.into()
     }
 
     fn graphs(&self) -> Option<&dyn GraphCapture> {

@@ -1,5 +1,6 @@
 //! Platforms, one file each; registered in `BUILT_IN`.
 
+mod advice;
 mod capabilities;
 mod cpu;
 #[cfg(feature = "native")]
@@ -15,6 +16,7 @@ mod platform;
 mod probe_work;
 
 pub use crate::peaks::MatmulPrecision;
+pub use advice::Advice;
 pub use capabilities::{DeviceMemory, GraphCapture, Probing, Sensing, StopwatchChoice};
 pub use device_defaults::DeviceDefaults;
 pub use platform::Platform;

@@ -1,5 +1,6 @@
 //! Trait of all platforms.
 
+use super::advice::Advice;
 use super::capabilities::{DeviceMemory, GraphCapture, PooledMemory, Probing, Sensing, StopwatchChoice};
 use super::device_defaults::DeviceDefaults;
 use crate::devices::{DeviceFacts, DiscoveredDevice};
@@ -17,9 +18,9 @@ pub trait Platform: Debug + Send + Sync {
     /// Discovers its devices on this machine, in order of preference, without opening them.
     fn find(&self) -> Vec<DiscoveredDevice>;
 
-    /// Additional text for `doctor`: libraries found, and installation hints if no device was found.
-    fn advice(&self, _found: bool) -> String {
-        String::new()
+    /// Advice for `doctor`: libraries with a remedy for each missing one, and a remedy if no device was found.
+    fn advice(&self, _found: bool) -> Option<Advice> {
+        None
     }
 
     /// Selects the stopwatch for times on the device.

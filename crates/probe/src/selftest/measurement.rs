@@ -42,6 +42,8 @@ pub fn measure_observed(
     seed: u64,
     observer: &mut dyn Observer,
 ) -> Result<Vec<Measurement>, Failure> {
+    #[cfg(test)]
+    MEASURED_ARMS.set(MEASURED_ARMS.get() + pairs.len() as u32);
     let mut arms: Vec<Arm<'_>> = Vec::with_capacity(pairs.len());
     for pair in pairs {
         let arm = Arm::new(pair.work.as_mut(), pair.stopwatch.as_mut());
@@ -49,6 +51,17 @@ pub fn measure_observed(
     }
     let options = Options { seed, ..options() };
     measure(&mut arms, &options, observer).into_iter().map(|one| one.map_err(Failure::from)).collect()
+}
+
+#[cfg(test)]
+thread_local! {
+    static MEASURED_ARMS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
+
+/// Arms that this thread has measured.
+#[cfg(test)]
+pub fn measured_arms() -> u32 {
+    MEASURED_ARMS.get()
 }
 
 /// Number of steps of a chain with the target duration.

@@ -4,15 +4,27 @@ use super::error::CliError;
 use crate::run::RunError;
 use calorimeter_compare::CompareError;
 use calorimeter_sinks::SinkError;
+use calorimeter_sinks::journal::JOURNAL_FILE;
+use std::path::{Display, Path};
 
 /// Formats an error as one line: problem, cause and remedy.
 pub fn error_line(error: &CliError) -> String {
     match error {
+        CliError::Sink(SinkError::JournalMissing { path, .. })
+        | CliError::Compare(CompareError::Sink(SinkError::JournalMissing { path, .. })) => {
+            format!("no run at {}; runs are in results/, unless --out or output_dir set another folder", run_path(path))
+        }
         CliError::Sink(error) | CliError::Run(RunError::Sink(error)) | CliError::Compare(CompareError::Sink(error)) => {
             sink_error_line(error)
         }
         other => other.to_string(),
     }
+}
+
+/// Folder or file of a run, given its journal.
+fn run_path(journal: &Path) -> Display<'_> {
+    let folder = journal.parent().filter(|_| journal.ends_with(JOURNAL_FILE));
+    folder.filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(journal).display()
 }
 
 /// Formats an error of reading or writing results, with its remedy.
@@ -66,6 +78,11 @@ mod tests {
         ] {
             assert_eq!(error_line(&CliError::Run(RunError::Sink(error))), expected);
         }
+        let missing = |path: &str| SinkError::JournalMissing { path: path.into(), cause: denied() };
+        let reading = error_line(&CliError::Sink(missing("nosuch/journal.jsonl")));
+        assert!(reading.starts_with("no run at nosuch; runs are in results/"), "{reading}");
+        let resuming = error_line(&CliError::Run(RunError::Sink(missing("nosuch/journal.jsonl"))));
+        assert!(resuming.ends_with("start a new run with --out"), "{resuming}");
         assert_eq!(error_line(&CliError::Usage("no file".into())), "no file");
     }
 }

@@ -2,6 +2,7 @@
 
 use super::calibrate::CalibrateArguments;
 use super::compare::CompareArguments;
+use super::init::InitArguments;
 use super::merge::{MergeArguments, RenderArguments};
 use super::options::{
     AccuracyArguments, CiArguments, DoctorArguments, NoiseArguments, OpsArguments, RunFilesArguments, SuiteArguments,
@@ -25,6 +26,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Run(RunFilesArguments),
+    Init(InitArguments),
     Ops(OpsArguments),
     /// Measure the GEMM suite: matmuls, quantization, and the operators around them
     Gemm(SuiteArguments),
@@ -42,7 +44,7 @@ pub enum Command {
     Render(RenderArguments),
     /// List the names that configuration files accept
     List {
-        /// Kind of names [default: all but kernels and devices]
+        /// Kind of names [default: counts and examples of all kinds]
         #[arg(value_enum)]
         what: Option<Listing>,
     },

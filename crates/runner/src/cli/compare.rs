@@ -6,7 +6,9 @@ use super::run::color;
 use crate::Exit;
 use crate::entries::Fraction;
 use crate::print::{print, print_table};
-use calorimeter_compare::{CompareOptions, RunComparison, github, junit, latest_run, markdown, read_runs, text};
+use calorimeter_compare::{
+    CompareOptions, ComparedRun, RunComparison, github, junit, latest_run, markdown, read_runs, text,
+};
 use calorimeter_probe::calibration::{CalibrationProfile, compare_machines, is_profile, machines_table};
 use calorimeter_probe::noise_floor::NoiseFloor;
 use calorimeter_sinks::log_line;
@@ -74,16 +76,16 @@ fn parse_price(text: &str) -> Result<f64, String> {
 }
 
 pub fn compare(arguments: CompareArguments) -> Result<Exit, CliError> {
-    let after = match &arguments.after {
-        Some(after) => after.clone(),
-        None => latest_run(&arguments.before).inspect(|run| log_line!("note: comparing with the newest run, {run}"))?,
-    };
-    let [one, other] = [&arguments.before, &after];
-    match [one, other].map(|side| is_profile(Path::new(side))) {
-        [true, true] => compare_profiles([one, other], &arguments),
-        [false, false] => compare_runs([one, other], &arguments),
-        [true, false] => Err(mixed_sides_error(other, one)),
-        [false, true] => Err(mixed_sides_error(one, other)),
+    let is_profile = |side: &str| is_profile(Path::new(side));
+    let one = &arguments.before;
+    // Read first, so that a missing A is reported before a missing B.
+    let before = if is_profile(one) { None } else { Some(read_runs(one)?) };
+    let other = &arguments.after.clone().map_or_else(|| latest_run(one), Ok)?;
+    match (before, is_profile(other)) {
+        (None, true) => compare_profiles([one, other], &arguments),
+        (Some(before), false) => compare_runs(&before, other, &arguments),
+        (None, false) => Err(mixed_sides_error(other, one)),
+        (Some(_), true) => Err(mixed_sides_error(one, other)),
     }
 }
 
@@ -93,15 +95,18 @@ fn mixed_sides_error(run: &str, profile: &str) -> CliError {
     ))
 }
 
-fn compare_runs([before, after]: [&str; 2], arguments: &CompareArguments) -> Result<Exit, CliError> {
-    let (before, after) = (read_runs(before)?, read_runs(after)?);
+fn compare_runs(before: &[ComparedRun], other: &str, arguments: &CompareArguments) -> Result<Exit, CliError> {
+    let after = read_runs(other)?;
+    if arguments.after.is_none() {
+        log_line!("note: comparing with the newest run, {other}");
+    }
     if arguments.price.is_some() {
         return Err(CliError::Usage("--price applies to machines: pass two profiles".into()));
     }
     let header = before.first().and_then(|run| run.read.header.as_ref());
     let noise_floors = header.map(|header| NoiseFloor::of_environment(&header.environment)).unwrap_or_default();
     let options = CompareOptions { margin: arguments.margin.0, force: arguments.force, noise_floors };
-    let comparison = calorimeter_compare::compare(&before, &after, &options)?;
+    let comparison = calorimeter_compare::compare(before, &after, &options)?;
     print_comparison(&comparison, arguments)?;
     Ok(if comparison.has_regressions() { Exit::Regression } else { Exit::Success })
 }

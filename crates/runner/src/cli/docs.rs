@@ -49,7 +49,7 @@ const END_MARKER: &str = "<!-- end -->";
 /// of date.
 pub fn update_docs(dir: &Path, check: bool) -> Result<Exit, CliError> {
     if !HAS_ALL_KERNELS {
-        log_line!("the table of layer kernels stays as it is: it needs a build with the features cuda and wgpu");
+        log_line!("the table of layer kernels stays as it is: it needs a build with `--features full`");
     }
     let error_at = |path: &Path, error: &dyn std::fmt::Display| CliError::Usage(format!("{}: {error}", path.display()));
     for path in pages(dir).map_err(|error| error_at(dir, &error))? {

@@ -2,21 +2,27 @@
 //! measurement itself.
 
 use super::error::CliError;
+use super::layout::{paragraph, rows};
 use super::options::{DoctorArguments, TextFormat};
 use crate::Exit;
-use crate::print::print;
+use crate::print::{print, width};
+use crate::rough_time::announce_duration;
 use crate::run::RunError;
 use crate::worker::WorkerError;
 use calorimeter_case::TuningLevel;
+use calorimeter_probe::devices::DiscoveredDevice;
+use calorimeter_probe::platforms::Advice;
 use calorimeter_probe::selftest::{self, Check, MockFaults, MockRig, RealRig};
 use calorimeter_probe::{devices, host, platforms};
+use calorimeter_sinks::terminal::wrap;
+use calorimeter_zoo::backends::missing_features;
 use std::fmt::Write;
 
 pub fn doctor(arguments: DoctorArguments) -> Result<Exit, CliError> {
     if arguments.deep {
         return run_checks(arguments);
     }
-    print(&device_overview())?;
+    print(&device_overview(width()))?;
     Ok(Exit::Success)
 }
 
@@ -30,13 +36,18 @@ fn run_checks(arguments: DoctorArguments) -> Result<Exit, CliError> {
     if text {
         print(&format!("{device} ({name})\n"))?;
     }
+    let simulated = platforms::for_device(device).is_simulated();
+    if !simulated {
+        let (min, max) = selftest::predicted_seconds();
+        announce_duration(min, max);
+    }
     let mut printed = Ok(());
     let mut show = |check: &Check| {
         if text && printed.is_ok() {
-            printed = print(&check_line(check));
+            printed = print(&check_line(check, width()));
         }
     };
-    let checks = if platforms::for_device(device).is_simulated() {
+    let checks = if simulated {
         selftest::run(&mut MockRig::new(MockFaults::default()), &mut show)
     } else {
         let mut rig = RealRig::open(found).map_err(|error| CliError::Usage(format!("{device}: {error}")))?;
@@ -51,7 +62,10 @@ fn run_checks(arguments: DoctorArguments) -> Result<Exit, CliError> {
     Ok(if holds { Exit::Success } else { Exit::CaseFailed })
 }
 
-fn check_line(check: &Check) -> String {
+/// Width of the result and the name of a check.
+const CHECK_MARGIN: usize = 30;
+
+fn check_line(check: &Check, width: usize) -> String {
     let Check { name, passed, found, wanted, advice } = check;
     let word = match (passed, advice) {
         (Some(true), _) => "holds",
@@ -59,34 +73,103 @@ fn check_line(check: &Check) -> String {
         (None, Some(_)) => "note",
         (None, None) => "-",
     };
-    let advice = advice.map_or_else(String::new, |advice| format!("         {:<20} advice: {advice}\n", ""));
-    format!("  {word:<6} {name:<20} {found}\n         {:<20} expected: {wanted}\n{advice}", "")
+    let advice = advice.map(|advice| format!("advice: {advice}"));
+    let texts = [Some(found.clone()), Some(format!("expected: {wanted}")), advice];
+    let lines = texts.iter().flatten().flat_map(|text| wrap(text, width.saturating_sub(CHECK_MARGIN).max(20)));
+    let mut heading = format!("  {word:<6} {name:<20} ");
+    let lines = lines.map(|line| format!("{:<CHECK_MARGIN$}{line}\n", std::mem::take(&mut heading)));
+    lines.collect()
 }
 
-fn device_overview() -> String {
-    let mut text = String::new();
+/// Devices, and what is missing, in lines of `width` characters; begins with the conclusion.
+fn device_overview(width: usize) -> String {
+    let machine = devices::this_machine();
+    let usable: Vec<String> = machine.all().map(usable_device).collect();
+    let mut text = paragraph(&format!("You can benchmark: {}.", usable.join(", ")), width);
+    text += "Next: calorimeter run quickstart\n\n";
     let libraries = [("burn", option_env!("CALORIMETER_BURN")), ("cubecl", option_env!("CALORIMETER_CUBECL"))];
     let libraries: String =
         libraries.iter().filter_map(|(name, version)| Some(format!(", {name} {}", (*version)?))).collect();
     let _ = writeln!(text, "calorimeter {}{libraries}", env!("CARGO_PKG_VERSION"));
     if let Some(bytes) = host::available_memory() {
-        let _ = writeln!(text, "memory available: {:.1} GB\n", bytes as f64 / 1e9);
+        let _ = writeln!(text, "memory available: {:.1} GB", bytes as f64 / 1e9);
     }
-    let _ = writeln!(text, "Devices, in order of preference:");
-    for found in devices::this_machine().all() {
-        let software = if found.software { ", software: never chosen by `auto`" } else { "" };
-        let _ = writeln!(text, "  {:<10} {} ({}{software})", found.device.to_string(), found.name, found.driver);
-        let platform = platforms::for_device(found.device);
-        let _ = writeln!(text, "  {:<10} clock: {}", "", platform.clock());
-        let sensors = match platform.sensors(found.device, &found.facts()) {
-            Ok(source) => source.name().to_owned(),
-            Err(why) => format!("none: {why}"),
-        };
-        let _ = writeln!(text, "  {:<10} sensors: {sensors}", "");
-    }
+    text += "\nDevices, in order of preference:\n";
+    text += &rows(&machine.all().flat_map(device_rows).collect::<Vec<_>>(), width);
     for platform in platforms::all() {
-        text += &platform
-            .advice(devices::this_machine().all().any(|found| platform.kinds().contains(&found.device.kind())));
+        let found = machine.all().any(|found| platform.kinds().contains(&found.device.kind()));
+        if let Some(Advice { heading, rows: libraries }) = platform.advice(found) {
+            text += &format!("\n{}{}", paragraph(&heading, width), rows(&libraries, width));
+        }
+        // If devices were found, messages of their driver are irrelevant.
+        let messages = platform.kinds().first().filter(|_| !found).map(|kind| machine.driver_messages(*kind));
+        for message in messages.into_iter().flatten() {
+            text += &paragraph(&format!("The driver reports: {message}"), width);
+        }
     }
-    text
+    text + &missing_features_section(width)
+}
+
+/// Device with its restriction, if there is one: `cuda:0 (native)`.
+fn usable_device(found: &DiscoveredDevice) -> String {
+    let kind = found.device.kind();
+    let native_only = missing_features().iter().any(|missing| missing.has_native && missing.kinds.contains(&kind));
+    match (found.software, native_only) {
+        (true, _) => format!("{} (software)", found.device),
+        (false, true) => format!("{} (native)", found.device),
+        (false, false) => found.device.to_string(),
+    }
+}
+
+fn device_rows(found: &DiscoveredDevice) -> [(String, String); 3] {
+    let DiscoveredDevice { device, name, driver, .. } = found;
+    let software = if found.software { ", software: never chosen by `auto`" } else { "" };
+    let platform = platforms::for_device(*device);
+    let sensors = match platform.sensors(*device, &found.facts()) {
+        Ok(source) => source.name().to_owned(),
+        Err(why) => format!("none: {why}"),
+    };
+    [
+        (device.to_string(), format!("{name} ({driver}{software})")),
+        (String::new(), format!("clock: {}", platform.clock())),
+        (String::new(), format!("sensors: {sensors}")),
+    ]
+}
+
+/// Devices and implementations that this build lacks, with the features that add them. Empty if the build is complete.
+pub fn missing_features_section(width: usize) -> String {
+    let missing = missing_features();
+    if missing.is_empty() {
+        return String::new();
+    }
+    let table: Vec<_> = missing.iter().map(|missing| (missing.subject(), missing.remedy())).collect();
+    format!("\nNot in this build:\n{}", rows(&table, width))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overview_begins_with_the_conclusion_and_fits_the_width() {
+        for width in [60, 80, 120] {
+            let overview = device_overview(width);
+            let conclusion = overview.split("\n\n").next().unwrap_or_default();
+            for found in devices::this_machine().all() {
+                assert!(conclusion.contains(&found.device.to_string()), "{overview}");
+            }
+            for line in overview.lines() {
+                assert!(line.chars().count() <= width, "{width}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn missing_features_have_a_remedy() {
+        let section = missing_features_section(120);
+        for missing in missing_features() {
+            assert!(section.contains(&missing.subject()) && section.contains(&missing.remedy()), "{section}");
+        }
+        assert_eq!(section.is_empty(), missing_features().is_empty());
+    }
 }

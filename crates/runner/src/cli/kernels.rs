@@ -1,5 +1,6 @@
 //! Table of layer kernels, for `calorimeter list kernels` and the book.
 
+use super::layout::{hanging, paragraph};
 use calorimeter_recipes::Dtype;
 use calorimeter_zoo::{Device, Implementation, LayerChoice, LayerTableRow, TABLE_ROWS, TABLE_SIDE, layer_table};
 use std::fmt::Write;
@@ -8,20 +9,22 @@ use std::fmt::Write;
 const DTYPE: Dtype = Dtype::Bf16;
 
 /// Text table: for each recipe, the computation by each implementation and device, with reasons.
-pub fn text() -> String {
-    let mut text = format!(
-        "  Layers in {DTYPE} with k = n = {TABLE_SIDE}, by number of input rows; `native` on cuda stands for an H100 or\n  H200, and `cube` for a GPU with matrix instructions.\n"
+pub fn text(width: usize) -> String {
+    let about = format!(
+        "Layers in {DTYPE} with k = n = {TABLE_SIDE}, by number of input rows; `native` on cuda stands for an H100 or \
+         H200, and `cube` for a GPU with matrix instructions."
     );
+    let mut text = paragraph(&about, width);
     let table = layer_table(DTYPE);
     for rows in table.chunk_by(|a, b| a.variant == b.variant) {
-        let _ = writeln!(text, "\n  {}", rows[0].variant);
+        let _ = writeln!(text, "\n{}", rows[0].variant);
         for implementation in Implementation::ALL {
             let places = rows.iter().filter(|row| row.implementation == implementation);
             let places: Vec<_> =
                 places.map(|row| (row.device.kind(), describe(&row.choices, Reasons::Shown))).collect();
             for same in places.chunk_by(|a, b| a.1 == b.1) {
                 let devices: Vec<String> = same.iter().map(|(device, _)| device.to_string()).collect();
-                let _ = writeln!(text, "    {implementation} on {}: {}", devices.join(", "), same[0].1);
+                text += &hanging(&format!("{implementation} on {}: {}", devices.join(", "), same[0].1), width);
             }
         }
     }

@@ -11,7 +11,10 @@ mod docs;
 mod doctor;
 mod dry_run;
 mod error;
+mod help;
+mod init;
 mod kernels;
+mod layout;
 mod list;
 mod merge;
 mod noise;
@@ -24,18 +27,18 @@ mod time;
 mod watch;
 
 use crate::Exit;
-use crate::print::print;
+use crate::print::{print, width};
 use calorimeter_case::UnknownName;
 use calorimeter_probe::clock_lock;
 use calorimeter_sinks::log_line;
 use calorimeter_zoo::Suite;
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 use command::{Cli, Command};
 use error::CliError;
 
 /// Parses the command line and runs the command.
 pub fn main() -> Exit {
-    let cli = Cli::parse();
+    let cli = help::parse();
     clock_lock::release_stale();
     match dispatch(cli) {
         Ok(exit) => exit,
@@ -57,7 +60,8 @@ fn dispatch(cli: Cli) -> Result<Exit, CliError> {
         Command::Calibrate(arguments) => calibrate::calibrate(arguments),
         Command::Ci(arguments) => ci::ci(arguments),
         Command::Compare(arguments) => compare::compare(arguments),
-        Command::List { what } => print_output(&list::list(what)),
+        Command::List { what } => print_output(&list::list(what, width())),
+        Command::Init(arguments) => init::init(arguments),
         Command::Noise(arguments) => noise::noise(arguments),
         Command::Peaks(arguments) => peaks::peaks(arguments),
         Command::Doctor(arguments) => doctor::doctor(arguments),

@@ -38,9 +38,10 @@ pub struct RunFilesArguments {
     #[arg(long, value_name = "FILE")]
     pub config: Vec<PathBuf>,
     #[command(flatten)]
-    pub models: ModelArguments,
-    #[command(flatten)]
     pub run: RunArguments,
+    // Last, because its heading applies to all options that follow.
+    #[command(flatten)]
+    pub models: ModelArguments,
 }
 
 /// Output, display and overrides of a run.
@@ -188,9 +189,10 @@ pub struct CiArguments {
     #[arg(long, value_name = "FILE")]
     pub openmetrics: Option<PathBuf>,
     #[command(flatten)]
-    pub models: ModelArguments,
-    #[command(flatten)]
     pub run: RunArguments,
+    // Last, because its heading applies to all options that follow.
+    #[command(flatten)]
+    pub models: ModelArguments,
 }
 
 /// Measure the noise floor of a device by comparing computations with themselves.

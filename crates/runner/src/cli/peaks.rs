@@ -5,6 +5,7 @@ use super::options::TextFormat;
 use crate::Exit;
 use crate::entries::DeviceSelection;
 use crate::print::print;
+use crate::rough_time::announce_duration;
 use crate::run::RunError;
 use calorimeter_case::TuningLevel;
 use calorimeter_probe::devices::DiscoveredDevice;
@@ -79,6 +80,8 @@ fn measure_peaks(found: &DiscoveredDevice, folder: Option<&Path>) -> Result<Devi
     kinds.extend(stored.flat_map(|peaks| peaks.products.into_keys()));
     kinds.sort_unstable();
     kinds.dedup();
+    let (min, max) = probe.predicted_seconds(&kinds);
+    announce_duration(min, max);
     let mut measured = Some(probe.empty_peaks());
     with_stderr_prefix(&driver, || peaks::load_or_measure(&kinds, &mut measured, folder, &mut probe))
         .ok_or_else(|| CliError::Usage(format!("{device} has no peaks: its times are simulated")))

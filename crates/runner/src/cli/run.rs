@@ -23,7 +23,8 @@ pub fn run(arguments: RunFilesArguments) -> Result<Exit, CliError> {
     run.overrides.models = models;
     let files: Vec<&PathBuf> = config.iter().chain(&files).collect();
     if files.is_empty() && run.resume.is_none() {
-        return Err(CliError::Usage("no configuration file given; try configs/quickstart.yml".into()));
+        let why = "no configuration file given; try `calorimeter run quickstart`, or write one with `calorimeter init`";
+        return Err(CliError::Usage(why.into()));
     }
     let request = Request { sources: read_sources(&files)?, ..Request::default() };
     let Some(mut finished) = execute(request, run)? else { return Ok(Exit::Success) };
@@ -172,9 +173,19 @@ fn output_dir(prepared: &PreparedRun) -> PathBuf {
     prepared.output_dir.clone().unwrap_or_else(|| "results".into())
 }
 
+/// Reads configuration files. The name `quickstart` selects the bundled file, unless a file has this name.
 pub fn read_sources(files: &[&PathBuf]) -> Result<Vec<ConfigSource>, RunError> {
-    files.iter().map(|file| Ok(ConfigSource::read(file)?)).collect()
+    let read = |file: &&PathBuf| {
+        if file.as_os_str() == QUICKSTART.0 && !file.exists() {
+            return Ok(ConfigSource { path: (*file).clone(), text: QUICKSTART.1.to_owned() });
+        }
+        Ok(ConfigSource::read(file)?)
+    };
+    files.iter().map(read).collect()
 }
+
+/// Name and text of the bundled configuration file.
+const QUICKSTART: (&str, &str) = ("quickstart", include_str!("../../quickstart.yml"));
 
 /// Reports notes, written files and errors on standard error, and returns the exit code.
 pub fn report_outcome(outcome: &RunOutcome, strict: bool) -> Exit {

@@ -13,6 +13,7 @@ mod yaml;
 pub(crate) use accelerator::name_ours;
 pub use accelerator::{default_element, published_counts};
 pub use document::Document;
+pub(crate) use own::trained_models;
 pub use read::read;
 pub use schema::schema;
 pub use source::ConfigSource;

@@ -7,7 +7,7 @@ pub use bounds::MAX_FILE_BYTES;
 
 use super::ConfigSource;
 use crate::entries::ConfigError;
-use calorimeter_case::{excerpt, hint, nearest};
+use calorimeter_case::{UnknownName, excerpt};
 use serde::de::DeserializeOwned;
 use std::path::Path;
 
@@ -50,9 +50,8 @@ fn suggest(message: String) -> String {
     }
     let Some((before, rest)) = message.split_once("unknown field `") else { return message };
     let Some((key, known)) = rest.split_once('`') else { return message };
-    let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
-    let hint = hint(nearest(key, known.iter().copied()));
-    format!("{before}unknown key {key:?}{hint}; known: {}", known.join(", "))
+    let unknown = UnknownName::new("key", key, known.split('`').skip(1).step_by(2));
+    format!("{before}{unknown}; see `calorimeter schema`")
 }
 
 /// Escapes control characters, which a terminal would interpret.

@@ -49,7 +49,7 @@ impl DeviceSelection {
         match self {
             Self::Single(device) => Ok(device),
             Self::Auto => Ok(first(|one| !one.software).unwrap_or(Device::Cpu)),
-            Self::Xpu => first(|one| one.intel).ok_or_else(|| devices.missing_device(self).into()),
+            Self::Xpu => first(|one| one.intel).ok_or_else(|| devices.missing_device(self, DeviceKind::Vulkan).into()),
             Self::All(kind) => Err(SelectionError::SeveralDevices(kind)),
         }
     }
@@ -67,7 +67,7 @@ impl DeviceSelection {
         let of_kind = || devices.of_platform(kind).iter().filter(|one| one.device.kind() == kind);
         let is_real = of_kind().any(|one| !one.software);
         let all: Vec<&DiscoveredDevice> = of_kind().filter(|one| one.software != is_real).collect();
-        let first = *all.first().ok_or_else(|| devices.missing_device(self))?;
+        let first = *all.first().ok_or_else(|| devices.missing_device(self, kind))?;
         if !all.iter().all(|one| one.is_equivalent(first)) {
             let names: Vec<String> =
                 all.iter().map(|one| format!("{} ({})", one.device, one.name_and_driver())).collect();
@@ -93,8 +93,17 @@ impl FromStr for DeviceSelection {
 }
 
 fn parse_device(name: &str) -> Result<Device, String> {
-    name.parse().map_err(|error: UnknownName| format!("{error}, auto, xpu, mps"))
+    name.parse().map_err(|error: UnknownName| {
+        let mut error = UnknownName::new("device", name, error.known.into_iter().chain(SELECTORS.map(str::to_owned)));
+        if name == "gpu" {
+            error.nearest = Some("auto".into());
+        }
+        error.to_string()
+    })
 }
+
+/// Names of selections that are no device kinds.
+const SELECTORS: [&str; 3] = ["auto", "xpu", "mps"];
 
 /// Parses a kind of which there may be several devices.
 fn parse_kind(name: &str) -> Result<DeviceKind, String> {
@@ -155,6 +164,10 @@ mod tests {
             DeviceSelection::All(DeviceKind::Vulkan).to_string().parse(),
             Ok(DeviceSelection::All(DeviceKind::Vulkan))
         );
+        for (wrong, suggestion) in [("gpu", "\"auto\""), ("aut", "\"auto\""), ("vulcan", "\"vulkan\"")] {
+            let error = wrong.parse::<DeviceSelection>().unwrap_err();
+            assert!(error.contains(&format!("did you mean {suggestion}?")), "{error}");
+        }
         assert!("cud:all".parse::<DeviceSelection>().unwrap_err().contains("\"cuda\""));
         for (wrong, part) in [("auto:all", "auto"), ("cpu:all", "use cpu"), ("cuda:1:all", "cuda:all")] {
             let error = wrong.parse::<DeviceSelection>().unwrap_err();
@@ -181,6 +194,9 @@ mod tests {
         assert_eq!(all(&["llvmpipe"]), Ok(1));
         let missing = all(&[]).unwrap_err();
         assert!(missing.starts_with("device vulkan:all not found; available: cpu"), "{missing}");
+        assert_eq!(missing.contains("`--features wgpu`"), !cfg!(feature = "wgpu"), "{missing}");
+        let present = machine(&["A"]).find(Device::Cuda(7)).unwrap_err();
+        assert_eq!(present.feature.is_some(), !cfg!(feature = "native"), "{present}");
         let unlike = all(&["A", "B"]).unwrap_err();
         assert!(unlike.ends_with("cannot be mixed: vulkan:0 (A), vulkan:1 (B). Select one of them"), "{unlike}");
     }

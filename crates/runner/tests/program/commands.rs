@@ -1,12 +1,13 @@
 //! Commands and exit codes.
 
-use crate::scene::{Scene, TABLES, TIMING};
+use crate::scene::{Scene, TABLES, TIMING, fixture};
 
 #[test]
 fn informational_commands_print_to_stdout() {
     let scene = Scene::new();
     for (arguments, contains) in [
         ("--help", "Usage: calorimeter <COMMAND>"),
+        ("--help", "View results:"),
         ("--version", "calorimeter "),
         ("run --help", "Exit codes:"),
         ("run --help", "Every case ends as one record"),
@@ -18,11 +19,13 @@ fn informational_commands_print_to_stdout() {
         ("merge --help", "Exit codes:"),
         ("render --help", "Usage: calorimeter render <DIR>"),
         ("calibrate --help", "--fusion-patterns"),
-        ("list", "transformer_block"),
+        ("list", "baseline"),
+        ("list models", "swiglu_mlp"),
         ("list recipes", "int8wo"),
         ("list shapes", "small_sweep"),
         ("list implementations", "native"),
         ("list devices", "cpu"),
+        ("doctor", "You can benchmark: "),
         ("doctor", "Devices, in order of preference:"),
         ("peaks", "no stored peaks: "),
         ("peaks --format json", "[]"),
@@ -42,6 +45,46 @@ fn informational_commands_print_to_stdout() {
         assert!(ended.stderr.is_empty(), "{arguments}: {ended:?}");
     }
     assert!(std::fs::read_dir(scene.path(".")).unwrap().next().is_none(), "informational commands write no files");
+}
+
+#[test]
+fn quickstart_runs_without_a_file() {
+    let scene = Scene::new();
+    let planned = |name: &str| scene.run(&format!("run {name} --device mock --dry-run --format jsonl")).objects();
+    let bundled = planned("quickstart");
+    let configs = fixture("../../../../configs");
+    assert!(!bundled.is_empty() && bundled == planned(&format!("{}/quickstart.yml", configs.display())));
+    scene.run("run quickstart --device mock --out out").expect_code(0);
+    assert_eq!(scene.journal("out").records.len(), bundled.len());
+    let resumed = scene.run("run --resume out --device mock");
+    assert!(resumed.expect_code(0).stderr.contains("results.csv"), "{resumed:?}");
+    // A file of this name takes precedence.
+    scene.write("quickstart", "recipes: [baseline]\nmodels: [{shapes: [{name: custom, shapes: [[8, 8, 8]]}]}]\n");
+    assert!(planned("quickstart").len() < bundled.len());
+}
+
+#[test]
+fn init_writes_a_file_once() {
+    let scene = Scene::new();
+    for (arguments, file) in [("init", "calorimeter.yml"), ("init own.yml", "own.yml")] {
+        scene.run(arguments).expect_code(0);
+        let before = std::fs::read_to_string(scene.path(file)).unwrap();
+        assert!(!scene.run(&format!("run {file} --device mock --dry-run --format jsonl")).objects().is_empty());
+        let refused = scene.run(arguments);
+        assert!(refused.error().starts_with(file), "{refused:?}");
+        assert_eq!(std::fs::read_to_string(scene.path(file)).unwrap(), before);
+    }
+    scene.run("init nowhere/calorimeter.yml").expect_code(2);
+}
+
+#[test]
+fn missing_runs_are_one_line() {
+    let scene = Scene::new();
+    for arguments in ["watch nosuch", "report nosuch", "render nosuch", "compare nosuch", "compare nosuch out"] {
+        let ended = scene.run(arguments);
+        assert!(ended.error().contains("nosuch") && !ended.stderr.contains("note: "), "{arguments}: {ended:?}");
+        assert!(!ended.stderr.contains("--resume"), "{arguments}: {ended:?}");
+    }
 }
 
 #[test]

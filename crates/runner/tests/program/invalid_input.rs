@@ -19,10 +19,7 @@ const FILES: &[(&str, &str)] = &[
         ": deserializing from YAML containing more than one document is not supported",
     ),
     // Unknown keys at every level.
-    (
-        "recipees: [baseline]\nMODEL",
-        ":1:1: unknown key \"recipees\"; did you mean \"recipes\"?; known: benchmark_mode, …",
-    ),
+    ("recipees: [baseline]\nMODEL", ":1:1: unknown key \"recipees\"; did you mean \"recipes\"?; known: recipes, …"),
     (
         "recipes: [baseline]\nmodels:\n  - modle: linear\n",
         ":3:5: models[0]: unknown key \"modle\"; did you mean \"model\"?…",

@@ -2,6 +2,7 @@
 
 mod burn_backend;
 mod driver;
+mod missing_feature;
 mod native_devices;
 mod open;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
@@ -23,13 +24,15 @@ pub use burn_backend::CubeOf;
 #[cfg(feature = "cuda")]
 pub(crate) use cuda::Runtime as GpuRuntime;
 pub use driver::{PoolQuery, PoolUsage};
+pub use missing_feature::MissingFeature;
+pub(crate) use missing_feature::missing_feature;
 pub use native_devices::NativeDevices;
 pub use open::{open, open_operator};
 pub use runtime::{autotune_anchor, configure};
 #[cfg(all(feature = "wgpu", not(feature = "cuda")))]
 pub(crate) use wgpu::Runtime as GpuRuntime;
 
-use crate::{Device, DeviceKind, ZooError};
+use crate::{Device, DeviceKind, Implementation, ZooError};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use burn_cubecl::CubeRuntime;
 use driver::BackendDriver;
@@ -111,6 +114,22 @@ pub(crate) fn visit_backends(done: &impl BackendVisitor) {
     done.visit_gpu::<wgpu::Runtime, wgpu::WgpuFused>(WGPU);
 }
 
+/// Backends whose burn implementations are not part of this build, with the feature that adds them.
+pub fn missing_features() -> Vec<MissingFeature> {
+    let missing = BACKENDS.iter().filter(|backend| !backend.burn);
+    missing
+        .map(|backend| MissingFeature {
+            kinds: backend.kinds,
+            feature: backend.feature,
+            implementations: if backend.gpu { &BURN_IMPLEMENTATIONS } else { &BURN_IMPLEMENTATIONS[..2] },
+            has_native: !backend.gpu || backend.driver.is_some(),
+        })
+        .collect()
+}
+
+/// Implementations by burn; `cube` exists on GPUs only.
+const BURN_IMPLEMENTATIONS: [Implementation; 3] = [Implementation::Eager, Implementation::Fused, Implementation::Cube];
+
 /// Device kinds whose burn backend is not part of this build.
 pub(crate) fn missing_device_kinds() -> impl Iterator<Item = (DeviceKind, &'static BackendEntry)> {
     let missing = BACKENDS.iter().filter(|backend| !backend.burn);
@@ -123,11 +142,6 @@ fn backend_of(device: Device) -> Option<&'static BackendEntry> {
 
 fn driver_of(device: Device) -> Option<&'static dyn BackendDriver> {
     backend_of(device)?.driver
-}
-
-/// Reason why an implementation is unsupported, with the remedy.
-pub(crate) fn missing_feature(feature: &str) -> String {
-    format!("not part of this build; build with `--features {feature}`")
 }
 
 impl NativeDevices {

@@ -8,3 +8,4 @@ mod training;
 
 pub use file::File;
 pub use read::read;
+pub use training::trained_models;

@@ -30,14 +30,20 @@ pub fn passes(entry: Entry, optimizer: Optimizer) -> Result<Vec<Entry>, String> 
 
 /// Operator for a training pass of a model; the error lists the models with passes.
 fn training_operator(pass: TrainedLinear, model: &str) -> Result<Subject, String> {
-    let all = Operator::all().into_iter().filter(|operator| operator.suite() == Suite::Training);
-    let all: Vec<Operator> = all.collect();
-    let found = all.iter().find(|operator| operator.name() == pass.model_pass_name(model));
-    found.map(|operator| Subject::Operator(*operator)).ok_or_else(|| {
-        let of_any = TrainedLinear::Forward.model_pass_name("");
-        let models: Vec<&str> = all.iter().filter_map(|operator| operator.name().strip_suffix(&*of_any)).collect();
-        format!("mode: training: {model} cannot be trained; available: {}", models.join(", "))
-    })
+    let found = training_operators().find(|operator| operator.name() == pass.model_pass_name(model));
+    found
+        .map(Subject::Operator)
+        .ok_or_else(|| format!("mode: training: {model} cannot be trained; available: {}", trained_models().join(", ")))
+}
+
+/// Names of the models with training passes.
+pub fn trained_models() -> Vec<String> {
+    let of_any = TrainedLinear::Forward.model_pass_name("");
+    training_operators().filter_map(|operator| Some(operator.name().strip_suffix(&*of_any)?.to_owned())).collect()
+}
+
+fn training_operators() -> impl Iterator<Item = Operator> {
+    Operator::all().into_iter().filter(|operator| operator.suite() == Suite::Training)
 }
 
 /// Recipes of a file, with fast accumulation and unscaled operands as its keys request.

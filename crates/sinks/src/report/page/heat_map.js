@@ -1,4 +1,4 @@
-// Speed-ups over two selectable axes.
+// Mean speed-ups over two selectable axes.
 function heatMap() {
   const has = (row) => isOk(row) && get("speedup", row) !== null;
   const labels = new Map([...data.filters.filter(([name]) => name !== "status"), ...data.properties, ...AXES.map((name) => [name, name])]);
@@ -29,7 +29,7 @@ function heatMap() {
   };
 
   figure({
-    id: "heat-map", title: "Speed-ups", has,
+    id: "heat-map", title: "Mean speed-ups", has,
     lead: "Geometric mean and number of cases of each cell. Blue is faster than the baseline, orange slower.",
     controls: (rows, again) => {
       const options = [...labels].filter(([name]) => Object.values(chosen).includes(name) || distinct(rows, (row) => get(name, row)).length > 1);

@@ -68,6 +68,7 @@ function forest() {
         if (lo !== null && hi !== null) add(intervals, verdict, `M${X(lo).toFixed(1)} ${y - 4}v8m0 -4H${X(hi).toFixed(1)}m0 -4v8`);
         add(points, verdict, `M${X(get("speedup", row)).toFixed(1)} ${y}${MARKERS[0](4.2)}`);
         const value = label(row, narrow);
+        if (narrow) drawn.append(shape("rect", { class: "cover", x: 0, y: top, width: room, height: 20 }));
         drawn.append(shape("text", { class: "name over", x: narrow ? 8 : 6, y: narrow ? top + 15 : y + 4 }, cut(name, narrow ? room - widthOf(value) - 28 : left - 12)),
           shape("text", { class: `over ${verdict}`, x: narrow ? room - 8 : right + 14, y: narrow ? top + 15 : y + 4, "text-anchor": narrow ? "end" : "start" }, value));
       }

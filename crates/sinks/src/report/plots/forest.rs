@@ -45,7 +45,7 @@ pub(super) fn picture(rows: &ReportRows<'_>) -> Option<Picture> {
             lines.push(ForestRow::Heading(group.heading));
         }
         lines.extend(group.lines.into_iter().filter_map(|line| {
-            let speedup = (**rows.all.get(line.row)?).speedup.clone()?;
+            let speedup = rows.all.get(line.row)?.speedup.clone()?;
             Some(ForestRow::Case { name: line.name, label: label(&speedup), speedup })
         }));
     }

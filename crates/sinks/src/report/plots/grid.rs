@@ -124,6 +124,6 @@ fn cell_text((ratio, cases): (f64, usize)) -> String {
     if cases == 1 {
         NumberFormat::Ratio.write(ratio)
     } else {
-        format!("{} of {cases}", NumberFormat::Ratio.write(ratio))
+        format!("{} ({cases})", NumberFormat::Ratio.write(ratio))
     }
 }

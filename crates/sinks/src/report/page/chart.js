@@ -44,10 +44,16 @@ function ticks(low, high, log, most) {
   return found;
 }
 
-// Range of the values with a margin.
-function range(values, log) {
+// Minimum and maximum; spreading a long list into arguments would overflow the stack.
+function extent(values) {
   let low = Infinity, high = -Infinity;
   for (const value of values) { low = Math.min(low, value); high = Math.max(high, value); }
+  return [low, high];
+}
+
+// Range of the values with a margin.
+function range(values, log) {
+  const [low, high] = extent(values);
   if (log) {
     const room = Math.max((high / low) ** 0.04, 1.08);
     return [low / room, high * room];

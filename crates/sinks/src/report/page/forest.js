@@ -28,7 +28,7 @@ function forest() {
       }
       const narrow = width < 640, room = Math.max(width - 30, 220), caseHeight = narrow ? 38 : 21, headingHeight = 26;
       const cases = shown.filter(({ row }) => row !== undefined);
-      const ratios = rows.map((row) => get("speedup", row)), lowest = Math.min(...ratios), highest = Math.max(...ratios);
+      const [lowest, highest] = extent(rows.map((row) => get("speedup", row)));
       // A very wide interval must not squeeze all others.
       const end = (name, row) => Math.min(Math.max(get(name, row) ?? get("speedup", row), lowest / 2), highest * 2);
       const xs = range([1, ...rows.flatMap((row) => [end("speedup_lo", row), end("speedup_hi", row)])], true);

@@ -55,7 +55,7 @@ function roofs(rows, column, scale, name, vague) {
   const several = distinct(rows, (row) => get("device", row)).length > 1;
   const known = measured.some((row) => name(row) !== vague) ? measured.filter((row) => name(row) !== vague) : measured;
   const label = (row) => several ? `${get("device", row)} ${name(row)}` : name(row);
-  return [...grouped(known, label)].map(([name, all]) => ({ name, peak: scale * Math.max(...all.map((row) => get(column, row))) }))
+  return [...grouped(known, label)].map(([name, all]) => ({ name, peak: scale * extent(all.map((row) => get(column, row)))[1] }))
     .sort((a, b) => b.peak - a.peak);
 }
 

@@ -1,6 +1,7 @@
 //! Forest plot: the speed-up of each case with its 95 % interval, around 1.
 
 use calorimeter_case::Verdict;
+use plotters::coord::ranged1d::Ranged;
 use plotters::element::{PathElement, Rectangle};
 use plotters::style::text_anchor::{HPos, VPos};
 use plotters::style::{Color, RGBColor};
@@ -8,13 +9,11 @@ use plotters_backend::DrawingBackend;
 
 use super::axis::{AxisScale, ChartAxis};
 use super::canvas::{PlotArea, PlotError, TEXT_HEIGHT, text, truncate, width};
-use super::palette::{FAINT, FASTER, INK, RULE, SLOWER};
-use super::picture::Picture;
+use super::palette::{FAINT, FASTER, GROUND, INK, RULE, SLOWER};
 use crate::record::Speedup;
 use crate::report::forest::forest_groups;
 use crate::report::number_format::NumberFormat;
 use crate::report::report_rows::ReportRows;
-use plotters::coord::ranged1d::Ranged;
 
 const MARGIN: u32 = 16;
 const AXIS_HEIGHT: u32 = 40;
@@ -38,7 +37,8 @@ enum ForestRow {
     Case { name: String, speedup: Speedup, label: String },
 }
 
-pub(super) fn picture(rows: &ReportRows<'_>) -> Option<Picture> {
+/// Plot of all speed-ups; `None` if there are none.
+pub(super) fn plot(rows: &ReportRows<'_>) -> Option<ForestPlot> {
     let mut lines = Vec::new();
     for group in forest_groups(rows) {
         if !group.heading.is_empty() {
@@ -63,7 +63,7 @@ pub(super) fn picture(rows: &ReportRows<'_>) -> Option<Picture> {
     let ends = speedups().flat_map(|one| [one.lo.unwrap_or(one.ratio), one.hi.unwrap_or(one.ratio)]);
     let ends = ends.map(|end| end.clamp(lowest / 2.0, highest * 2.0));
     let axis = ChartAxis::log("speed-up", NumberFormat::Ratio).scale(ends.chain([1.0]), 6);
-    Some(Picture::Forest(ForestPlot { rows: shown, hidden_cases, axis }))
+    Some(ForestPlot { rows: shown, hidden_cases, axis })
 }
 
 fn label(speedup: &Speedup) -> String {
@@ -133,7 +133,7 @@ impl ForestPlot {
                     // The grid must not cross the heading.
                     let end = MARGIN as i32 + width(heading, TEXT_HEIGHT) as i32 + 6;
                     let cover = [(MARGIN as i32, y - 11), (end, y + 11)];
-                    area.draw(&Rectangle::new(cover, super::palette::GROUND.filled()))?;
+                    area.draw(&Rectangle::new(cover, GROUND.filled()))?;
                     text(area, heading, (MARGIN as i32, y), (TEXT_HEIGHT, FAINT), (HPos::Left, VPos::Center))?;
                 }
                 ForestRow::Case { name, speedup, label } => {

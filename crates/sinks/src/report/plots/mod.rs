@@ -52,7 +52,7 @@ pub fn write_plots(runs: &[ReportedRun], profiles: &[ReportedProfile], dir: &Pat
 fn pictures(rows: &ReportRows<'_>) -> Vec<(&'static str, Picture)> {
     let one = |name, picture: Option<Picture>| picture.map(|picture| (name, picture));
     let before = [
-        one("speed-ups", forest::picture(rows)),
+        one("speed-ups", forest::plot(rows).map(Picture::Forest)),
         one("mean-speed-ups", heat_map::picture(rows)),
         one("roofline", roofline::picture(rows)),
     ];

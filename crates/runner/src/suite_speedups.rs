@@ -22,7 +22,7 @@ pub fn means(cases: &[CaseExcerpt]) -> Vec<MeanSpeedup> {
     let mut lines: Vec<(SuiteSpeedup, Vec<f64>, Vec<usize>)> = Vec::new();
     let mut place_of: HashMap<SuiteKey, usize> = HashMap::new();
     for (index, case) in cases.iter().enumerate().filter(|(_, case)| case.status == Status::Ok) {
-        let Some(ratio) = case.speedup else { continue };
+        let Some(ratio) = case.speedup.map(|speedup| speedup.ratio) else { continue };
         let line = SuiteKey::new(case);
         let place = *place_of.entry(line).or_insert_with(|| {
             lines.push((line.into_speedup(), Vec::new(), Vec::new()));

@@ -1,9 +1,9 @@
 //! Excerpt of a record for summaries: about one percent of the memory of the record.
 
 use crate::record_part::RecordPart;
-use calorimeter_case::record::{Record, Status, Warning};
-use calorimeter_case::{Axes, CaseId, Device, Element, Implementation, Mode, Name, Regime};
-use serde::{Deserialize, Deserializer};
+use calorimeter_case::record::{Record, Speedup, Status, Warning};
+use calorimeter_case::{Axes, CaseId, Device, Element, Implementation, Mode, Name, Regime, Verdict};
+use serde::Deserialize;
 
 /// Case, outcome and speed-up of a record. Deserialized from the JSON of a record, ignoring its other fields.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -40,16 +40,29 @@ pub struct CaseExcerpt {
     #[serde(default)]
     pub warnings: Vec<String>,
     /// Speed-up over the baseline.
-    #[serde(default, deserialize_with = "ratio")]
-    pub speedup: Option<f64>,
+    #[serde(default)]
+    pub speedup: Option<SpeedupExcerpt>,
 }
 
-fn ratio<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
-    #[derive(Deserialize)]
-    struct SpeedupRatio {
-        ratio: f64,
+/// Speed-up with its 95 % interval and verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+pub struct SpeedupExcerpt {
+    /// Speed-up.
+    pub ratio: f64,
+    /// Lower end of the interval.
+    #[serde(default)]
+    pub lo: Option<f64>,
+    /// Upper end of the interval.
+    #[serde(default)]
+    pub hi: Option<f64>,
+    /// Verdict.
+    pub verdict: Verdict,
+}
+
+impl From<&Speedup> for SpeedupExcerpt {
+    fn from(&Speedup { ratio, lo, hi, verdict, .. }: &Speedup) -> Self {
+        Self { ratio, lo, hi, verdict }
     }
-    Ok(Option::<SpeedupRatio>::deserialize(deserializer)?.map(|speedup| speedup.ratio))
 }
 
 impl CaseExcerpt {
@@ -81,7 +94,7 @@ impl From<&Record> for CaseExcerpt {
             status: outcome.status,
             reason: outcome.reason.clone(),
             warnings: warnings.iter().map(Warning::to_string).collect(),
-            speedup: speedup.as_ref().map(|speedup| speedup.ratio),
+            speedup: speedup.as_ref().map(SpeedupExcerpt::from),
         }
     }
 }

@@ -226,8 +226,18 @@ pub fn read(dir: &Path) -> Result<JournalContents, SinkError> {
 
 /// Reads a journal and applies `trim` to each record, which drops fields that the reader does not need.
 pub fn read_trimmed(dir: &Path, trim: impl Fn(&mut Record) + Sync) -> Result<JournalContents, SinkError> {
+    let trimmed = |mut record: Record| {
+        trim(&mut record);
+        record
+    };
+    read_mapped(dir, trimmed)
+}
+
+/// Reads a journal and converts each record.
+pub fn read_mapped<R: Send>(dir: &Path, convert: impl Fn(Record) -> R + Sync) -> Result<JournalContents<R>, SinkError> {
     let (file, path) = open(dir)?;
-    Ok(read_from(&file, &path, |record| trim_record(record, &trim))?.contents)
+    let keep = |record: Box<Record>| (record.case.id.clone(), convert(*record));
+    Ok(read_from(&file, &path, keep)?.contents)
 }
 
 /// Reads a journal without time series; the second result gives access to them on disk.
@@ -243,14 +253,9 @@ pub fn read_parts<P: RecordPart>(dir: &Path) -> Result<JournalContents<P>, SinkE
     Ok(read_from(&file, &path, |part: P| (part.id().clone(), part))?.contents)
 }
 
-/// Applies `trim` to a record and returns it with its case id.
-fn trim_record(mut record: Box<Record>, trim: impl Fn(&mut Record)) -> (CaseId, Record) {
-    trim(&mut record);
+fn without_series(mut record: Box<Record>) -> (CaseId, Record) {
+    drop(record.take_series());
     (record.case.id.clone(), *record)
-}
-
-fn without_series(record: Box<Record>) -> (CaseId, Record) {
-    trim_record(record, |record| drop(record.take_series()))
 }
 
 /// Writes the contents of a journal to `path` atomically, replacing an existing file.

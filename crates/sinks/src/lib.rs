@@ -62,7 +62,7 @@ pub use ::{chrono, serde_json};
 pub use ::polars;
 pub use calorimeter_case::{self as case, record};
 pub use calorimeter_case::{Case, CaseId, Record, Status};
-pub use case_excerpt::CaseExcerpt;
+pub use case_excerpt::{CaseExcerpt, SpeedupExcerpt};
 pub use error::SinkError;
 pub use journal::Journal;
 pub use log_line::write_log_line;

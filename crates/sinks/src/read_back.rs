@@ -3,7 +3,9 @@
 use crate::SinkError;
 use crate::journal::{self, Header, JOURNAL_FILE, JournalContents, Resumed};
 use crate::record_part::RecordPart;
+use calorimeter_case::CaseId;
 use calorimeter_case::record::Record;
+use std::collections::HashMap;
 use std::path::Path;
 
 /// Stored run, read by [`read_back`] or [`read_parts`]; `R` is the part of each record that the reader requested.
@@ -26,16 +28,35 @@ impl<R> From<JournalContents<R>> for StoredRun<R> {
 /// Reads the records of a run from its directory, its journal, or its Parquet file. The header missing in a Parquet
 /// file is read from the journal next to it. [`journal::read`] also returns time series, summary and warnings.
 pub fn read_back(path: &Path) -> Result<StoredRun, SinkError> {
-    let journal = |path: &Path| journal::read_trimmed(path, condense).map(StoredRun::from);
+    read_with_series(path, |_| ()).map(|(run, _)| run)
+}
+
+/// Reads the records of a run, and a summary of the time series of each record in the journal.
+pub(crate) fn read_with_series<S: Send>(
+    path: &Path,
+    summarize: impl Fn(&Record) -> S + Sync,
+) -> Result<(StoredRun, HashMap<CaseId, S>), SinkError> {
+    let convert = |mut record: Record| {
+        let summary = summarize(&record);
+        condense(&mut record);
+        (record, summary)
+    };
+    let journal = |path: &Path| {
+        let JournalContents { header, resumed, records, .. } = journal::read_mapped(path, convert)?;
+        let (records, summaries): (Vec<Record>, Vec<S>) = records.into_iter().unzip();
+        let summaries = records.iter().map(|record| record.case.id.clone()).zip(summaries).collect();
+        Ok((StoredRun { header: Some(header), resumed, records }, summaries))
+    };
     if !is_parquet(path) {
         return journal(path);
     }
     let records = records_of_parquet(path)?;
     let neighbor = path.with_file_name(JOURNAL_FILE);
     if !neighbor.exists() {
-        return Ok(StoredRun { header: None, resumed: Vec::new(), records });
+        return Ok((StoredRun { header: None, resumed: Vec::new(), records }, HashMap::new()));
     }
-    Ok(StoredRun { records, ..journal(&neighbor)? })
+    let (run, summaries) = journal(&neighbor)?;
+    Ok((StoredRun { records, ..run }, summaries))
 }
 
 /// Reads a part of each record, which takes a fraction of the time and memory for long runs.

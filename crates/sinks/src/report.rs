@@ -4,15 +4,19 @@
 
 mod calibration;
 mod derived_columns;
+mod forest;
 mod group_table;
+mod headline;
 mod markdown;
 mod number_format;
 mod packed_columns;
 mod page;
 mod plots;
 mod report_rows;
+mod roofs;
 mod run;
 mod summary;
+mod window_histogram;
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +25,8 @@ use crate::{SinkError, atomic};
 
 pub use markdown::markdown;
 pub use plots::write_plots;
-pub use run::{MeanSpeedup, ReportedProfile, ReportedRun, SummarizedRun};
+pub use run::{MeanSpeedup, ReportedProfile, ReportedRun, SummarizedRun, read_run};
+pub use window_histogram::WindowHistogram;
 
 /// File name of the page in the directory of a run.
 pub const REPORT_FILE: &str = "report.html";

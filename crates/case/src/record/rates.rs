@@ -2,6 +2,7 @@
 
 use super::column::{Column, Field, columns, fields};
 use super::number::is_not_finite;
+use crate::Name;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -38,6 +39,9 @@ pub struct Roofline {
     /// Compute peak in 10¹² operations per second, under continuous load.
     #[serde(default, skip_serializing_if = "is_not_finite")]
     pub peak_tflops: Option<f64>,
+    /// Dtype of the compute peak; early journals have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_dtype: Option<Name>,
     /// Short-term compute peak in 10¹² operations per second; no correct kernel exceeds it.
     #[serde(default, skip_serializing_if = "is_not_finite")]
     pub burst_tflops: Option<f64>,
@@ -124,6 +128,7 @@ impl Rates {
     /// Fields without a column.
     pub const JOURNAL_ONLY: &'static [Field] = fields! {
         "roofline.peak_tflops": "number, 10¹² operations/s", "compute peak under continuous load";
+        "roofline.peak_dtype": "text", "dtype of the compute peak, e.g. `bf16`";
         "roofline.burst_tflops": "number, 10¹² operations/s",
             "short-term compute peak, which no correct kernel exceeds";
         "roofline.peak_gbps": "number, 10⁹ bytes/s", "peak of memory or cache";

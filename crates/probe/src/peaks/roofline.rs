@@ -2,6 +2,7 @@
 
 use super::device_peaks::{DevicePeaks, TOLERATED_PERCENT};
 use super::limit::{Limit, MatmulPrecision};
+use calorimeter_case::Name;
 use calorimeter_case::record::{PeakKind, Roofline, RooflineBound};
 use calorimeter_sinks::Record;
 
@@ -18,9 +19,10 @@ pub fn roofline(
     if !record.case.regime.clock().is_on_device() {
         return None;
     }
-    let known = || kinds.iter().filter_map(|kind| peaks.products.get(kind));
-    let peak_tflops = known().map(|peak| peak.sustained).reduce(f64::max);
-    let burst_tflops = known().map(|peak| peak.burst).reduce(f64::max);
+    let known = || kinds.iter().filter_map(|kind| Some((kind, peaks.products.get(kind)?)));
+    let sustained = known().max_by(|(_, one), (_, other)| one.sustained.total_cmp(&other.sustained));
+    let (peak_dtype, peak_tflops) = sustained.map(|(kind, peak)| (Name::new(kind.name()), peak.sustained)).unzip();
+    let burst_tflops = known().map(|(_, peak)| peak.burst).reduce(f64::max);
     let cold = reads_from_memory(record, cache_bytes);
     let peak_gbps = if cold { peaks.memory_gbps } else { peaks.cache_gbps.or(peaks.memory_gbps) };
     let percent = |rate: Option<f64>, peak: Option<f64>| Some(100.0 * rate? / peak?);
@@ -34,7 +36,17 @@ pub fn roofline(
         (None, None) => return None,
     };
     let against = Some(against);
-    Some(Roofline { bound, percent, against, compute_percent, memory_percent, peak_tflops, burst_tflops, peak_gbps })
+    Some(Roofline {
+        bound,
+        percent,
+        against,
+        compute_percent,
+        memory_percent,
+        peak_tflops,
+        peak_dtype,
+        burst_tflops,
+        peak_gbps,
+    })
 }
 
 /// True if operands come from memory: the buffer sets together exceed the cache, or a single one is at least four times

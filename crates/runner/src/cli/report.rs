@@ -7,7 +7,7 @@ use crate::run::{sort_as_planned, sort_briefs_as_planned};
 use crate::suite_speedups::means;
 use calorimeter_probe::calibration::{CalibrationProfile, is_profile};
 use calorimeter_sinks::report::{self, REPORT_FILE, ReportedProfile, ReportedRun, SummarizedRun};
-use calorimeter_sinks::{CaseExcerpt, StoredRun, index, log_line, read_back, read_parts};
+use calorimeter_sinks::{CaseExcerpt, StoredRun, index, log_line, read_parts};
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -17,10 +17,10 @@ const EXIT_CODES: &str = "Exit codes:
 
 /// Write one HTML page about one or more runs.
 ///
-/// The page is a single file that needs no network. It shows summary, speed-ups over selectable axes, roofline, sizes,
-/// accuracy against speed, memory, operators, training, fusion, clocks and power, calibrations, a table of all cases,
-/// the reasons for missing times, and the machine. It links to traces and memory pages as long as it stays near the
-/// run.
+/// The page is a single file that needs no network. It shows speed-ups with confidence intervals, a summary, mean
+/// speed-ups over selectable axes, roofline, scaling with size, accuracy and speed-up, memory, operators, training,
+/// fusion, clocks and power, calibrations, a table of all cases, the reasons for missing times, and the environment. It
+/// links to traces and memory pages as long as it stays near the run.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub struct ReportArguments {
@@ -90,13 +90,13 @@ fn update_index_pages(runs: &[ReportedRun], written: &[PathBuf]) -> Vec<PathBuf>
 }
 
 fn read_run(path: &Path) -> Result<ReportedRun, CliError> {
-    let mut read = read_back(path)?;
+    let (mut read, windows) = report::read_run(path)?;
     check_not_empty(path, read.records.is_empty())?;
     if let Some(header) = &read.header {
         sort_as_planned(&mut read.records, header);
     }
     let means = means(&read.records.iter().map(CaseExcerpt::from).collect::<Vec<_>>());
-    Ok(ReportedRun { name: path.display().to_string(), dir: run_dir(path).to_owned(), read, means })
+    Ok(ReportedRun { name: path.display().to_string(), dir: run_dir(path).to_owned(), read, windows, means })
 }
 
 fn read_summary(path: &Path) -> Result<SummarizedRun, CliError> {

@@ -63,6 +63,46 @@ fn page_in_the_run_folder_lists_all_cases() {
 }
 
 #[test]
+fn page_holds_comparison_groups_and_window_histograms() {
+    let scene = measured_scene();
+    scene.run("report out").expect_code(0);
+    let data = page_data(&scene, "out/report.html");
+    // One comparison per shape, so all form one group.
+    let lines = data["forest"][0]["lines"].as_array().unwrap();
+    let mut rows: Vec<u64> = lines.iter().map(|line| line["row"].as_u64().unwrap()).collect();
+    rows.sort_unstable();
+    assert_eq!((data["forest"].as_array().unwrap().len(), rows), (1, vec![1, 4]));
+    for (row, windows) in data["windows"].as_array().unwrap().iter().enumerate() {
+        let counted = windows["counts"].as_array().map(|counts| counts.iter().filter_map(Value::as_u64).sum::<u64>());
+        // Every third case is unsupported.
+        let expected = (row % 3 != 2).then(|| 10 - windows["above"].as_u64().unwrap());
+        assert_eq!(counted, expected, "{windows}");
+    }
+    let run = &data["runs"][0];
+    assert_eq!((&run["dtypes"], &run["configs"]), (&json!(["bf16"]), &json!(["c.yml"])));
+    assert!(run["command"].as_str().unwrap().ends_with("run c.yml --out out"), "{run}");
+    assert!(run["devices"][0].as_str().unwrap().starts_with("mock"), "{run}");
+}
+
+#[test]
+fn runs_without_sensors_have_no_clocks() {
+    let scene = measured_scene();
+    // The throttled share is recorded without sensors, too.
+    let journal = fs::read_to_string(scene.path("out/journal.jsonl")).unwrap();
+    fs::create_dir(scene.path("zero")).unwrap();
+    scene.write("zero/journal.jsonl", journal.replace("\"windows\":", "\"held_back\":0.0,\"windows\":"));
+    let tables = |run: &str| -> Vec<String> {
+        scene.run(&format!("report {run} --output page.html")).expect_code(0);
+        let data = page_data(&scene, "page.html");
+        let tables = data["group_tables"].as_array().unwrap().iter();
+        tables.map(|table| table["id"].as_str().unwrap().to_owned()).collect()
+    };
+    assert!(!tables("zero").contains(&"clocks".to_owned()));
+    with_sensors(&scene, "out", "told");
+    assert!(tables("told").contains(&"clocks".to_owned()));
+}
+
+#[test]
 fn all_run_formats_give_equal_reports() {
     let scene = measured_scene();
     let mut forms = vec!["out", "out/journal.jsonl"];
@@ -109,8 +149,9 @@ fn figures_render_as_svg_and_png_without_fonts() {
     let ended = ProgramOutput::from_command(&mut command);
     ended.expect_code(0);
     let index = fs::read_to_string(scene.path("out/index.html")).unwrap();
-    for name in ["speed-ups", "roofline", "sizes-time"] {
+    for name in ["speed-ups", "mean-speed-ups", "roofline", "sizes-time"] {
         let svg = fs::read_to_string(scene.path(&format!("out/plots/{name}.svg"))).unwrap();
+        assert!(svg.contains("mock · bf16"), "{name} has no subtitle: {svg}");
         assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>") && svg.contains("int8wo"), "{svg}");
         let png = fs::read(scene.path(&format!("out/plots/{name}.png"))).unwrap();
         assert!(png.starts_with(b"\x89PNG\r\n\x1a\n") && png.len() > 2000, "{name}: {} bytes", png.len());
@@ -205,6 +246,12 @@ fn markdown_summary_goes_to_stdout() {
     ended.expect_code(0);
     assert!(ended.stdout.starts_with("### `out`\n\n6 cases: **4 ok, 2 unsupported**\n"), "{ended:?}");
     assert!(ended.stdout.contains("\n| `int8wo` | eager | mock, "), "{ended:?}");
+    for record in scene.journal("out").records.iter().filter(|record| record.speedup.is_some()) {
+        let speedup = record.speedup.as_ref().unwrap();
+        let (lo, hi) = (speedup.lo.unwrap(), speedup.hi.unwrap());
+        let line = format!("| `{}` | {:.3}x [{lo:.3}, {hi:.3}] | {} |", record.case.id, speedup.ratio, speedup.verdict);
+        assert!(ended.stdout.lines().any(|one| one == line), "{line}: {ended:?}");
+    }
     assert!(!scene.path("out/report.html").exists());
 }
 

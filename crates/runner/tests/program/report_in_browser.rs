@@ -27,10 +27,16 @@ sortBy("time_ns");
 seen.shapes_by_time = cells("shape");
 sortBy("time_ns");
 seen.shapes_by_time_down = cells("shape");
+sortBy("speedup");
+seen.speedups = cells("speedup");
+seen.verdict_classes = [...document.querySelectorAll("#cases-table tbody td.faster, #cases-table tbody td.slower")].map(({ textContent }) => textContent);
+const forest = () => [...document.querySelectorAll("#forest .forest text.name")].map(({ textContent }) => textContent);
+seen.forest = forest();
 const list = document.getElementById("filter-recipe");
 list.value = "int8wo";
 list.dispatchEvent(new Event("change"));
 seen.filtered = cells("recipe");
+seen.forest_filtered = forest();
 seen.chosen = document.getElementById("chosen").textContent;
 list.value = "";
 list.dispatchEvent(new Event("change"));
@@ -52,6 +58,7 @@ seen.tip = document.getElementById("tip").textContent;
 press(roof, "Enter");
 const record = document.getElementById("record");
 seen.opened = [record.open, document.getElementById("record-title").textContent];
+seen.histogram = record.querySelectorAll(".histogram .bin").length;
 record.close();
 const texts = (selector) => [...document.querySelectorAll(selector)].map(({ textContent }) => textContent);
 seen.clocks = texts("#clocks thead th");
@@ -186,12 +193,18 @@ models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8], [16, 16, 16]]}}]}}]\n"
     };
 
     let sections = words("sections");
+    assert_eq!(sections[0], "forest");
     for section in ["summary", "heat-map", "roofline", "sizes", "clocks", "calibration", "cases", "reasons", "machine"]
     {
         assert!(sections.iter().any(|one| one == section), "{sections:?}");
     }
     assert_eq!(words("recipes_up"), ["baseline", "baseline", "int8wo", "int8wo", "marlin", "marlin"]);
     assert_eq!(words("recipes_down"), ["marlin", "marlin", "int8wo", "int8wo", "baseline", "baseline"]);
+    // The speed-up of a reference is 1.
+    assert_eq!(words("speedups"), ["1.00×", "1.00×", "1.80×", "4.50×", "", ""]);
+    assert_eq!(words("verdict_classes"), ["FASTER", "FASTER"]);
+    assert_eq!((words("forest").len(), words("forest_filtered").len()), (2, 2));
+    assert!(seen["histogram"].as_u64() >= Some(1), "{seen}");
     // Cases without a time come last in both directions.
     let (up, down) = (words("shapes_by_time"), words("shapes_by_time_down"));
     assert_eq!((up[0].as_str(), down[3].as_str()), ("m8-k8-n8", "m8-k8-n8"), "{up:?} {down:?}");

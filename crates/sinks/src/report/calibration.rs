@@ -116,6 +116,9 @@ pub(super) struct Calibration {
     /// Rate over bytes moved, by operator; the operator with most sizes is the first.
     curves: Vec<Chart>,
     notes: Vec<String>,
+    /// Machines and their devices.
+    #[serde(skip)]
+    pub(super) subtitle: String,
 }
 
 impl Calibration {
@@ -131,7 +134,8 @@ impl Calibration {
         let mut curves = curves(&machines);
         curves.sort_by_key(|chart| Reverse(chart.series.iter().map(|series| series.points.len()).max()));
         let tables = tables.into_iter().filter_map(|(name, table)| Some((name, table?))).collect();
-        Ok(Self { tables, curves, notes: machines.iter().flat_map(CalibratedMachine::notes).collect() })
+        let subtitle = machines.iter().map(CalibratedMachine::subtitle).collect::<Vec<_>>().join("; ");
+        Ok(Self { tables, curves, notes: machines.iter().flat_map(CalibratedMachine::notes).collect(), subtitle })
     }
 
     /// Plots of the tables and of the first chart.
@@ -145,6 +149,13 @@ impl Calibration {
 }
 
 impl CalibratedMachine {
+    /// Name with device and driver.
+    fn subtitle(&self) -> String {
+        let CalibratedDevice { name, driver } = &self.profile.environment.device;
+        let device: Vec<&str> = [name, driver].into_iter().flatten().map(String::as_str).collect();
+        if device.is_empty() { self.name.clone() } else { format!("{}: {}", self.name, device.join(", ")) }
+    }
+
     fn notes(&self) -> Vec<String> {
         let CalibrationData { peaks, not_measured, notes, .. } = &self.profile;
         let findings = peaks.iter().filter_map(|(kind, peak)| Some(format!("{kind}: {}", peak.finding.as_ref()?)));
@@ -288,8 +299,8 @@ fn curves(machines: &[CalibratedMachine]) -> Vec<Chart> {
         });
         let series: Vec<ChartSeries> = series.filter(|series| !series.points.is_empty()).collect();
         let (x, y) = (ChartAxis::log("bytes per pass", NumberFormat::Bytes), ChartAxis::log(label, format));
-        let title = format!("Calibration against size: {key}");
-        (!series.is_empty()).then(|| Chart { title, x, y, series, rules: Vec::new(), is_joined: true })
+        let title = format!("Scaling with size: {key}");
+        (!series.is_empty()).then(|| Chart { title, x, y, series, rules: Vec::new(), is_joined: true, note: None })
     })
     .collect()
 }

@@ -109,7 +109,7 @@ pub(super) static GROUP_TABLES: [GroupTable; 5] = [
         title: "Clocks and power",
         lead: "Median sample of the device's sensors during each case. Table: median over the cases, and throttle reasons.",
         shows: |record| {
-            let sensors = ["clock_mhz", "memory_clock_mhz", "power_w", "temperature_c", "held_back", "joules"];
+            let sensors = ["clock_mhz", "memory_clock_mhz", "power_w", "temperature_c", "joules"];
             record.is_ok() && sensors.iter().any(|name| number(name, record).is_some())
         },
         keys: &[("device", "device"), ("recipe or operator, implementation", "series")],

@@ -102,8 +102,10 @@ fn peaks(runs: &[ReportedRun]) -> impl Iterator<Item = PackedColumn<'_>> {
     let peak = |of: fn(&Record) -> Option<f64>| records(runs).map(move |record| of(record).map(RoundedNumber::rounded));
     let operations = peak(|record| record.rates.roofline.as_ref()?.peak_tflops);
     let bytes = peak(|record| record.rates.roofline.as_ref()?.peak_gbps);
+    let dtype = |record: &Record| Some(record.rates.roofline.as_ref()?.peak_dtype?.as_str().into());
     let columns = [
         numbers("peak_tflops".into(), "10¹² operations/s", "compute peak under sustained load", operations),
+        words("peak_dtype", "dtype of the compute peak", records(runs).map(dtype)),
         numbers("peak_gbps".into(), "10⁹ bytes/s", "peak of memory or cache", bytes),
     ];
     columns.into_iter().flatten()
@@ -207,7 +209,7 @@ mod tests {
 
     fn run(name: &str, records: Vec<Record>) -> ReportedRun {
         let read = StoredRun { header: None, resumed: vec![], records };
-        ReportedRun { name: name.into(), dir: "gone".into(), read, means: vec![] }
+        ReportedRun { name: name.into(), dir: "gone".into(), read, windows: HashMap::new(), means: vec![] }
     }
 
     fn columns(runs: &[ReportedRun]) -> Vec<Value> {

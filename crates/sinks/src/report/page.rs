@@ -6,7 +6,9 @@ use std::path::Path;
 
 use super::calibration::Calibration;
 use super::derived_columns::{FILTERS, PROPERTIES, WORK, item_and_implementation};
+use super::forest::{ForestGroup, forest_groups};
 use super::group_table::GroupedCases;
+use super::headline::RunHeadline;
 use super::packed_columns::{PackedColumn, pack_columns, pack_derived};
 use super::plots::palette::SeriesStyle;
 use super::plots::sizes::SizeMetric;
@@ -14,19 +16,22 @@ use super::plots::{heat_map, sizes};
 use super::report_rows::{ReportRows, group_by};
 use super::run::{ReportedProfile, ReportedRun, SummarizedRun};
 use super::summary::ReportSummary;
+use super::window_histogram::WindowHistogram;
 use crate::SinkError;
 
 const FRAME: &str = include_str!("page/frame.html");
 const STYLE: &str = include_str!("page/style.css");
 
 /// Scripts in order of their dependencies.
-const SCRIPTS: [&str; 16] = [
+const SCRIPTS: [&str; 18] = [
     include_str!("page/data.js"),
     include_str!("page/element.js"),
     include_str!("page/figures.js"),
     include_str!("page/filter.js"),
+    include_str!("page/windows.js"),
     include_str!("page/record.js"),
     include_str!("page/chart.js"),
+    include_str!("page/forest.js"),
     include_str!("page/summary.js"),
     include_str!("page/heat_map.js"),
     include_str!("page/roofline.js"),
@@ -48,7 +53,9 @@ pub(super) fn html(runs: &[ReportedRun], profiles: &[ReportedProfile], path: &Pa
     let series = group_by(rows.all.iter(), |record| item_and_implementation(record));
     let data = ReportPageData {
         summary: ReportSummary::new(&summarized),
-        runs: runs.iter().map(RunFacts::new).collect(),
+        runs: runs.iter().zip(&summarized).map(|(run, summarized)| RunFacts::new(run, summarized)).collect(),
+        forest: forest_groups(&rows),
+        windows: runs.iter().flat_map(histograms).collect(),
         columns: pack_columns(runs, folder),
         derived_columns: pack_derived(runs),
         styles: series.iter().map(|(_, records)| rows.style(records[0])).collect(),
@@ -70,11 +77,19 @@ pub(super) fn html(runs: &[ReportedRun], profiles: &[ReportedProfile], path: &Pa
     Ok(page.replacen("{{data}}", &json, 1))
 }
 
+fn histograms(run: &ReportedRun) -> impl Iterator<Item = Option<&WindowHistogram>> {
+    run.read.records.iter().map(|record| run.windows.get(&record.case.id))
+}
+
 /// Data of the page's scripts.
 #[derive(Serialize)]
 struct ReportPageData<'a> {
     summary: ReportSummary<'a>,
     runs: Vec<RunFacts<'a>>,
+    /// Cases of the forest plot by comparison group.
+    forest: Vec<ForestGroup>,
+    /// Window times of each record.
+    windows: Vec<Option<&'a WindowHistogram>>,
     columns: Vec<PackedColumn<'a>>,
     /// Columns that only figures show.
     derived_columns: Vec<PackedColumn<'a>>,
@@ -97,12 +112,12 @@ struct ReportPageData<'a> {
 #[derive(Serialize)]
 struct RunFacts<'a> {
     name: &'a str,
+    #[serde(flatten)]
+    headline: RunHeadline,
     cases: usize,
     planned: Option<u64>,
-    started: Option<&'a str>,
     resumed: Vec<&'a str>,
     id: Option<&'a str>,
-    argv: &'a [String],
     environment: Option<&'a Value>,
     sources: Vec<ConfigFile<'a>>,
 }
@@ -120,17 +135,16 @@ struct ConfigFile<'a> {
 const MAX_SOURCE_BYTES: usize = 16 << 10;
 
 impl<'a> RunFacts<'a> {
-    fn new(run: &'a ReportedRun) -> Self {
+    fn new(run: &'a ReportedRun, summarized: &SummarizedRun) -> Self {
         let header = run.read.header.as_ref();
         let sources = header.and_then(|header| header.config.get("sources")?.as_array()).into_iter().flatten();
         Self {
             name: &run.name,
+            headline: RunHeadline::new(summarized),
             cases: run.read.records.len(),
             planned: header.and_then(|header| header.plan_cases),
-            started: header.map(|header| header.started.as_str()),
             resumed: run.read.resumed.iter().map(|resumed| resumed.time.as_str()).collect(),
             id: header.map(|header| header.run_id.as_str()),
-            argv: header.map_or(&[], |header| &header.argv),
             environment: header.map(|header| &header.environment),
             sources: sources.filter_map(ConfigFile::parse).collect(),
         }

@@ -17,6 +17,7 @@ pub(super) struct ReportRows<'a> {
     pub(super) measured: Vec<ReportRow<'a>>,
     /// All records.
     pub(super) all: Vec<&'a Record>,
+    rows: Vec<ReportRow<'a>>,
     items: Vec<String>,
     implementations: Vec<Implementation>,
 }
@@ -33,15 +34,21 @@ impl<'a> ReportRows<'a> {
         let of_run = |run: &'a ReportedRun| {
             run.read.records.iter().map(|record| ReportRow { run: (runs.len() > 1).then_some(&run.name), record })
         };
-        let measured: Vec<ReportRow> = runs.iter().flat_map(of_run).filter(|row| row.record.is_ok()).collect();
+        let rows: Vec<ReportRow> = runs.iter().flat_map(of_run).collect();
+        let measured: Vec<ReportRow> = rows.iter().copied().filter(|row| row.record.is_ok()).collect();
         let items = distinct(measured.iter().map(|row| item(row.record))).into_iter().filter(|item| item != "baseline");
         let implementations = distinct(measured.iter().map(|row| row.record.case.implementation));
-        Self { items: items.collect(), implementations, measured, all: records(runs).collect() }
+        Self { items: items.collect(), implementations, measured, all: records(runs).collect(), rows }
     }
 
     /// Measured rows that fulfill a condition.
     pub(super) fn filtered(&self, has: impl Fn(&Record) -> bool) -> Vec<ReportRow<'a>> {
         self.measured.iter().copied().filter(|row| has(row.record)).collect()
+    }
+
+    /// All rows with their indices.
+    pub(super) fn indexed(&self) -> impl Iterator<Item = (usize, ReportRow<'a>)> {
+        self.rows.iter().copied().enumerate()
     }
 
     /// Axes of all shapes.

@@ -1,12 +1,16 @@
 //! Input of reports.
 
-use std::path::PathBuf;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
+use calorimeter_case::CaseId;
 use calorimeter_case::record::{Record, SuiteSpeedup};
 use serde::Serialize;
 
+use super::window_histogram::WindowHistogram;
 use crate::journal::Header;
-use crate::{CaseExcerpt, StoredRun};
+use crate::read_back::read_with_series;
+use crate::{CaseExcerpt, SinkError, StoredRun};
 
 /// Run to report.
 #[derive(Clone, Debug)]
@@ -17,8 +21,17 @@ pub struct ReportedRun {
     pub dir: PathBuf,
     /// Header and records.
     pub read: StoredRun,
+    /// Histogram of the window times of each case.
+    pub windows: HashMap<CaseId, WindowHistogram>,
     /// Mean speed-up of each recipe over all shapes.
     pub means: Vec<MeanSpeedup>,
+}
+
+/// Reads a run from its directory, its journal or its Parquet file, with the histograms that its journal contains.
+pub fn read_run(path: &Path) -> Result<(StoredRun, HashMap<CaseId, WindowHistogram>), SinkError> {
+    let (run, windows) = read_with_series(path, WindowHistogram::new)?;
+    let windows = windows.into_iter().filter_map(|(id, histogram)| Some((id, histogram?))).collect();
+    Ok((run, windows))
 }
 
 /// Profile of a calibrated machine.

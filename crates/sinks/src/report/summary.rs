@@ -1,5 +1,6 @@
 //! Summary of a report: status counts, mean speed-ups, and reasons for missing times.
 
+use calorimeter_case::Verdict;
 use serde::Serialize;
 
 use super::run::{MeanSpeedup, SummarizedRun};
@@ -24,6 +25,8 @@ pub(super) struct MeanLine<'a> {
     pub(super) run: usize,
     #[serde(flatten)]
     pub(super) together: &'a SuiteSpeedup,
+    /// Number of cases per verdict, without zeros.
+    pub(super) verdicts: Vec<(Verdict, usize)>,
     pub(super) best: Extreme<'a>,
     pub(super) worst: Extreme<'a>,
 }
@@ -79,14 +82,18 @@ impl<'a> ReportSummary<'a> {
 
 /// Line of a mean; `first` is the index of the run's first record.
 fn mean_line<'a>(run: usize, mean: &'a MeanSpeedup, cases: &'a [CaseExcerpt], first: usize) -> Option<MeanLine<'a>> {
-    let ratio = |place: usize| cases.get(place)?.speedup;
+    let ratio = |place: usize| Some(cases.get(place)?.speedup?.ratio);
     // Ties: the last is the best and the first the worst.
     let by_ratio = |one: &&usize, other: &&usize| ratio(**one).unwrap_or(0.0).total_cmp(&ratio(**other).unwrap_or(0.0));
     let extreme = |place: &usize| {
         let case = cases.get(*place)?;
-        Some(Extreme { row: first + place, id: &case.id, shape: case.shape.to_string(), ratio: case.speedup? })
+        Some(Extreme { row: first + place, id: &case.id, shape: case.shape.to_string(), ratio: case.speedup?.ratio })
     };
     let best = extreme(mean.record_indices.iter().max_by(by_ratio)?)?;
     let worst = extreme(mean.record_indices.iter().min_by(by_ratio)?)?;
-    Some(MeanLine { run, together: &mean.speedup, best, worst })
+    let verdict = |place: &usize| Some(cases.get(*place)?.speedup?.verdict);
+    let reached = |wanted| mean.record_indices.iter().filter(|place| verdict(place) == Some(wanted)).count();
+    let verdicts = Verdict::ALL.map(|wanted| (wanted, reached(wanted)));
+    let verdicts = verdicts.into_iter().filter(|(_, count)| *count > 0).collect();
+    Some(MeanLine { run, together: &mean.speedup, verdicts, best, worst })
 }

@@ -137,6 +137,7 @@ pub fn full(id: &str) -> Record {
                 compute_percent: Some(9.0e-5),
                 memory_percent: Some(85.5),
                 peak_tflops: Some(800.0),
+                peak_dtype: Some("bf16".into()),
                 burst_tflops: Some(850.5),
                 peak_gbps: Some(4800.0),
             })),

@@ -1,8 +1,8 @@
-// Accuracy against speed, with the Pareto front.
+// Accuracy and speed-up, with the Pareto front.
 function accuracy() {
   const exact = (row) => get("rel_l2", row) === 0;
   figure({
-    id: "accuracy", title: "Accuracy against speed",
+    id: "accuracy", title: "Accuracy and speed-up",
     lead: "Small points are cases. Large points are recipes with their implementation: geometric mean of the speed-ups and median SQNR. The dotted line is the Pareto front.",
     has: (row) => isOk(row) && isModel(row) && get("speedup", row) > 0 && (get("sqnr_db", row) !== null || exact(row)),
     draw: (rows, place, width) => {
@@ -22,7 +22,7 @@ function accuracy() {
       place.replaceChildren();
       const faded = small.map((one) => ({ ...one, faded: true }));
       chart(place, width, {
-        title: "Accuracy against speed", series: [...faded, ...means],
+        title: "Accuracy and speed-up", series: [...faded, ...means],
         x: { label: "speed-up over the baseline", format: "ratio", log: true, range: range([1, ...rows.map((row) => get("speedup", row))], true) },
         y: { label: "SQNR", format: "decibels", log: false, range: [low, ceiling + (high - low) * 0.06] },
         under: ({ inner, X, Y, left, right, top, bottom }) => {

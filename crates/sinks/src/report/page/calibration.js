@@ -18,7 +18,7 @@ function calibration() {
     };
     const choice = chooser("operator", curves.map(({ title }) => [title, title]), curves[0].title, draw);
     choice.list.id = "calibration-curve";
-    made.append(element("h3", {}, "Against size"), element("div", { class: "controls" }, choice.label), place);
+    made.append(element("h3", {}, "Scaling with size"), element("div", { class: "controls" }, choice.label), place);
     draw(curves[0].title);
   }
   if (notes.length > 0) made.append(element("h3", {}, "Notes"), element("ul", {}, ...notes.map((text) => element("li", {}, text))));

@@ -44,10 +44,16 @@ function ticks(low, high, log, most) {
   return found;
 }
 
-// Range of the values with a margin.
-function range(values, log) {
+// Minimum and maximum; spreading a long list into arguments would overflow the stack.
+function extent(values) {
   let low = Infinity, high = -Infinity;
   for (const value of values) { low = Math.min(low, value); high = Math.max(high, value); }
+  return [low, high];
+}
+
+// Range of the values with a margin.
+function range(values, log) {
+  const [low, high] = extent(values);
   if (log) {
     const room = Math.max((high / low) ** 0.04, 1.08);
     return [low / room, high * room];
@@ -57,7 +63,7 @@ function range(values, log) {
 }
 
 // `x` and `y` have a label, the name of a number format, a flag for logarithmic scale and optionally a range. `series` have a
-// name, a style and points; `under` draws the background.
+// name, a style and points; `under` draws the background, and may return a function that draws over the points.
 function chart(place, room, { title, x, y, series, under, lines = false, height = 380 }) {
   [x, y] = [x, y].map((axis) => ({ ...axis, text: FORMATS[axis.format] }));
   // The panel has a border and padding.
@@ -91,7 +97,7 @@ function chart(place, room, { title, x, y, series, under, lines = false, height 
   const inner = shape("svg", { x: left - 6, y: top - 6, width: right - left + 12, height: bottom - top + 12,
     viewBox: `${left - 6} ${top - 6} ${right - left + 12} ${bottom - top + 12}` });
   drawn.append(inner);
-  under?.({ inner, X, Y, xs, ys, left, right, top, bottom });
+  const over = under?.({ inner, X, Y, xs, ys, left, right, top, bottom });
 
   const size = points.length > 2000 ? 2.2 : points.length > 300 ? 3 : 4.2;
   for (const { color, form, points, faded, large } of series) {
@@ -105,28 +111,39 @@ function chart(place, room, { title, x, y, series, under, lines = false, height 
     inner.append(shape("path", { class: `points ${color}${faded ? " faded" : ""}`, d: points.map((point) => at(point) + form(large ? 6.5 : size)).join("") }));
   }
 
-  const ring = shape("circle", { class: "ring", r: 8, visibility: "hidden" });
-  inner.append(ring);
+  over?.();
   const ordered = points.filter((point) => point.tip).sort((a, b) => a.x - b.x || a.y - b.y);
+  selectable(drawn, inner, ordered.map(({ x, y, row, tip }) => ({ x: X(x), y: Y(y), row, tip })), (x, y, spots) => {
+    let best = -1, nearest = 18 ** 2;
+    spots.forEach((spot, index) => {
+      const far = (spot.x - x) ** 2 + (spot.y - y) ** 2;
+      if (far < nearest) { nearest = far; best = index; }
+    });
+    return best;
+  });
+  place.append(element("div", { class: "panel" }, drawn, legend(series.filter(({ faded }) => !faded))));
+}
+
+// Selection of a spot by pointer or keyboard. A spot has a position in pixels, a tip, and the row that Enter and click open; `find`
+// returns the index of the spot at a position, or -1.
+function selectable(drawn, layer, spots, find) {
+  const ring = shape("circle", { class: "ring", r: 8, visibility: "hidden" });
+  layer.append(ring);
   let current = -1;
   const mark = (index) => {
     current = index;
     if (index < 0) { ring.setAttribute("visibility", "hidden"); hideTip(); return; }
-    const point = ordered[index], box = drawn.getBoundingClientRect();
-    ring.setAttribute("cx", X(point.x));
-    ring.setAttribute("cy", Y(point.y));
+    const { x, y, tip } = spots[index];
+    ring.setAttribute("cx", x);
+    ring.setAttribute("cy", y);
     ring.setAttribute("visibility", "visible");
-    showTip(point.tip(), box.left + X(point.x), box.top + Y(point.y));
+    const box = drawn.getBoundingClientRect();
+    showTip(tip(), box.left + x, box.top + y);
   };
-  const open = () => { if (ordered[current]?.row !== undefined) { const { row } = ordered[current]; mark(-1); openRecord(row); } };
+  const open = () => { if (spots[current]?.row !== undefined) { const { row } = spots[current]; mark(-1); openRecord(row); } };
   drawn.addEventListener("pointermove", (event) => {
-    const box = drawn.getBoundingClientRect(), px = event.clientX - box.left, py = event.clientY - box.top;
-    let best = -1, nearest = 18 ** 2;
-    ordered.forEach((point, index) => {
-      const far = (X(point.x) - px) ** 2 + (Y(point.y) - py) ** 2;
-      if (far < nearest) { nearest = far; best = index; }
-    });
-    if (best !== current) mark(best);
+    const box = drawn.getBoundingClientRect(), found = find(event.clientX - box.left, event.clientY - box.top, spots);
+    if (found !== current) mark(found);
   });
   drawn.addEventListener("pointerleave", () => mark(-1));
   drawn.addEventListener("blur", () => mark(-1));
@@ -135,11 +152,13 @@ function chart(place, room, { title, x, y, series, under, lines = false, height 
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     if (event.key === "Enter") open();
     else if (event.key === "Escape") mark(-1);
-    else if (step === undefined || ordered.length === 0) return;
-    else mark((current + step + ordered.length) % ordered.length);
+    else if (step === undefined || spots.length === 0) return;
+    else {
+      mark((current + step + spots.length) % spots.length);
+      ring.scrollIntoView({ block: "nearest" });
+    }
     event.preventDefault();
   });
-  place.append(element("div", { class: "panel" }, drawn, legend(series.filter(({ faded }) => !faded))));
 }
 
 // One series per recipe or operator and implementation; rows without a point are omitted.

@@ -8,8 +8,8 @@ function clocks() {
   figure({
     ...model, has: (row) => shown.has(row),
     controls: (rows, again) => {
-      const available = model.figures.filter(([, column, aggregate]) => aggregate === "median" && values(rows, column).length > 0);
-      chosen.y = available[0][1];
+      const available = model.figures.filter(([, column, aggregate]) => aggregate === "median" && values(rows, column).some((value) => value !== 0));
+      chosen.y = available[0]?.[1] ?? model.figures[0][1];
       const made = chooser("metric", available.map(([heading, column]) => [column, heading]), chosen.y, (value) => { chosen.y = value; again(); });
       made.list.id = "clocks-figure";
       return [made.label];

@@ -20,6 +20,15 @@ const isModel = (row) => ["inference", "training"].includes(get("mode", row));
 const joined = (parts, between) => parts.filter((part) => part !== null && part !== "").join(between);
 const isOk = (row) => get("status", row) === "ok";
 
+// Rows that other rows are compared with.
+const keyOf = (row, id) => `${get("run", row) ?? ""}\n${id}`;
+const references = new Set(ALL_ROWS.filter((row) => get("speedup_vs", row) !== null).map((row) => keyOf(row, get("speedup_vs", row))));
+// Cell as displayed: the speed-up of a reference is 1.
+function displayed(column, row) {
+  const value = cell(column, row);
+  return value === null && column.name === "speedup" && isOk(row) && references.has(keyOf(row, get("id", row))) ? 1 : value;
+}
+
 function distinct(rows, read) {
   const found = new Set();
   for (const row of rows) {
@@ -93,7 +102,7 @@ const FORMATS = {
 // Format of a cell by the unit of its column.
 const WRITTEN = { ns: "time", bytes: "bytes", "%": "percent", "10¹² operations/s": "tflops", "10⁹ bytes/s": "gbps", operations: "size" };
 function written(column, row) {
-  const value = cell(column, row);
+  const value = displayed(column, row);
   if (value === null) return "";
   if (column.kind === "flag") return value ? "yes" : "no";
   if (column.kind !== "number") return String(value);

@@ -2,6 +2,7 @@
 const FILTERS = data.filters.map(([name, label]) => ({ name, label, options: distinct(ALL_ROWS, (row) => get(name, row)) })).filter(({ options }) => options.length > 1);
 
 function filterBar() {
+  if (CASES === 0) return;
   const chosen = new Map();
   let words = [];
   const status = element("span", { role: "status", id: "chosen" });
@@ -31,7 +32,7 @@ function filterBar() {
     words = [];
     apply();
   } }, "Show all");
-  main.append(element("div", { id: "filter", role: "search", "aria-label": "Cases shown below" },
+  main.append(element("div", { id: "filter", role: "search", "aria-label": "Selection of cases" },
     element("div", { class: "controls" }, ...lists.map(({ label }) => label), element("label", {}, "words in the id", search), clear, status)));
   status.textContent = cases(CASES);
 }

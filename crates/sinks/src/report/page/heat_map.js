@@ -1,4 +1,4 @@
-// Speed-ups over two selectable axes.
+// Mean speed-ups over two selectable axes.
 function heatMap() {
   const has = (row) => isOk(row) && get("speedup", row) !== null;
   const labels = new Map([...data.filters.filter(([name]) => name !== "status"), ...data.properties, ...AXES.map((name) => [name, name])]);
@@ -23,14 +23,14 @@ function heatMap() {
     const mean = geometricMean(ratios);
     const shown = element("span", { class: "cell" }, times(mean));
     if (Math.abs(Math.log2(mean)) > 0.02) shown.style.background = color(mean);
-    if (rows.length > 1) shown.append(element("small", {}, ` of ${count(rows.length)}`));
+    if (rows.length > 1) shown.append(element("small", {}, ` (${count(rows.length)})`));
     const ends = `${cases(rows.length)}, ${times(Math.min(...ratios))} to ${times(Math.max(...ratios))}`;
     return element("td", { title: ends }, shown);
   };
 
   figure({
-    id: "heat-map", title: "Speed-ups", has,
-    lead: "Geometric mean and number of cases of each cell. Blue is faster than the baseline, orange slower.",
+    id: "heat-map", title: "Mean speed-ups", has,
+    lead: "Geometric mean, and number of cases in parentheses. Blue is faster than the baseline, orange slower.",
     controls: (rows, again) => {
       const options = [...labels].filter(([name]) => Object.values(chosen).includes(name) || distinct(rows, (row) => get(name, row)).length > 1);
       return ["rows", "columns"].map((side) => {

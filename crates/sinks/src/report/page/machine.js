@@ -1,3 +1,14 @@
+// Device, dtypes, date, command and configuration of the first runs, at the head of the page.
+function runHeads() {
+  const MAX_RUNS = 3, head = document.getElementById("of");
+  for (const { name, devices, dtypes, started, command, configs } of data.runs.slice(0, MAX_RUNS)) {
+    const entries = [["Run", name], ["Device", devices.join("; ")], ["Dtype", dtypes.join(", ")], ["Started", started], ["Command", command],
+      ["Configuration", configs.join(", ")]];
+    head.append(element("dl", {}, ...entries.filter(([, text]) => text).flatMap(([label, text]) => [element("dt", {}, label), element("dd", {}, text)])));
+  }
+  if (data.runs.length > MAX_RUNS) head.append(element("p", { class: "faint" }, `and ${data.runs.length - MAX_RUNS} more runs: see Environment`));
+}
+
 // Provenance of the runs.
 function facts(value, name = "") {
   if (value === null || value === undefined || value === "") return [];
@@ -7,13 +18,13 @@ function facts(value, name = "") {
 }
 
 function machineSection() {
-  const made = section("machine", "Machine and provenance");
+  const made = section("machine", "Environment");
   for (const run of data.runs) {
     const list = element("dl");
     const environment = { ...run.environment };
     const devices = environment.devices ?? [];
     delete environment.devices;
-    const entries = [["started", run.started], ["resumed", run.resumed.join(", ")], ["command", run.argv.join(" ")], ["run", run.id],
+    const entries = [["started", run.started], ["resumed", run.resumed.join(", ")], ["command", run.command], ["dtypes", run.dtypes.join(", ")], ["run", run.id],
       ...facts(environment), ...devices.flatMap((device) => facts({ ...device, device: undefined }, device.device))];
     for (const [name, text] of entries) if (text) list.append(element("dt", {}, name), element("dd", {}, text));
     const panel = element("div", { class: "panel" }, element("h3", {}, run.name), list);

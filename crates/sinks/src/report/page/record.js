@@ -17,11 +17,11 @@ function openRecord(row) {
   const list = element("dl");
   for (const column of data.columns) {
     const text = column.kind === "link" || column.name === "id" ? "" : written(column, row);
-    if (text !== "") list.append(element("dt", { title: column.doc }, column.name), element("dd", {}, text));
+    if (text !== "") list.append(element("dt", { title: column.doc }, column.name), element("dd", { class: column.name === "verdict" ? text.toLowerCase() : undefined }, text));
   }
   const close = element("button", { type: "button", class: "close", onclick: () => dialog.close() }, "Close");
   const files = links(row).flatMap((file) => [file, " "]);
-  dialog.replaceChildren(element("h2", { id: "record-title", class: "id" }, get("id", row)), element("p", {}, ...files), list, close);
+  dialog.replaceChildren(element("h2", { id: "record-title", class: "id" }, get("id", row)), element("p", {}, ...files), windowHistogram(row) ?? "", list, close);
   dialog.showModal();
   dialog.scrollTop = 0;
 }

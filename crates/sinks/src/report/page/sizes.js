@@ -1,8 +1,8 @@
 // Metrics over size, and crossovers between series.
 function sizes() {
-  const chosen = { x: data.size ?? "flops", y: "time_ns", at: null };
+  const chosen = { x: data.size, y: "time_ns", at: null };
   let places;
-  const has = (row) => isOk(row) && get("time_ns", row) > 0;
+  const has = (row) => data.size !== null && isOk(row) && get("time_ns", row) > 0;
   const work = new Map(data.work), named = (name) => work.get(name) ?? name;
 
   // Name of a group: all that is constant while one size varies.
@@ -20,7 +20,7 @@ function sizes() {
   };
 
   figure({
-    id: "sizes", title: "Against size", has,
+    id: "sizes", title: "Scaling with size", has,
     lead: "One size varies, the others are constant. Bars are 95 % confidence intervals.",
     controls: (rows, again) => {
       const xs = [...AXES, ...work.keys()].filter((name) => distinct(rows, (row) => get(name, row)).length > 1);
@@ -48,13 +48,11 @@ function sizes() {
       chart(place, width, { title: `${label} against ${named(chosen.x)}`, series, lines: true,
         x: { label: named(chosen.x), format: "size", log: true }, y: { label, format, log: true } });
       const found = crossings(series).slice(0, 12);
-      place.append(element("h3", {}, "Crossovers"), found.length === 0
-        ? element("p", { class: "faint" }, "None in this range of sizes.")
-        : element("ul", {}, ...found.map(({ text }) => element("li", {}, text))));
+      if (found.length > 0) place.append(element("h3", {}, "Crossovers"), element("ul", {}, ...found.map((text) => element("li", {}, text))));
     },
   });
 
-  // Crossovers of pairs with equal recipe or implementation, between adjacent common sizes.
+  // Significant crossovers of pairs with equal recipe or implementation, between adjacent common sizes.
   function crossings(series) {
     const found = [];
     const parts = (one) => [get("item", one.points[0].row), get("implementation", one.points[0].row)];
@@ -68,12 +66,12 @@ function sizes() {
         const [before, after] = [lead(common[at]), lead(common[at + 1])];
         if (before * after >= 0 || common[at].x === common[at + 1].x) continue;
         const apart = ({ ours, theirs }) => ours.lo !== undefined && theirs.lo !== undefined && (ours.hi < theirs.lo || theirs.hi < ours.lo);
-        const clear = apart(common[at]) && apart(common[at + 1]);
+        if (!apart(common[at]) || !apart(common[at + 1])) continue;
         const crossing = common[at].x * (common[at + 1].x / common[at].x) ** (before / (before - after));
         const [winner, loser] = after > 0 ? [one.name, other.name] : [other.name, one.name];
-        found.push({ clear, text: `${winner} overtakes ${loser} between ${named(chosen.x)} = ${count(common[at].x)} and ${count(common[at + 1].x)}, at about ${digits(crossing, 2)}${clear ? "" : "; the confidence intervals overlap"}` });
+        found.push(`${winner} overtakes ${loser} between ${named(chosen.x)} = ${count(common[at].x)} and ${count(common[at + 1].x)}, at about ${digits(crossing, 2)}`);
       }
     }));
-    return found.sort((a, b) => b.clear - a.clear);
+    return found;
   }
 }

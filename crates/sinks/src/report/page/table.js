@@ -17,18 +17,19 @@ function casesTable() {
     const column = columns.get(order.name);
     if (column === undefined) return rows;
     const compare = column.numbers ? (a, b) => a - b : (a, b) => a.localeCompare(b, "en", { numeric: true });
-    const [present, absent] = [rows.filter((row) => cell(column, row) !== null), rows.filter((row) => cell(column, row) === null)];
-    present.sort((a, b) => compare(cell(column, a), cell(column, b)) * (order.up ? 1 : -1));
+    const [present, absent] = [rows.filter((row) => displayed(column, row) !== null), rows.filter((row) => displayed(column, row) === null)];
+    present.sort((a, b) => compare(displayed(column, a), displayed(column, b)) * (order.up ? 1 : -1));
     return [...present, ...absent];
   };
   const precision = (row) => {
     const [lo, hi, median] = ["time_ns_lo", "time_ns_hi", "time_ns"].map((name) => get(name, row));
     return lo === null || hi === null ? "" : ` ±${digits(50 * (hi - lo) / median, 2)} %`;
   };
-  const drawRow = (row) => element("tr", {}, element("td", { class: "text" }, element("button", { type: "button", class: "link", "aria-label": `All of ${get("id", row)}`, onclick: () => openRecord(row) }, "all")),
+  const drawRow = (row) => element("tr", {}, element("td", { class: "text" }, element("button", { type: "button", class: "link", "aria-label": `Details of ${get("id", row)}`, onclick: () => openRecord(row) }, "details")),
     ...listed().map((column) => {
       const text = written(column, row) + (column.name === "time_ns" && get("time_ns", row) !== null ? precision(row) : "");
-      return element("td", { class: column.words ? "text" : undefined }, text.length > 80 ? `${text.slice(0, 79)}…` : text);
+      const verdict = column.name === "verdict" ? ` ${text.toLowerCase()}` : "";
+      return element("td", { class: column.words ? `text${verdict}` : undefined }, text.length > 80 ? `${text.slice(0, 79)}…` : text);
     }), element("td", { class: "text" }, ...links(row).flatMap((file) => [file, " "])));
 
   const draw = (rows) => {
@@ -49,8 +50,8 @@ function casesTable() {
   };
 
   figure({
-    id: "cases", title: "Cases", has: () => true,
-    lead: "Press a heading to sort, again to reverse. Unmeasured cases are last. “all” opens all values of a case.",
+    id: "cases", title: "All cases", has: () => true,
+    lead: "Press a heading to sort, again to reverse. Unmeasured cases are last. “details” shows all values of a case and the distribution of its window times.",
     controls: (_, again) => {
       const boxes = data.columns.filter(({ kind }) => kind !== "link").map(({ name, doc }) => element("label", { class: "check", title: doc },
         filled(element("input", { type: "checkbox", checked: shown.has(name) ? "" : undefined }), { onchange: (event) => { if (event.target.checked) shown.add(name); else shown.delete(name); again(); } }, []), name));
@@ -79,9 +80,10 @@ function themes() {
 themes();
 const runNames = data.runs.map((run) => run.name).join(", ");
 document.title = `Calorimeter report: ${runNames}`;
-document.getElementById("of").textContent = data.runs.map((run) => joined([run.name, run.started === null ? null : `started ${run.started.slice(0, 16).replace("T", " ")}`], ", ")).join("; ");
-summarySection();
+runHeads();
 filterBar();
+forest();
+summarySection();
 heatMap();
 roofline();
 sizes();

@@ -50,12 +50,13 @@ pub(super) fn picture(rows: &ReportRows<'_>) -> Option<Picture> {
     let x = ChartAxis { range: Some((lo, hi)), ..ChartAxis::log("speed-up over the baseline", NumberFormat::Ratio) };
     let y = ChartAxis { label: "SQNR".into(), format: NumberFormat::Decibels, is_log: false, range: Some((low, top)) };
     Some(Picture::Chart(Chart {
-        title: "Accuracy against speed: large points are means, the dashed line is the Pareto front".into(),
+        title: "Accuracy and speed-up: large points are means, the dashed line is the Pareto front".into(),
         x,
         y,
         series: faded.chain(means).collect(),
         rules: rules.into_iter().flatten().collect(),
         is_joined: false,
+        note: None,
     }))
 }
 

@@ -79,6 +79,10 @@ pub(super) struct AxisScale {
 }
 
 impl AxisScale {
+    pub(super) fn ticks(&self) -> &[f64] {
+        &self.ticks
+    }
+
     /// Formats the ticks.
     pub(super) fn tick_labels(&self, format: NumberFormat) -> Vec<String> {
         self.ticks.iter().map(|tick| format.write(*tick)).collect()

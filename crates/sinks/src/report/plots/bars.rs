@@ -6,11 +6,11 @@ use plotters::style::text_anchor::{HPos, VPos};
 use plotters_backend::DrawingBackend;
 use serde::Serialize;
 
-use super::canvas::{PlotArea, PlotError, TEXT_HEIGHT, TITLE_HEIGHT, text, truncate, width};
+use super::canvas::{PlotArea, PlotError, TEXT_HEIGHT, text, truncate, width};
 use super::palette::{FAINT, FASTER, INK, RULE, SLOWER};
 
 const MARGIN: u32 = 16;
-const HEADER_HEIGHT: u32 = 84;
+const HEADER_HEIGHT: u32 = 36;
 const ROW_HEIGHT: u32 = 26;
 /// Maximum length of a bar.
 const MAX_BAR_WIDTH: u32 = 150;
@@ -88,7 +88,7 @@ impl BarTable {
 
     pub(super) fn size(&self) -> (u32, u32) {
         let columns: u32 = (0..self.columns.len()).map(|place| self.widths(place).1 + GAP).sum();
-        let wide = (2 * MARGIN + self.name_width() + columns).max(2 * MARGIN + width(&self.title, TITLE_HEIGHT));
+        let wide = 2 * MARGIN + self.name_width() + columns;
         let cut = u32::from(self.rows.len() > MAX_ROWS);
         (wide, HEADER_HEIGHT + (self.visible_rows() as u32 + cut) * ROW_HEIGHT + MARGIN)
     }
@@ -97,7 +97,6 @@ impl BarTable {
     where
         B::ErrorType: 'static,
     {
-        text(area, &self.title, (MARGIN as i32, 12), (TITLE_HEIGHT, INK), (HPos::Left, VPos::Top))?;
         let middle = |line: usize| (HEADER_HEIGHT + line as u32 * ROW_HEIGHT + ROW_HEIGHT / 2) as i32;
         for (place, line) in self.rows.iter().take(MAX_ROWS).enumerate() {
             let name = truncate(&line.name, MAX_NAME_CHARS);

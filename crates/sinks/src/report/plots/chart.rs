@@ -2,18 +2,19 @@
 
 use plotters::chart::{ChartBuilder, ChartContext};
 use plotters::coord::cartesian::Cartesian2d;
-use plotters::element::{DashedPathElement, EmptyElement, PathElement, Polygon, Text};
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::element::{DashedPathElement, EmptyElement, PathElement, Polygon};
+use plotters::style::text_anchor::{HPos, VPos};
 use plotters::style::{Color, RGBColor, ShapeStyle};
 use plotters_backend::DrawingBackend;
 use serde::Serialize;
+use std::ops::Range;
 
 use super::axis::{AxisScale, ChartAxis};
-use super::canvas::{PlotArea, PlotError, TEXT_HEIGHT, TITLE_HEIGHT, style, text, truncate, width};
+use super::canvas::{PlotArea, PlotError, TEXT_HEIGHT, style, text, truncate, width};
 use super::palette::{FAINT, GROUND, INK, RULE, SeriesStyle};
 
 const WIDTH: u32 = 1200;
-const HEIGHT: u32 = 680;
+const HEIGHT: u32 = 640;
 /// Height of a legend line.
 const LEGEND_LINE_HEIGHT: u32 = 22;
 const MARGIN: u32 = 16;
@@ -30,6 +31,9 @@ pub(in crate::report) struct Chart {
     /// True if the points of a series are connected.
     #[serde(rename = "lines")]
     pub(in crate::report) is_joined: bool,
+    /// Line below the legend.
+    #[serde(skip)]
+    pub(in crate::report) note: Option<String>,
 }
 
 /// Points of one style.
@@ -72,7 +76,8 @@ pub(in crate::report) struct ReferenceLine {
 
 impl Chart {
     pub(super) fn size(&self) -> (u32, u32) {
-        (WIDTH, HEIGHT + self.legend_lines() as u32 * LEGEND_LINE_HEIGHT + MARGIN)
+        let lines = self.legend_lines() + usize::from(self.note.is_some());
+        (WIDTH, HEIGHT + lines as u32 * LEGEND_LINE_HEIGHT + MARGIN)
     }
 
     pub(super) fn draw<B: DrawingBackend>(&self, area: &PlotArea<B>) -> Result<(), PlotError>
@@ -80,7 +85,6 @@ impl Chart {
         B::ErrorType: 'static,
     {
         let (upper, lower) = area.split_vertically(HEIGHT);
-        text(area, &self.title, (MARGIN as i32, 12), (TITLE_HEIGHT, INK), (HPos::Left, VPos::Top))?;
         let points = || self.series.iter().flat_map(|series| &series.points);
         let xs = self.x.scale(points().map(|point| point.x), 10);
         let of_y = points().flat_map(|point| {
@@ -91,7 +95,7 @@ impl Chart {
         let widest = ys.tick_labels(self.y.format).iter().map(|label| width(label, TEXT_HEIGHT)).max().unwrap_or(0);
         let mut drawn = ChartBuilder::on(&upper)
             .margin(MARGIN)
-            .margin_top(68)
+            .margin_top(28)
             .margin_right(40)
             .x_label_area_size(56)
             .y_label_area_size(widest + 14)
@@ -108,9 +112,9 @@ impl Chart {
             .x_desc(&self.x.label)
             .draw()?;
         // Horizontal, for readability.
-        text(area, &self.y.label, (MARGIN as i32, 44), (TEXT_HEIGHT, INK), (HPos::Left, VPos::Top))?;
+        text(area, &self.y.label, (MARGIN as i32, 4), (TEXT_HEIGHT, INK), (HPos::Left, VPos::Top))?;
         for rule in &self.rules {
-            rule.draw(&mut drawn, (&xs, &ys))?;
+            rule.draw(&mut drawn)?;
         }
         let size = match points().count() {
             2001.. => 2.5,
@@ -119,6 +123,12 @@ impl Chart {
         };
         for series in &self.series {
             series.draw(&mut drawn, self.is_joined, size)?;
+        }
+        label_rules(self, &drawn, (&xs, &ys))?;
+        if let Some(note) = &self.note {
+            let at = (MARGIN as i32, (self.legend_lines() as u32 * LEGEND_LINE_HEIGHT + LEGEND_LINE_HEIGHT / 2) as i32);
+            let note = truncate(note, ((WIDTH - 2 * MARGIN) / width("n", TEXT_HEIGHT)) as usize);
+            text(&lower, &note, at, (TEXT_HEIGHT, FAINT), (HPos::Left, VPos::Center))?;
         }
         self.draw_legend(&lower)
     }
@@ -219,11 +229,7 @@ impl SeriesStyle {
 }
 
 impl ReferenceLine {
-    fn draw<B: DrawingBackend>(
-        &self,
-        chart: &mut ChartCanvas<'_, B>,
-        (xs, ys): (&AxisScale, &AxisScale),
-    ) -> Result<(), PlotError>
+    fn draw<B: DrawingBackend>(&self, chart: &mut ChartCanvas<'_, B>) -> Result<(), PlotError>
     where
         B::ErrorType: 'static,
     {
@@ -233,10 +239,134 @@ impl ReferenceLine {
         } else {
             chart.draw_series([PathElement::new(self.corners.clone(), INK.stroke_width(1))])?;
         }
-        let (Some(name), Some(&(x, y))) = (&self.name, self.corners.last()) else { return Ok(()) };
-        let style = style(TEXT_HEIGHT, INK).pos(Pos::new(HPos::Right, VPos::Bottom));
-        let at = (x.clamp(xs.lo, xs.hi), y.clamp(ys.lo, ys.hi));
-        chart.draw_series([EmptyElement::at(at) + Text::new(name.clone(), (-4, -4), style)])?;
         Ok(())
+    }
+
+    /// Ends in pixels.
+    fn pixels<B: DrawingBackend>(
+        &self,
+        chart: &ChartCanvas<'_, B>,
+        (xs, ys): (&AxisScale, &AxisScale),
+    ) -> Option<PixelLine> {
+        let inside = |(x, y): &(f64, f64)| (x.clamp(xs.lo, xs.hi), y.clamp(ys.lo, ys.hi));
+        let ends = [inside(self.corners.first()?), inside(self.corners.last()?)];
+        Some(ends.map(|end| chart.plotting_area().map_coordinate(&end)))
+    }
+}
+
+/// Draws the labels of the reference lines.
+fn label_rules<B: DrawingBackend>(
+    Chart { rules, series, .. }: &Chart,
+    chart: &ChartCanvas<'_, B>,
+    scales: (&AxisScale, &AxisScale),
+) -> Result<(), PlotError>
+where
+    B::ErrorType: 'static,
+{
+    let lines: Vec<PixelLine> = rules.iter().filter_map(|rule| rule.pixels(chart, scales)).collect();
+    let points = series.iter().flat_map(|series| &series.points);
+    let points = points.map(|point| chart.plotting_area().map_coordinate(&(point.x, point.y))).collect();
+    let mut labels = LabelPlacer::new(&lines, points, chart.plotting_area().get_x_axis_pixel_range());
+    for (rule, line) in rules.iter().zip(lines) {
+        let Some(name) = &rule.name else { continue };
+        let (x, y) = labels.place(line, width(name, TEXT_HEIGHT) as i32);
+        // Positions of the backend are relative to the whole picture, those of the area to its corner.
+        let strip = chart.plotting_area().strip_coord_spec();
+        let corner = strip.get_base_pixel();
+        text(&strip, name, (x - corner.0, y - corner.1), (TEXT_HEIGHT, INK), (HPos::Left, VPos::Top))?;
+    }
+    Ok(())
+}
+
+/// Labels of reference lines, in pixels.
+struct LabelPlacer {
+    /// Points of the chart and on the reference lines.
+    obstacles: Vec<(i32, i32)>,
+    /// Left and right end of the plotting area.
+    range: Range<i32>,
+    /// Left upper corner and width of the labels that are placed already.
+    placed: Vec<((i32, i32), i32)>,
+}
+
+/// Number of positions of a label along its line, and of the points that represent a line.
+const LABEL_STEPS: i32 = 12;
+const LINE_SAMPLES: i32 = 200;
+
+/// Ends of a line in pixels.
+type PixelLine = [(i32, i32); 2];
+
+impl LabelPlacer {
+    fn new(lines: &[PixelLine], mut obstacles: Vec<(i32, i32)>, range: Range<i32>) -> Self {
+        let samples =
+            |line: &PixelLine| (0..=LINE_SAMPLES).map(|step| along(*line, step, LINE_SAMPLES)).collect::<Vec<_>>();
+        obstacles.extend(lines.iter().flat_map(samples));
+        Self { obstacles, range, placed: Vec::new() }
+    }
+
+    /// Returns the left upper corner of the label of a line: as close to the end of the line as possible, without overlap
+    /// with other labels, and over as few lines and points as possible.
+    fn place(&mut self, line: PixelLine, width: i32) -> (i32, i32) {
+        let height = TEXT_HEIGHT as i32;
+        let is_covered = |(x, y): (i32, i32)| {
+            let is_over = |((left, top), wide): &((i32, i32), i32)| {
+                x < left + wide && *left < x + width && y < top + height && *top < y + height
+            };
+            self.placed.iter().any(is_over)
+        };
+        let hidden = |(x, y): (i32, i32)| {
+            let is_hidden =
+                |(px, py): &&(i32, i32)| (x - 3..=x + width + 3).contains(px) && (y - 3..=y + height + 3).contains(py);
+            self.obstacles.iter().filter(is_hidden).count()
+        };
+        let corners = (0..LABEL_STEPS).flat_map(|step| {
+            let (x, y) = along(line, step, LABEL_STEPS);
+            let left = (x - 4 - width).max(self.range.start + 4);
+            [(left, y - height - 4), (left, y + 4), (x + 4, y + 4)]
+        });
+        let corners: Vec<(i32, i32)> = corners.filter(|(x, _)| x + width <= self.range.end).collect();
+        let free = corners.iter().filter(|at| !is_covered(**at)).min_by_key(|at| hidden(**at));
+        let at = free.or(corners.first());
+        let (x, mut y) = at.copied().unwrap_or(line[1]);
+        while is_covered((x, y)) {
+            y -= height;
+        }
+        self.placed.push(((x, y), width));
+        (x, y)
+    }
+}
+
+/// Point on a line, from its end.
+fn along([from, to]: PixelLine, step: i32, steps: i32) -> (i32, i32) {
+    let between = |from: i32, to: i32| to + (from - to) * step / steps;
+    (between(from.0, to.0), between(from.1, to.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_overlap_neither_labels_nor_lines() {
+        let flats = [100, 102, 300].map(|y| [(400, y), (900, y)]);
+        let slopes = [400, 440].map(|y| [(50, y + 200), (400, y)]);
+        let lines = [flats.as_slice(), &slopes].concat();
+        let mut labels = LabelPlacer::new(&lines, vec![(800, 310)], 40..900);
+        for line in &lines {
+            labels.place(*line, 180);
+        }
+        let height = TEXT_HEIGHT as i32;
+        for (place, ((x, y), width)) in labels.placed.iter().enumerate() {
+            assert!(*x >= 40 && x + width <= 900, "{x}");
+            for ((left, top), wide) in &labels.placed[..place] {
+                assert!(x + width <= *left || left + wide <= *x || y + height <= *top || top + height <= *y);
+            }
+            for (px, py) in &labels.obstacles {
+                assert!(!((*x..=x + width).contains(px) && (*y..=y + height).contains(py)), "{x} {y} on {px} {py}");
+            }
+        }
+        // Equal lines leave no free place.
+        let mut labels = LabelPlacer::new(&[[(0, 9), (50, 9)]; 3], Vec::new(), 0..60);
+        let corners: Vec<(i32, i32)> = (0..5).map(|_| labels.place([(0, 9), (50, 9)], 40)).collect();
+        assert!((0..5).all(|one| !corners[..one].contains(&corners[one])), "{corners:?}");
     }
 }

@@ -5,12 +5,12 @@ use plotters::style::text_anchor::{HPos, VPos};
 use plotters::style::{Color, RGBColor};
 use plotters_backend::DrawingBackend;
 
-use super::canvas::{PlotArea, PlotError, TEXT_HEIGHT, TITLE_HEIGHT, text, truncate, width};
+use super::canvas::{PlotArea, PlotError, TEXT_HEIGHT, text, truncate, width};
 use super::palette::{FAINT, FASTER, GROUND, INK, SLOWER, interpolate};
 use crate::report::number_format::NumberFormat;
 
 const MARGIN: u32 = 16;
-const HEADER_HEIGHT: u32 = 84;
+const HEADER_HEIGHT: u32 = 36;
 const ROW_HEIGHT: u32 = 28;
 /// Maximum number of rows and columns, and of characters per name; the page shows more.
 const MAX_ROWS: usize = 60;
@@ -65,7 +65,7 @@ impl HeatMapGrid {
     pub(super) fn size(&self) -> (u32, u32) {
         let wide = self.name_width() + self.visible_columns() as u32 * self.cell_width();
         let lines = self.visible_rows() as u32 + u32::from(self.truncation_note().is_some());
-        (2 * MARGIN + wide.max(width(&self.title, TITLE_HEIGHT)), HEADER_HEIGHT + lines * ROW_HEIGHT + MARGIN)
+        (2 * MARGIN + wide, HEADER_HEIGHT + lines * ROW_HEIGHT + MARGIN)
     }
 
     pub(super) fn draw<B: DrawingBackend>(&self, area: &PlotArea<B>) -> Result<(), PlotError>
@@ -74,7 +74,6 @@ impl HeatMapGrid {
     {
         let (left, start) = (MARGIN as i32, (MARGIN + self.name_width()) as i32);
         let cell = self.cell_width() as i32;
-        text(area, &self.title, (left, 12), (TITLE_HEIGHT, INK), (HPos::Left, VPos::Top))?;
         text(area, &self.corner(), (left, HEADER_HEIGHT as i32 - 8), (TEXT_HEIGHT, FAINT), (HPos::Left, VPos::Bottom))?;
         for (place, head) in self.columns.iter().take(MAX_COLUMNS).enumerate() {
             let at = (start + place as i32 * cell + cell / 2, HEADER_HEIGHT as i32 - 8);
@@ -125,6 +124,6 @@ fn cell_text((ratio, cases): (f64, usize)) -> String {
     if cases == 1 {
         NumberFormat::Ratio.write(ratio)
     } else {
-        format!("{} of {cases}", NumberFormat::Ratio.write(ratio))
+        format!("{} ({cases})", NumberFormat::Ratio.write(ratio))
     }
 }

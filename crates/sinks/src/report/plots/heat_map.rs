@@ -62,7 +62,7 @@ pub(super) fn picture(rows: &ReportRows<'_>) -> Option<Picture> {
     };
     let cells = rows.iter().map(|row| columns.iter().map(|column| cell(row, column)).collect()).collect();
     let axes = [down, across].map(|name| label(name).to_owned());
-    Some(Picture::Grid(HeatMapGrid { title: "Speed-up over the baseline".into(), axes, rows, columns, cells }))
+    Some(Picture::Grid(HeatMapGrid { title: "Mean speed-ups".into(), axes, rows, columns, cells }))
 }
 
 #[cfg(test)]
@@ -72,6 +72,7 @@ mod tests {
     use crate::report::run::ReportedRun;
     use calorimeter_case::record::Speedup;
     use calorimeter_case::{Case, Record, Status};
+    use std::collections::HashMap;
     use std::path::PathBuf;
 
     #[test]
@@ -91,7 +92,8 @@ mod tests {
             Record { speedup, ..Record::new(case, Status::Ok) }
         };
         let read = StoredRun { header: None, resumed: Vec::new(), records: cases.map(record).collect() };
-        let runs = [ReportedRun { name: "run".into(), dir: PathBuf::new(), read, means: Vec::new() }];
+        let runs =
+            [ReportedRun { name: "run".into(), dir: PathBuf::new(), read, windows: HashMap::new(), means: Vec::new() }];
         let Some(Picture::Grid(grid)) = picture(&ReportRows::new(&runs)) else { panic!("no heat map") };
         assert_eq!(grid.rows, ["mxfp8", "int8wo"]);
         assert_eq!(grid.columns, ["8", "16", "128"]);

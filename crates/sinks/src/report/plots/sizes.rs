@@ -4,7 +4,7 @@ use super::axis::ChartAxis;
 use super::chart::{Chart, ChartPoint};
 use super::picture::Picture;
 use crate::record::Record;
-use crate::report::derived_columns::{WORK, label, number, text};
+use crate::report::derived_columns::{WORK, item_and_implementation, label, number, text};
 use crate::report::number_format::NumberFormat;
 use crate::report::report_rows::{ReportRow, ReportRows, distinct, group_by, nanos};
 
@@ -32,7 +32,12 @@ pub(in crate::report) fn default_size<'a>(rows: &ReportRows<'a>) -> Option<&'a s
         let longest = groups(&timed, size).first().map_or(0, |(_, group)| size_count(group, size));
         (longest > 1 && axes.contains(size), longest)
     };
-    let several = |size: &&str| size_count(&timed, size) > 1;
+    // A series of a single point has no scaling.
+    let scales = |group: &[ReportRow<'a>], size: &str| {
+        let series = group_by(group.iter().copied(), |row| item_and_implementation(row.record));
+        series.iter().any(|(_, rows)| size_count(rows, size) > 1)
+    };
+    let several = |size: &&str| groups(&timed, size).iter().any(|(_, group)| scales(group, size));
     let sizes: Vec<&str> = axes.iter().copied().chain(WORK.map(|(name, _)| name)).filter(several).collect();
     // Reversed, so that the first of equals is chosen.
     sizes.into_iter().rev().max_by_key(worth)
@@ -69,7 +74,7 @@ fn picture(
     let y = ChartAxis::log(name, format);
     let title = if group_name.is_empty() { String::new() } else { format!(": {group_name}") };
     let title = format!("{} against {}{title}", capitalize(name), label(size));
-    Some(Picture::Chart(Chart { title, x, y, series, rules: Vec::new(), is_joined: true }))
+    Some(Picture::Chart(Chart { title, x, y, series, rules: Vec::new(), is_joined: true, note: None }))
 }
 
 /// Confidence interval of a time, or of a rate derived from it.

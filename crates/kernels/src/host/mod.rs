@@ -24,6 +24,7 @@ mod float_vec;
 mod int8_gemm;
 mod int8_isa;
 mod int8_simd;
+mod layer;
 mod layers;
 #[cfg(target_arch = "aarch64")]
 #[allow(unsafe_code, reason = "intrinsics behind a runtime check of the processor")]
@@ -40,7 +41,8 @@ mod weights;
 pub use float_gemm::FloatGemm;
 pub use float_vec::FloatVec;
 pub use int8_gemm::Int8Gemm;
-pub use layers::{Cpu, HostLayer, HostLayerContext, HostWeight, LAYER_KERNELS, QuantizedRows, prepare_layer};
+pub use layer::{Cpu, HostLayer, HostLayerContext, HostWeight, QuantizedRows};
+pub use layers::{LAYER_KERNELS, prepare_layer};
 pub use partition::run_parallel;
 pub use rows::{RowwiseOperator, layer_norm};
 pub use weights::{HostGemmWeight, Int4Weight, Int8Weight};

@@ -59,6 +59,7 @@ mod int8_fp8_gemm;
 mod kernel;
 mod layer_norm;
 mod layer_norm_gradient;
+mod layer_plan;
 mod layer_specs;
 mod layers;
 #[allow(unsafe_code, reason = "loading a library runs its initializers")]
@@ -128,7 +129,8 @@ pub use foreign_kernel::{ForeignArgument, ForeignKernel, UserLaunchConfig};
 pub use gpu::{ComputeCapability, DriverVersion, GpuInfo};
 pub use kernel::CudaKernel;
 pub use layer_norm::LAYER_NORM_EPSILON;
-pub use layers::{Cuda, LAYER_KERNELS, LayerPlan, PrepackedWeight};
+pub use layer_plan::{Cuda, LayerPlan, PrepackedWeight};
+pub use layers::LAYER_KERNELS;
 pub use libraries::{LibraryStatus, libraries};
 pub use line_rotation::LineRotation;
 pub use linear::LinearPlan;

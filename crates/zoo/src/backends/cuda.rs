@@ -1,6 +1,6 @@
 //! burn backends of NVIDIA GPUs, through CubeCL.
 
-use super::{BurnBackend, burn_backend, cuda_driver};
+use super::{BurnBackend, burn_backend, native_devices};
 use crate::{Device, OutputDigest, OutputQuery, TensorValue, ZooError};
 use burn::tensor::{Tensor, TensorPrimitive};
 use burn_cuda::{Cuda, CudaDevice as BurnCudaDevice};
@@ -15,7 +15,7 @@ impl BurnBackend for CudaEager {
     const TF32: bool = true;
 
     fn handle(device: Device) -> Result<BurnCudaDevice, ZooError> {
-        Ok(BurnCudaDevice::new(usize::from(cuda_driver::index(device)?)))
+        Ok(BurnCudaDevice::new(usize::from(native_devices::cuda_index(device)?)))
     }
 
     fn is_rotation_of(

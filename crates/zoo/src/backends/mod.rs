@@ -14,7 +14,7 @@ mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
 #[cfg(feature = "native")]
-pub(crate) mod cuda_driver;
+mod cuda_driver;
 #[cfg(feature = "wgpu")]
 pub mod wgpu;
 
@@ -27,6 +27,8 @@ pub use driver::{PoolQuery, PoolUsage};
 pub use missing_feature::MissingFeature;
 pub(crate) use missing_feature::missing_feature;
 pub use native_devices::NativeDevices;
+#[cfg(feature = "native")]
+pub(crate) use native_devices::cuda_index;
 pub use open::{open, open_operator};
 pub use runtime::{autotune_anchor, configure};
 #[cfg(all(feature = "wgpu", not(feature = "cuda")))]

@@ -1,6 +1,8 @@
 //! Native device handles.
 
 #[cfg(feature = "native")]
+use crate::{Device, ZooError};
+#[cfg(feature = "native")]
 use calorimeter_kernels::native::CudaDevice;
 use std::path::Path;
 #[cfg(feature = "native")]
@@ -27,5 +29,32 @@ impl NativeDevices {
             let _ = folder;
             Self::default()
         }
+    }
+}
+
+/// Index of a CUDA device; an error for other devices.
+#[cfg(feature = "native")]
+pub fn cuda_index(device: Device) -> Result<u16, ZooError> {
+    match device {
+        Device::Cuda(index) => Ok(index),
+        other => Err(ZooError::Device(format!("{other} is not a CUDA device"))),
+    }
+}
+
+#[cfg(feature = "native")]
+impl NativeDevices {
+    /// Returns the CUDA device for native workloads, opened on first use.
+    pub fn native(&mut self, index: u16) -> Result<Arc<CudaDevice>, ZooError> {
+        if let Some(machine) = self.native.get(&index) {
+            return Ok(machine.clone());
+        }
+        let ordinal = usize::from(index);
+        let opened = match &self.cache_dir {
+            Some(folder) => CudaDevice::open_with_cache(ordinal, folder),
+            None => CudaDevice::open(ordinal),
+        };
+        let machine = opened.map_err(|error| ZooError::Device(error.to_string()))?;
+        self.native.insert(index, machine.clone());
+        Ok(machine)
     }
 }

@@ -16,7 +16,7 @@ impl ForeignProblem {
             ForeignProgram::Library { path } => library::open(path, self, sets),
             #[cfg(feature = "native")]
             ForeignProgram::Kernel(source) => {
-                let machine = machines.native(crate::backends::cuda_driver::index(setup.device)?)?;
+                let machine = machines.native(crate::backends::cuda_index(setup.device)?)?;
                 super::kernel::open(source, self, machine, sets)
             }
             #[cfg(not(feature = "native"))]

@@ -3,7 +3,7 @@
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use crate::backends::GpuRuntime;
 #[cfg(feature = "native")]
-use crate::backends::cuda_driver;
+use crate::backends::cuda_index;
 use crate::backends::{BurnBackend, missing_feature};
 use crate::burn_workload::{self, ForwardFactory, LinearUploader, PassFactory};
 use crate::task::inputs_mismatch;
@@ -124,7 +124,7 @@ pub struct CudaOperatorFactory(pub &'static dyn NativeOpen);
 #[cfg(feature = "native")]
 impl WorkloadFactory for CudaOperatorFactory {
     fn open(&self, opening: OpenRequest<'_>) -> Result<Box<dyn Workload>, ZooError> {
-        let machine = opening.machines.native(cuda_driver::index(opening.setup.device)?)?;
+        let machine = opening.machines.native(cuda_index(opening.setup.device)?)?;
         let (OperatorProblem { spec, .. }, inputs) = opening.operator()?;
         self.0.open(spec, inputs, machine, opening.setup.sets)
     }
@@ -137,7 +137,7 @@ pub struct CudaModelFactory(pub &'static dyn NativeModel);
 #[cfg(feature = "native")]
 impl WorkloadFactory for CudaModelFactory {
     fn open(&self, opening: OpenRequest<'_>) -> Result<Box<dyn Workload>, ZooError> {
-        let machine = opening.machines.native(cuda_driver::index(opening.setup.device)?)?;
+        let machine = opening.machines.native(cuda_index(opening.setup.device)?)?;
         let (problem, tensors) = opening.model()?;
         self.0.open(problem, tensors, opening.treatment, machine, opening.setup.sets)
     }

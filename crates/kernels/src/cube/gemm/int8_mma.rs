@@ -12,7 +12,8 @@
 //! form.n_planes` columns of Y, from cache after the first time. Roofline: memory bandwidth for W with few rows of X,
 //! matrix instructions with many.
 
-use super::mma_tiles::{LANES_PER_ROW, reduce_planes, zero_tiles};
+use super::mma_config::LANES_PER_ROW;
+use super::mma_tiles::{reduce_planes, zero_tiles};
 use super::spec::{Int8Formats, grid, int8_formats};
 use super::tiled_int8::scale_int8_sum;
 use crate::cube::capability::{INT8_MMA, PLANE_SIZE};

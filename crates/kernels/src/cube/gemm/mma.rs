@@ -14,11 +14,9 @@
 //! rows of X, as long as dequantization keeps up: 2 instructions per 8-bit value, 4 to 6 with group scales. Matrix
 //! instructions with many rows.
 
-use super::mma_config::{MmaGemmConfig, VALUES_PER_ACCESS, mma_format};
+use super::mma_config::{LANES_PER_ROW, MmaGemmConfig, VALUES_PER_ACCESS, mma_format};
 use super::mma_dequant::{dequant_piece, input_pair};
-use super::mma_tiles::{
-    LANES_PER_ROW, clamped_rows, load_words, multiply_step, reduce_planes, store_tiles, zero_tiles,
-};
+use super::mma_tiles::{clamped_rows, load_words, multiply_step, reduce_planes, store_tiles, zero_tiles};
 use super::spec::dequantized_format;
 use super::split_k::launch;
 use crate::LayerSpec;

@@ -1,6 +1,5 @@
 //! Compile-time parameters of the dequantizing GEMMs on matrix instructions.
 
-use super::mma_tiles::LANES_PER_ROW;
 use super::spec::{PackedLayout, dequantized_format};
 use crate::cube::CubeCapability;
 use crate::cube::capability::{FLOAT_MMA, max_vector_width};
@@ -8,6 +7,9 @@ use crate::format::Format;
 use crate::layer::{LinearShape, Rejection};
 use crate::{Dtype, LayerSpec};
 use cubecl::prelude::*;
+
+/// Units that share a row of a fragment.
+pub const LANES_PER_ROW: usize = 4;
 
 /// Input values per access of 16 bytes.
 pub const VALUES_PER_ACCESS: usize = 8;

@@ -2,14 +2,11 @@
 //! tile of 16 weight rows, and accumulates their products with the input rows 2 t and 2 t + 1 of each tile of eight
 //! (PTX ISA, fragments of m16n8k16 and m16n8k32).
 
-use super::mma_config::MmaGemmConfig;
+use super::mma_config::{LANES_PER_ROW, MmaGemmConfig};
 use crate::cube::capability::PLANE_SIZE;
 use crate::cube::decode::decode_packed;
 use cubecl::cmma::MmaDefinition;
 use cubecl::prelude::*;
-
-/// Units that share a row of a fragment.
-pub const LANES_PER_ROW: usize = 4;
 
 /// Accumulators of `count` instruction tiles, set to zero.
 #[cube]

@@ -9,9 +9,9 @@
 //! Traffic: W once for each `8 * form.m_tiles` rows of X, X once per cube. Roofline: matrix instructions, or memory
 //! bandwidth for W with fewer rows.
 
-use super::mma_config::{MmaGemmConfig, VALUES_PER_ACCESS, mma_format};
+use super::mma_config::{LANES_PER_ROW, MmaGemmConfig, VALUES_PER_ACCESS, mma_format};
 use super::mma_dequant::{dequant_offset, dequant_pair, input_pair, pair_from_bits};
-use super::mma_tiles::{LANES_PER_ROW, clamped_rows, load_words, multiply_step, store_tiles, zero_tiles};
+use super::mma_tiles::{clamped_rows, load_words, multiply_step, store_tiles, zero_tiles};
 use super::spec::scale_index;
 use super::split_k::launch;
 use crate::cube::capability::{FLOAT_MMA, PLANE_SIZE};

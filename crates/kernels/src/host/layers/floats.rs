@@ -1,7 +1,7 @@
 //! Unquantized weight.
 
-use super::{Cpu, HostLayer, HostLayerContext, HostWeight, require_dense_gemm};
 use crate::LayerSpec;
+use crate::host::layer::{Cpu, HostLayer, HostLayerContext, HostWeight, require_dense_gemm};
 use crate::host::{FloatGemm, HostGemmWeight};
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 

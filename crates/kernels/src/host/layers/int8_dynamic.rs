@@ -1,7 +1,7 @@
 //! int8 weight, and input that is quantized to int8.
 
 use super::int8_weight::{has_int8_weight, is_int8_rows};
-use super::{Cpu, HostLayer, HostLayerContext, HostWeight, QuantizedRows, require_dense_gemm};
+use crate::host::layer::{Cpu, HostLayer, HostLayerContext, HostWeight, QuantizedRows, require_dense_gemm};
 use crate::host::{FloatVec, Int8Gemm};
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::{Format, LayerSpec};

@@ -1,7 +1,7 @@
 //! int8 weight and float input.
 
-use super::{Cpu, HostLayer, HostLayerContext, HostWeight, is_stored, require_dense_gemm};
 use crate::format::{Grouping, QuantMethod, ZeroPoint};
+use crate::host::layer::{Cpu, HostLayer, HostLayerContext, HostWeight, is_stored, require_dense_gemm};
 use crate::host::{FloatGemm, FloatVec, HostGemmWeight, Int8Weight};
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::{Element, Format, LayerSpec, MatmulMode};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Cuda, LayerGemm, LayerOperands, LayerPlan};
+use super::super::layer_plan::{Cuda, LayerGemm, LayerOperands, LayerPlan};
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::native::{
     ComputeCapability, CudaDevice, DeviceBuffer, LinearPlan, NativeError, layer_specs::require_gemm_only,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::super::layer_plan::{Cuda, LayerGemm, LayerOperands, LayerPlan};
 use super::quantized_input::{padded_shape, parse, plan};
-use super::{Cuda, LayerGemm, LayerOperands, LayerPlan};
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::native::{
     ComputeCapability, CudaDevice, DeviceBuffer, NativeError,

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Cuda, LAYER_KERNELS, LayerGemm, LayerOperands, LayerPlan, quantized_input};
+use super::super::layer_plan::{Cuda, LayerGemm, LayerOperands, LayerPlan};
+use super::quantized_input;
 use crate::layer::{self, Cost, LayerKernel, LinearShape, Rejection};
 use crate::native::{
     ComputeCapability, CudaDevice, DeviceBuffer, NativeError,
@@ -43,7 +44,7 @@ impl LayerKernel<Cuda> for ExpandedSparse {
 
     fn accepts(&self, spec: &LayerSpec, shape: LinearShape, capability: &ComputeCapability) -> Result<Cost, Rejection> {
         let dense = dense_spec(spec, super::sparse_mma::parse(spec, shape)?);
-        layer::candidates(LAYER_KERNELS, &dense, shape, capability).map(|_| Cost::General)
+        layer::candidates(Cuda::kernels(), &dense, shape, capability).map(|_| Cost::General)
     }
 
     fn prepare(

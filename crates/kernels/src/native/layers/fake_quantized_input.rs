@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{LayerGemm, LayerOperands, LayerPlan};
+use super::super::layer_plan::{LayerGemm, LayerOperands, LayerPlan};
 use crate::layer::LinearShape;
 use crate::native::{
     ComputeCapability, CudaDevice, DeviceBuffer, NativeError, driver::DeviceMemory,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::super::layer_plan::{Cuda, LayerGemm, LayerOperands, LayerPlan};
 use super::fake_quantized_input::plan;
-use super::{Cuda, LayerGemm, LayerOperands, LayerPlan};
 use crate::LayerSpec;
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use crate::native::{

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::{LayerGemm, LayerOperands, LayerPlan, require};
+use super::super::layer_plan::{LayerGemm, LayerOperands, LayerPlan, require};
 use crate::LayerSpec;
 use crate::layer::{LinearShape, Rejection};
 use crate::native::{

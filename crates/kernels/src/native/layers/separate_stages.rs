@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Cuda, LAYER_KERNELS, LayerGemm, LayerOperands, LayerPlan};
+use super::super::layer_plan::{Cuda, LayerGemm, LayerOperands, LayerPlan};
 use crate::layer::{self, Cost, LayerKernel, LinearShape, Rejection};
 use crate::native::{
     ComputeCapability, CudaDevice, CudaKernel, DeviceBuffer, LAYER_NORM_EPSILON, NativeError, RmsNormSpec,
@@ -46,7 +46,7 @@ impl LayerKernel<Cuda> for SeparateStages {
     }
 
     fn accepts(&self, spec: &LayerSpec, shape: LinearShape, capability: &ComputeCapability) -> Result<Cost, Rejection> {
-        layer::candidates(LAYER_KERNELS, &gemm_spec(spec)?, shape, capability).map(|_| Cost::LastResort)
+        layer::candidates(Cuda::kernels(), &gemm_spec(spec)?, shape, capability).map(|_| Cost::LastResort)
     }
 
     fn prepare(

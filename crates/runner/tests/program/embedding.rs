@@ -25,6 +25,7 @@ impl RunListener for EventLog {
                 self.touched += 1;
             }
             RunEvent::CaseFinished(record) => self.records.push(*record),
+            RunEvent::GroupFinished => {}
             other => panic!("{other:?}"),
         }
     }

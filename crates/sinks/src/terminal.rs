@@ -8,6 +8,7 @@ mod column;
 mod escape;
 mod live;
 mod operators;
+mod programs;
 mod summary;
 mod text;
 

@@ -107,10 +107,10 @@ impl WatchedRun {
     }
 
     fn record(&mut self, mut record: Record) -> Result<(), CliError> {
-        drop(record.take_series());
         if let Some(text) = self.table.show(&record) {
             self.bar.suspend(|| print_table(&format!("{text}\n")))?;
         }
+        drop(record.take_series());
         match self.index_by_id.get(&record.case.id) {
             Some(&place) => self.records[place] = record,
             None => {

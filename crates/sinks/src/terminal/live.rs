@@ -1,7 +1,7 @@
 //! Rows that are printed as cases finish.
 
 use super::text::{self, four_digits, indented, interval, join_wrapped, nanoseconds, operations, wrap};
-use super::{Color, RECIPE_WIDTH, WIDTH, bold, escape, group, paint};
+use super::{Color, RECIPE_WIDTH, WIDTH, bold, escape, group, paint, programs};
 use calorimeter_case::record::{KernelShare, Record, Status, finite};
 use calorimeter_case::{Case, Verdict};
 use std::borrow::Cow;
@@ -49,6 +49,9 @@ impl LiveTable {
 
 /// Heading of a group: common properties of its cases, and column names.
 pub fn heading(case: &Case, color: Color, width: usize) -> String {
+    if programs::has_no_buffers(case) {
+        return programs::heading(case, color);
+    }
     let shape = match case.shape_name.as_str() {
         // The user listed the shape without a name.
         "" | "custom" => case.shape.to_string(),
@@ -86,6 +89,9 @@ pub fn heading(case: &Case, color: Color, width: usize) -> String {
 /// followed by the share of the binding peak, `compute` or `memory`, and by the bytes moved to and from device memory,
 /// if its counters were read.
 pub fn row(record: &Record, color: Color, width: usize) -> String {
+    if record.outcome.status == Status::Ok && programs::has_no_buffers(&record.case) {
+        return programs::row(record, width);
+    }
     let recipe = match record.case.mode {
         // Foreign work is named by its implementation.
         mode if mode.is_foreign() => record.case.implementation.to_string(),

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use super::programs::comparisons;
 use super::text::{four_digits, indented};
 use super::{Color, EVEN, RECIPE_WIDTH, bold, escape, group, paint};
 use crate::causes::{Cause, causes, warnings};
@@ -10,8 +11,8 @@ use calorimeter_case::record::{Record, Status, SuiteSpeedup};
 
 const MAX_LISTED: usize = 10;
 
-/// Formats status counts, mean speed-ups over all shapes, wins of each implementation, reasons for missing times, and
-/// warnings.
+/// Formats status counts, mean speed-ups over all shapes, comparisons of external programs, wins of each implementation,
+/// reasons for missing times, and warnings.
 pub fn summary(records: &[Record], suite: &[SuiteSpeedup], color: Color, width: usize) -> String {
     let counts = count_by_status(records);
     let parts: Vec<String> =
@@ -33,6 +34,11 @@ pub fn summary(records: &[Record], suite: &[SuiteSpeedup], color: Color, width: 
             lines.extend(alike.first().map(|first| place(first)));
             lines.extend(alike.iter().map(|speedup| speedup_line(speedup)));
         }
+    }
+    let comparisons = comparisons(records);
+    if !comparisons.is_empty() {
+        lines.push(bold("comparison, with 95 % intervals", color));
+        lines.extend(comparisons);
     }
     let winners = winners(records);
     if !winners.is_empty() {
@@ -70,13 +76,16 @@ fn speedup_line(speedup: &SuiteSpeedup) -> String {
     escape(&format!("    {recipe:RECIPE_WIDTH$} {implementation:6}  {ratio:>8} {interval}")).into_owned()
 }
 
-/// Wins of each implementation against others, for each recipe.
+/// Wins of each implementation against others, for each recipe. External programs are compared in sentences.
 fn winners(records: &[Record]) -> Vec<String> {
     let mut wins: Vec<(String, Vec<(&str, usize)>)> = Vec::new();
     // Compared cases are adjacent.
     for group in records.chunk_by(|a, b| group(&a.case) == group(&b.case)) {
         for contest in contests(group).into_iter().filter(|contest| contest.rivals > 1) {
             let case = &contest.best.case;
+            if case.mode.is_foreign() {
+                continue;
+            }
             let row = if case.mode.is_operator() { "operators".into() } else { case.variant() };
             let row = position_or_push(&mut wins, row);
             let row = &mut wins[row].1;

@@ -13,7 +13,7 @@ const RULES_VARIABLE: &str = "CALORIMETER_MOCK_RULES";
 
 /// Behavior of the mock device for cases whose id matches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a map such as {match: int8wo, nanos: 1000}")]
 #[schemars(rename = "Rule")]
 pub struct MockRule {
     /// Regular expression over the case id; an empty one matches every case.

@@ -97,6 +97,14 @@ pub enum ShapeError {
         /// Number of sizes.
         found: usize,
     },
+    /// List of sizes with another length than the axes of its model or operator.
+    #[error("invalid shape of {found} numbers: expected one for each axis, [{axes}]")]
+    WrongLength {
+        /// Number of sizes.
+        found: usize,
+        /// Expected axes, separated by commas.
+        axes: String,
+    },
     /// Number that is fractional or out of bounds.
     #[error("{name} is {found}: it must be a whole number from {from} to {to}{}", bound_reason(.found, *.to))]
     Number {

@@ -6,6 +6,7 @@ extern crate self as calorimeter_shapes;
 /// Maximum number of shapes or grid points of one source, range or grid.
 pub const MAX_SHAPES: u64 = 1_000_000;
 
+mod entry;
 mod error;
 mod generator;
 mod generators;
@@ -20,6 +21,7 @@ mod shape;
 mod source;
 
 pub use calorimeter_case::Axes;
+pub use entry::ShapeEntry;
 pub use error::ShapeError;
 pub use generator::Generator;
 pub use grid::{Axis, Grid};

@@ -10,6 +10,7 @@ mod escape;
 mod legend;
 mod live;
 mod operators;
+mod programs;
 mod summary;
 mod text;
 

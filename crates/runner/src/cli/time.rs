@@ -9,6 +9,7 @@ use crate::run::Request;
 use calorimeter_shapes::{Axis, Grid, MAX_SHAPES, SizeValues};
 use calorimeter_zoo::foreign::{Argument, AxisExpression, ForeignProgram, KernelSource, split_command};
 use clap::Args;
+use std::path::Path;
 
 /// Time external programs: commands, shared libraries, CUDA C++ kernels.
 ///
@@ -19,10 +20,10 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(after_long_help = examples())]
 pub struct TimeArguments {
-    /// Shared libraries (.so, .dylib) and CUDA C++ sources (.cu)
-    #[arg(value_name = "FILE")]
-    pub files: Vec<String>,
-    /// Command line to time, after the files; no shell is involved, use sh -c '…' for pipes
+    /// Shared libraries (.so, .dylib), CUDA C++ sources (.cu), and command lines such as 'sleep 0.1'
+    #[arg(value_name = "PROGRAM")]
+    pub programs: Vec<String>,
+    /// Command line to time, after the programs; no shell is involved, use sh -c '…' for pipes
     #[arg(long = "command", value_name = "LINE")]
     pub commands: Vec<String>,
     /// Command to time, after all others
@@ -70,6 +71,7 @@ pub struct TimeArguments {
 fn examples() -> String {
     format!(
         "Examples:
+  calorimeter time './old input.txt' './new input.txt'
   calorimeter time -- ./a.out input.txt
   calorimeter time --command './old {{n}}' --command './new {{n}}' --axis n=1000,10000
   calorimeter time old.so new.so --axis n=1048576 --arg f32:n:in --arg f32:n:out
@@ -81,8 +83,8 @@ fn examples() -> String {
 }
 
 pub fn time(arguments: TimeArguments) -> Result<Exit, CliError> {
-    let TimeArguments { files, commands, command, name, labels, axis, run, .. } = &arguments;
-    let nothing = files.is_empty() && commands.is_empty() && command.is_empty();
+    let TimeArguments { programs, commands, command, name, labels, axis, run, .. } = &arguments;
+    let nothing = programs.is_empty() && commands.is_empty() && command.is_empty();
     let entries = match &run.resume {
         Some(_) if !nothing || name.is_some() || !labels.is_empty() || !axis.is_empty() => {
             let why = "--resume continues the original plan: omit programs and sizes";
@@ -99,17 +101,21 @@ pub fn time(arguments: TimeArguments) -> Result<Exit, CliError> {
 
 /// Builds the entry that the options request.
 fn entry(asked: &TimeArguments) -> Result<Entry, String> {
-    let TimeArguments { files, commands, command, name, labels, arguments, tolerance, flops, bytes, .. } = asked;
+    let TimeArguments { programs, commands, command, name, labels, arguments, tolerance, flops, bytes, .. } = asked;
     let here = std::env::current_dir().map_err(|error| format!("cannot determine the working directory: {error}"))?;
     let directory = utf8_path(here.as_os_str(), "the working directory")?;
-    let mut programs = files.iter().map(|file| program_from_file(file, asked)).collect::<Result<Vec<_>, _>>()?;
-    let lines = commands.iter().map(|line| split_command(line));
-    let command = Some(command.clone()).filter(|words| !words.is_empty()).map(Ok);
-    for words in lines.chain(command) {
-        programs.push(ForeignProgram::Command { words: words?, directory: directory.clone() });
+    let on_host = |words| ForeignProgram::Command { words, directory: directory.clone() };
+    let program = |text: &String| match is_file(text) {
+        true => program_from_file(text, asked),
+        false => split_command(text).map(on_host),
+    };
+    let mut programs = programs.iter().map(program).collect::<Result<Vec<_>, _>>()?;
+    for line in commands {
+        programs.push(on_host(split_command(line)?));
     }
+    programs.extend(Some(command.clone()).filter(|words| !words.is_empty()).map(on_host));
     if programs.is_empty() {
-        return Err("nothing to time: pass files, or a command after --".into());
+        return Err("nothing to time: expected command lines such as 'sleep 0.1', or files (.so, .dylib, .cu)".into());
     }
     if !programs.iter().any(|program| matches!(program, ForeignProgram::Kernel(_))) && has_launch_options(asked) {
         return Err("--entry, --grid, --block and --shared require a CUDA C++ source (.cu)".into());
@@ -135,12 +141,23 @@ fn has_launch_options(asked: &TimeArguments) -> bool {
     entry.is_some() || !grid.is_empty() || !block.is_empty() || shared.is_some()
 }
 
-/// Determines the kind of program from the name of a file.
+/// True for the path of a library or a CUDA C++ source. A path with blanks must exist; otherwise it is a command line.
+fn is_file(program: &str) -> bool {
+    let is_path =
+        is_source(program) || program.ends_with(".so") || program.ends_with(".dylib") || program.contains(".so.");
+    is_path && (!program.contains(char::is_whitespace) || Path::new(program).exists())
+}
+
+fn is_source(file: &str) -> bool {
+    file.ends_with(".cu")
+}
+
+/// Builds the program of a library or a CUDA C++ source.
 fn program_from_file(file: &str, asked: &TimeArguments) -> Result<ForeignProgram, String> {
     let path = std::path::absolute(file).map_err(|error| format!("{file:?}: {error}"))?;
     let path = utf8_path(path.as_os_str(), file)?;
     let TimeArguments { entry, grid, block, shared, .. } = asked;
-    if file.ends_with(".cu") {
+    if is_source(file) {
         let Some(entry) = entry.clone() else {
             return Err(format!("{file} is CUDA C++: select a kernel with --entry"));
         };
@@ -150,10 +167,7 @@ fn program_from_file(file: &str, asked: &TimeArguments) -> Result<ForeignProgram
         let (grid, block, shared) = (grid.clone(), block.clone(), shared.clone());
         return Ok(ForeignProgram::Kernel(KernelSource { path, entry, grid, block, shared }));
     }
-    if file.ends_with(".so") || file.ends_with(".dylib") || file.contains(".so.") {
-        return Ok(ForeignProgram::Library { path });
-    }
-    Err(format!("unknown file type {file:?}: expected .so, .dylib or .cu; pass commands after -- or with --command"))
+    Ok(ForeignProgram::Library { path })
 }
 
 /// Checks that a path is valid UTF-8: records and journals store it as text.

@@ -119,9 +119,9 @@ impl WatchedRun {
     }
 
     fn record(&mut self, mut record: Record) -> Result<(), CliError> {
-        drop(record.take_series());
         let text = self.table.add(&record);
         self.print(text)?;
+        drop(record.take_series());
         match self.index_by_id.get(&record.case.id) {
             Some(&place) => self.records[place] = record,
             None => {

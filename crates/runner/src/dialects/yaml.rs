@@ -2,24 +2,39 @@
 
 mod bounds;
 mod events;
+mod place;
+mod syntax;
 
 pub use bounds::MAX_FILE_BYTES;
+pub use place::Step;
 
 use super::ConfigSource;
 use crate::entries::ConfigError;
 use calorimeter_case::{UnknownName, excerpt};
+use events::Mark;
 use serde::de::DeserializeOwned;
 use std::path::Path;
 
-/// Checks a file against the limits on its size.
+/// Checks the limits and the syntax of a file.
 pub fn check(source: &ConfigSource) -> Result<(), ConfigError> {
-    bounds::check(without_byte_order_mark(&source.text))
-        .map_err(|message| ConfigError::invalid(source.path.clone(), message))
+    let text = without_byte_order_mark(&source.text);
+    bounds::check(text).map_err(|message| ConfigError::invalid(source.path.clone(), message))?;
+    syntax::check(text).map_err(|error| error_at(source, error.at, error.cause.to_string()))
 }
 
 /// Parses a file. Errors start with the position, and suggest a correction for misspelled keys.
 pub fn parse<T: DeserializeOwned>(source: &ConfigSource) -> Result<T, ConfigError> {
     serde_yaml::from_str(without_byte_order_mark(&source.text)).map_err(|error| invalid(&source.path, &error))
+}
+
+/// Creates an error at a value of a file, or at the innermost list or map around it.
+pub fn invalid_at(source: &ConfigSource, path: &[Step], message: impl Into<String>) -> ConfigError {
+    error_at(source, place::position(without_byte_order_mark(&source.text), path), message)
+}
+
+fn error_at(source: &ConfigSource, mark: Mark, message: impl Into<String>) -> ConfigError {
+    let place = format!(":{}:{}", mark.line + 1, mark.column + 1);
+    ConfigError::Invalid { path: source.path.clone(), place, message: message.into() }
 }
 
 /// Removes a leading byte order mark.
@@ -36,17 +51,48 @@ fn invalid(path: &Path, error: &serde_yaml::Error) -> ConfigError {
     ConfigError::Invalid {
         path: path.to_owned(),
         place,
-        message: excerpt(&escape_control_characters(&suggest(message)), EXCERPT_LENGTH),
+        message: excerpt(&escape_control_characters(&suggest(expected_first(message))), EXCERPT_LENGTH),
     }
 }
 
-/// Rewrites serde's messages about keys, and suggests the nearest known key.
+/// Rewrites serde's messages about values of the wrong type: expected value first, in terms of YAML.
+fn expected_first(message: String) -> String {
+    let kinds = ["invalid type: ", "invalid value: "].into_iter();
+    let Some((before, rest)) = kinds.filter_map(|kind| message.split_once(kind)).next() else { return message };
+    let Some((found, expected)) = rest.split_once(", expected ") else { return message };
+    let expected = match expected {
+        "a sequence" => "a list such as [a, b]",
+        "a map" => "a map such as {a: 1}",
+        "a boolean" => "true or false",
+        "a string" => "a text",
+        "a YAML tag starting with '!'" => "a single word",
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number",
+        "f32" | "f64" => "a number",
+        other => other,
+    };
+    // A number or text follows the name of its type, as in: integer `1`, string "a".
+    let value = ["integer ", "floating point ", "boolean ", "string "].iter().find_map(|kind| found.strip_prefix(kind));
+    let found = match found {
+        "sequence" => "a list",
+        "map" => "a map",
+        "unit value" => "no value",
+        other => value.map_or(other, |value| value.trim_matches('`')),
+    };
+    format!("{before}expected {expected}, found {found}")
+}
+
+/// Rewrites serde's messages about keys and words, and suggests the nearest known key.
 fn suggest(message: String) -> String {
     if let Some((before, key)) = message.split_once("duplicate field `") {
         return format!(
             "{before}duplicate key {:?}, possibly under an alternative name; keep one",
             key.trim_end_matches('`')
         );
+    }
+    if let Some((before, rest)) = message.split_once("unknown variant `")
+        && let Some((value, known)) = rest.split_once("`, expected ")
+    {
+        return format!("{before}unknown value {value:?}: expected {}", known.replace('`', ""));
     }
     let Some((before, rest)) = message.split_once("unknown field `") else { return message };
     let Some((key, known)) = rest.split_once('`') else { return message };

@@ -159,11 +159,14 @@ fn default_implementations(
     mode: Option<CompileMode>,
     device: Device,
 ) -> Vec<Implementation> {
-    match mode {
-        Some(mode) => mode.implementations(),
-        // Without a request, unavailable implementations are not planned.
-        None => available_implementations(subject, tasks, device),
+    use Implementation::{Eager, Fused};
+    if let Some(mode) = mode {
+        return mode.implementations();
     }
+    // Without a request, unavailable implementations are not planned.
+    let available = available_implementations(subject, tasks, device);
+    let burn = available.iter().copied().filter(|it| matches!(it, Eager | Fused)).collect::<Vec<_>>();
+    if matches!(subject, Subject::Model(_)) && !burn.is_empty() { burn } else { available }
 }
 
 /// Available implementations of an operator on a device, or `eager`, which records the reason, if there are none.

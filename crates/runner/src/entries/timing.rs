@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Measuring time and precision. Absent values are inherited.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a map such as {precision: 2%, max_time: 1s}")]
 pub struct Timing {
     /// Stop when the half-width of every interval is at most this fraction of the median (1%).
     #[serde(skip_serializing_if = "Option::is_none")]

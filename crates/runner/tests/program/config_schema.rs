@@ -61,6 +61,8 @@ const FILES: &[(&str, bool)] = &[
         "models: [{model: softmax, axes: [{batch: 8, sequence: 16, dimension: {start: 8, end: 64, multiplier: 2}}]}]",
         true,
     ),
+    ("recipes: [baseline]\nmodels: [{shapes: [[1, 2048, 8192], {name: llama}, [8, 8, 8]]}]", true),
+    ("models: [{model: softmax, shapes: [[8, 16, 64]]}]", true),
     ("benchmarks: [{benchmark_name: add, num_runs: 3, benchmark_params: [{m: 8, n: SAME_AS_m}], anything: 1}]", true),
     (
         "benchmarks: [{benchmark_name: add, benchmark_sweep_params: [{m_range: {start: 1, end: 8, multiplier: 2}, n_list: [1, 2], dtype: [bfloat16, fp8]}]}]",
@@ -84,6 +86,9 @@ const FILES: &[(&str, bool)] = &[
     ("benchmarks: [{benchmark_name: ad, benchmark_params: [{m: 8, n: 8}]}]", false),
     ("benchmarks: [{benchmark_name: add, benchmark_params: [{m: 8, n: 8, dtype: bfloat61}]}]", false),
     // Unknown keys and invalid values.
+    ("recipes: [baseline]\nmodels: [{shapes: [[8, 0, 8]]}]", false),
+    ("recipes: [baseline]\nmodels: [{shapes: [[8, 8.5, 8]]}]", false),
+    ("recipes: [baseline]\nmodels: [{shapes: [8, 8, 8]}]", false),
     ("recipees: [baseline]\nmodels: [{SHAPES}]", false),
     ("recipes: [baseline]\nmodels: [{SHAPES, modle: linear}]", false),
     ("recipes: [baseline]", false),

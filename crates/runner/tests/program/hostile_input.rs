@@ -105,7 +105,7 @@ fn endless_files_are_refused() {
     assert_eq!(ProgramOutput::from(piped).error(), format!("cannot read /dev/stdin: {longer}"));
     scene.write("c.yml", format!("{COMMON}models: [{{shapes: [{{name: csv, path: /dev/zero}}]}}]\n"));
     let error = limited("run c.yml").error().to_owned();
-    assert!(error.starts_with("c.yml: models[0]: cannot read /dev/zero: exceeds 64 MiB"), "{error}");
+    assert!(error.starts_with("c.yml:4:20: models[0].shapes[0]: cannot read /dev/zero: exceeds 64 MiB"), "{error}");
     let error = limited("calibrate --show /dev/zero").error().to_owned();
     assert!(error.starts_with("cannot read /dev/zero: exceeds 16 MiB"), "{error}");
 }
@@ -120,24 +120,24 @@ fn excessive_plans_are_refused_quickly() {
     for (file, message) in [
         (
             format!("{COMMON}{}", models(sweep, 20)),
-            "c.yml: models[1]: more than 1000000 sizes up to here; split the file",
+            "c.yml:4:106: models[1]: more than 1000000 sizes up to here; split the file",
         ),
         (
             format!("benchmarks: [{{benchmark_name: add, benchmark_sweep_params: [{sweeps}]}}]\n"),
-            "c.yml: 20000000 parameter sets, more than 1000000; split the file",
+            "c.yml:1:13: 20000000 parameter sets, more than 1000000; split the file",
         ),
         (
             format!("{COMMON}{}", models(&format!("{{shapes: [{{{rows}}}, {{{rows}}}]}}"), 1)),
-            "c.yml: models[0]: more than 1000000 sizes up to here; split the file",
+            "c.yml:4:10: models[0]: more than 1000000 sizes up to here; split the file",
         ),
         (
             format!("{}models: [{{shapes: [{{name: sweep, min_power: 0, max_power: 20}}]}}]\n", many_recipes()),
             "c.yml: models[0]: 1194669 cases up to here, more than 1000000; reduce shapes, ",
         ),
-        (format!("{COMMON}{}", models("{}", 10_001)), "c.yml: 10001 models, more than 10000; split the file"),
+        (format!("{COMMON}{}", models("{}", 10_001)), "c.yml:4:9: 10001 models, more than 10000; split the file"),
         (
             format!("{COMMON}mock: [{}]\n{}", "{},".repeat(100_000), models("{}", 10_000)),
-            "c.yml: top-level keys copied to 10000 models need ",
+            "c.yml:1:1: top-level keys copied to 10000 models need ",
         ),
         (
             format!("device: mock\nrecipes: [{}]\n{}", "int8wo, ".repeat(500_000), models("{}", 10_000)),

@@ -8,15 +8,15 @@ const MODEL: &str = "models: [{shapes: [{name: custom, shapes: [[8, 8, 8]]}]}]";
 
 /// Files with the error message after the file name: complete, or its beginning if it ends with an ellipsis.
 const FILES: &[(&str, &str)] = &[
-    ("", ": nothing to run: models (or model_params) is missing or empty"),
-    ("# nothing\n", ": nothing to run: models (or model_params) is missing or empty"),
-    ("recipes: [baseline]\n\tmodels: []\n", ":2:1: found character that cannot start any token…"),
-    ("recipes: [\"baseline\"\n", ":2:1: did not find expected ',' or ']'…"),
-    ("- a\n- b\n", ":1:1: invalid type: sequence, expected keys such as recipes and models"),
-    ("hello\n", ":1:1: invalid type: string \"hello\", expected keys such as recipes and models"),
+    ("", ":1:1: nothing to run: models (or model_params) is missing or empty"),
+    ("# nothing\n", ":1:1: nothing to run: models (or model_params) is missing or empty"),
+    ("recipes: [baseline]\n\tmodels: []\n", ":2:1: found a tab: …"),
+    ("recipes: [\"baseline\"\n", ":1:10: unclosed '[': expected ']' before the end of the file"),
+    ("- a\n- b\n", ":1:1: expected a map with keys such as recipes and models, found a list"),
+    ("hello\n", ":1:1: expected a map with keys such as recipes and models, found \"hello\""),
     (
         "recipes: [baseline]\n---\nrecipes: [baseline]\n",
-        ": deserializing from YAML containing more than one document is not supported",
+        ":2:1: found a second document: expected a single one; split the file at ---",
     ),
     // Unknown keys at every level.
     ("recipees: [baseline]\nMODEL", ":1:1: unknown key \"recipees\"; did you mean \"recipes\"?; known: recipes, …"),
@@ -81,11 +81,43 @@ const FILES: &[(&str, &str)] = &[
         "models: [{shapes: [{name: pow2, min_power: 12, max_power: 10}]}]",
         ":1:20: models[0].shapes[0]: pow2: min_power 12 is above max_power 10, which leaves no shapes: …",
     ),
+    (
+        "recipes: [baseline]\nmodels:\n  - shapes: [[1, 2048, 8192], [1024, 1024]]\n",
+        ":3:31: models[0].shapes[1]: invalid shape of 2 numbers: expected one for each axis, [m, k, n]",
+    ),
+    (
+        "models:\n  - shapes:\n      - [8, 1024]\n    model: softmax\n",
+        ":3:9: models[0].shapes[0]: invalid shape of 2 numbers: expected one for each axis, [batch, sequence, dimension]",
+    ),
+    ("models: {shapes: [[8, 0, 8]]}", ":1:23: models.shapes[0][1]: a size is 0: it must be a whole number from 1 to …"),
+    (
+        "recipes: [baseline]\nmodels: [{shapes: [[2097152, 2097152, 2097152]]}]",
+        ":2:20: models[0].shapes[0]: m2097152-k2097152-n2097152 has more than 2^64 operations…",
+    ),
+    // Syntax.
+    (
+        "recipes: [baseline, int8wo\nmodels:\n  - model: linear\n",
+        ":1:10: unclosed '[': expected ']' before line 2, column 7",
+    ),
+    ("recipes: [baseline]\nname: \"a\nMODEL", ":2:7: unclosed quote: expected another \" before the end of the file"),
     // Values of the wrong type.
-    ("enable_profiler: \"false\"\nMODEL", ":1:18: enable_profiler: invalid type: string \"false\", expected a boolean"),
+    ("timing: [1%]\nMODEL", ":1:9: timing: expected a map such as {precision: 2%, max_time: 1s}, found a list"),
+    ("recipes: {baseline: 1}\nMODEL", ":1:10: recipes: expected a list such as [a, b], found a map"),
+    (
+        "recipes: [baseline]\nmodels: [linear]\n",
+        ":2:10: models[0]: expected a map such as {model: linear, shapes: [[1, 2048, 8192]]}, found \"linear\"",
+    ),
+    (
+        "models: [{shapes: [1, 2048, 8192]}]\n",
+        ":1:20: models[0].shapes[0]: expected a shape such as [1, 2048, 8192], or a shape source such as {name: llama}, found 1",
+    ),
+    ("mode: [training]\nMODEL", ":1:7: mode: expected a single word, found a list"),
+    ("mode: trainin\nMODEL", ":1:7: mode: unknown value \"trainin\": expected inference or training"),
+    ("seed: {a: 1}\nMODEL", ":1:7: seed: expected a whole number, found a map"),
+    ("enable_profiler: \"false\"\nMODEL", ":1:18: enable_profiler: expected true or false, found \"false\""),
     (
         "recipes: [baseline]\nmodels: linear\n",
-        ":2:9: models: invalid type: string \"linear\", expected a list of models, or one model",
+        ":2:9: models: expected a list of models, or one model, found \"linear\"",
     ),
     ("timeout: soon\nMODEL", ":1:10: timeout: invalid duration \"soon\": expected e.g. 300ms, 5s or 2m"),
     (
@@ -108,33 +140,33 @@ const FILES: &[(&str, &str)] = &[
         ":3:5: models[0]: duplicate key \"model\", possibly under an alternative name; keep one",
     ),
     // Nothing to run.
-    ("recipes: [baseline]\nmodels: []\n", ": nothing to run: models (or model_params) is missing or empty"),
+    ("recipes: [baseline]\nmodels: []\n", ":2:9: nothing to run: models (or model_params) is missing or empty"),
     (
         "recipes: []\nMODEL",
-        ": recipes (or quantization_config_recipe_names) is missing or empty; expected e.g. [baseline, int8wo]",
+        ":1:1: recipes (or quantization_config_recipe_names) is missing or empty; expected e.g. [baseline, int8wo]",
     ),
     ("recipes: [baseline]\nmodels: [{model: linear}]\n", ": models[0]: shapes (or matrix_shapes) is missing or empty"),
     ("recipes: [baseline]\nimplementations: []\nMODEL", ": models[0]: implementations is empty"),
     (
         "recipes: [baseline]\nmodels: [{shapes: [{name: csv, path: nowhere.csv}]}]",
-        ": models[0]: cannot read nowhere.csv: No such file or directory…",
+        ":2:20: models[0].shapes[0]: cannot read nowhere.csv: No such file or directory…",
     ),
     // Contradictory or excessive requests.
     (
         "mode: training\nrecipes: [baseline]\nmodels: [{model: linear_bias, shapes: [{name: custom, shapes: [[8, 8, 8]]}]}]",
-        ": models[0]: mode: training: linear_bias cannot be trained; available: linear, ln_linear_relu, …",
+        ":3:10: models[0]: mode: training: linear_bias cannot be trained; available: linear, ln_linear_relu, …",
     ),
     (
         "mode: training\nrecipes: [float8dq-row]\nscaling_type_input: disabled\nscaling_type_weight: disabled\nscaling_type_grad_output: disabled\nMODEL",
-        ": scaling_type_input, _weight and _grad_output: all disabled, which leaves nothing of float8dq-row; use baseline",
+        ":1:1: scaling_type_input, _weight and _grad_output: all disabled, which leaves nothing of float8dq-row; use baseline",
     ),
     (
         "mode: training\nrecipes: [float8dq-tensor]\nscaling_granularity: rowwise\nMODEL",
-        ": scaling_granularity: float8dq-tensor has one scale per tensor; use the recipe float8dq-row…",
+        ":1:1: scaling_granularity: float8dq-tensor has one scale per tensor; use the recipe float8dq-row…",
     ),
     (
         "mode: training\nrecipes: [baseline]\nsparsities: [block]\nMODEL",
-        ": models[0]: mode: training: block-0.9-64: training does not support sparsity",
+        ":4:10: models[0]: mode: training: block-0.9-64: training does not support sparsity",
     ),
     (
         "recipes: [baseline]\ntiming: {max_windows: 100001}\nMODEL",

@@ -5,7 +5,7 @@ use super::column::{
 };
 use super::legend::{Legend, Term};
 use super::text::{self, four_digits, indented, interval, nanoseconds, operations, wrap};
-use super::{Color, RECIPE_WIDTH, WIDTH, bold, escape, group, paint};
+use super::{Color, RECIPE_WIDTH, WIDTH, bold, escape, group, paint, programs};
 use calorimeter_case::Case;
 use calorimeter_case::record::{KernelShare, Record, Status, finite};
 
@@ -44,7 +44,10 @@ impl LiveTable {
         let is_new_group = self.records.first().is_some_and(|first| group(&first.case) != group(&record.case));
         let complete = if is_new_group { self.finish_group() } else { None };
         let mut record = record.clone();
-        drop(record.take_series());
+        // The columns of programs without buffers summarize the windows.
+        if !programs::has_no_buffers(&record.case) {
+            drop(record.take_series());
+        }
         self.records.push(record);
         complete
     }
@@ -107,7 +110,11 @@ fn heading(case: &Case, stopwatch: Option<&str>, color: Color, width: usize) -> 
     let output = case.output.map_or_else(String::new, |output| format!("-{output}"));
     let Case { workload, element, device, regime, .. } = case;
     let shape = if shape.is_empty() { shape } else { format!("{shape}  ") };
-    let group = format!("{workload}  {element}{output}  {device}  {shape}{regime}");
+    let group = if programs::has_no_buffers(case) {
+        format!("{workload}  {device}  {shape}").trim_end().to_owned()
+    } else {
+        format!("{workload}  {element}{output}  {device}  {shape}{regime}")
+    };
     let timed = stopwatch.map(|stopwatch| format!("{group}  stopwatch {stopwatch}"));
     bold(&timed.filter(|text| text.chars().count() <= width).unwrap_or(group), color)
 }
@@ -147,6 +154,10 @@ fn value_columns(measured: &[&Record], rows: usize, shares_stopwatch: bool) -> V
             style: CellStyle::Verdict,
             ..blank(column(REQUIRED, "verdict", |record| Some(record.speedup.as_ref()?.verdict.to_string())))
         },
+        column(IMPORTANT, "mean", programs::mean),
+        column(IMPORTANT, "min", programs::minimum),
+        column(IMPORTANT, "max", programs::maximum),
+        column(IMPORTANT, "runs", programs::runs),
         column(2, "SQNR", |record| Some(sqnr(record)).filter(|text| text != "-")),
         column(3, "of peak", |record| {
             let roof = record.rates.roofline.as_ref()?;

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use super::conclusion::conclusion;
+use super::programs::comparisons;
 use super::text::{four_digits, indented, wrap};
 use super::{Color, EVEN, RECIPE_WIDTH, bold, escape, group, paint};
 use crate::causes::{Cause, causes};
@@ -14,8 +15,8 @@ const MAX_LISTED: usize = 10;
 /// Minimum number of shapes for a mean.
 const MIN_SHAPES: u64 = 3;
 
-/// Formats status counts, mean speed-ups over all shapes, wins of each implementation, reasons for missing times,
-/// warnings, and the conclusion in words.
+/// Formats status counts, mean speed-ups over all shapes, comparisons of external programs, wins of each implementation,
+/// reasons for missing times, warnings, and the conclusion in words.
 pub fn summary(records: &[Record], suite: &[SuiteSpeedup], color: Color, width: usize) -> String {
     let counts = count_by_status(records);
     let parts: Vec<String> =
@@ -37,6 +38,11 @@ pub fn summary(records: &[Record], suite: &[SuiteSpeedup], color: Color, width: 
             lines.extend(alike.iter().map(|speedup| speedup_line(speedup)));
         }
     }
+    let comparisons = comparisons(records);
+    if !comparisons.is_empty() {
+        lines.push(bold("comparison, with 95 % intervals", color));
+        lines.extend(comparisons.iter().cloned());
+    }
     let winners = winners(records);
     if !winners.is_empty() {
         lines.push(bold("fastest implementation, by number of shapes", color));
@@ -55,7 +61,8 @@ pub fn summary(records: &[Record], suite: &[SuiteSpeedup], color: Color, width: 
             lines.push(format!("  and {} more", warnings.len() - MAX_LISTED));
         }
     }
-    let ending: Vec<String> = conclusion(records).into_iter().chain(noise(records)).collect();
+    let conclusion = if comparisons.is_empty() { conclusion(records) } else { None };
+    let ending: Vec<String> = conclusion.into_iter().chain(noise(records)).collect();
     if !ending.is_empty() {
         lines.push(String::new());
         lines.extend(ending.iter().flat_map(|sentence| wrap(sentence, width)));
@@ -105,18 +112,17 @@ fn speedup_line(speedup: &SuiteSpeedup) -> String {
     escape(&format!("    {recipe:RECIPE_WIDTH$} {implementation:6}  {ratio:>8} {interval}")).into_owned()
 }
 
-/// Wins of each implementation against others, for each recipe.
+/// Wins of each implementation against others, for each recipe. External programs are compared in sentences.
 fn winners(records: &[Record]) -> Vec<String> {
     let mut wins: Vec<(String, Vec<(&str, usize)>)> = Vec::new();
     // Compared cases are adjacent.
     for group in records.chunk_by(|a, b| group(&a.case) == group(&b.case)) {
         for contest in contests(group).into_iter().filter(|contest| contest.rivals > 1) {
             let case = &contest.best.case;
-            let row = match case.mode {
-                mode if mode.is_foreign() => "programs".into(),
-                mode if mode.is_operator() => "operators".into(),
-                _ => case.variant(),
-            };
+            if case.mode.is_foreign() {
+                continue;
+            }
+            let row = if case.mode.is_operator() { "operators".into() } else { case.variant() };
             let row = position_or_push(&mut wins, row);
             let row = &mut wins[row].1;
             let name = if contest.is_even { EVEN } else { contest.best.case.implementation.name().as_str() };

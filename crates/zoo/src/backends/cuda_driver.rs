@@ -4,7 +4,9 @@ use super::driver::BackendDriver;
 use super::native_devices::{NativeDevices, cuda_index};
 #[cfg(feature = "cuda")]
 use super::{cuda, driver::PoolQuery, pools};
-use crate::{Device, ZooError};
+use crate::Device;
+#[cfg(feature = "cuda")]
+use crate::ZooError;
 
 /// Memory and state of NVIDIA GPUs. Only burn's backends have memory pools.
 pub struct CudaDriver;

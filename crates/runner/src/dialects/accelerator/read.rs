@@ -5,6 +5,7 @@ use super::notes::notes;
 use super::published::default_element;
 use super::splash_attention::register;
 use super::sweep::ParameterSet;
+use crate::dialects::yaml::Step;
 use crate::dialects::{ConfigSource, Document, yaml};
 use crate::entries::{ConfigError, Entry, MAX_ENTRIES, MAX_WINDOWS, Origin, Size, Timing};
 use calorimeter_case::{Axes, Export};
@@ -19,6 +20,8 @@ use std::collections::BTreeMap;
 /// Maximum elements of a case; larger sizes would overflow derived counts.
 const MAX_ELEMENTS: u128 = 1 << 56;
 
+const BENCHMARKS: Step<'static> = Step::Key(&["benchmarks"]);
+
 /// True if a text has the key `benchmarks` and none of our keys for models.
 pub fn is_accelerator_file(text: &str) -> bool {
     let keys =
@@ -31,16 +34,16 @@ pub fn read(source: &ConfigSource, devices: &Devices) -> Result<Document, Config
     register();
     let file: AcceleratorFile = yaml::parse(source)?;
     if file.benchmarks.is_empty() {
-        return Err(ConfigError::invalid(source.path.clone(), "nothing to run: benchmarks is empty"));
+        return Err(yaml::invalid_at(source, &[BENCHMARKS], "nothing to run: benchmarks is empty"));
     }
     if file.benchmarks.len() > MAX_ENTRIES {
         let message = format!("{} benchmarks, more than {MAX_ENTRIES}; split the file", file.benchmarks.len());
-        return Err(ConfigError::invalid(source.path.clone(), message));
+        return Err(yaml::invalid_at(source, &[BENCHMARKS], message));
     }
     let sets = file.benchmarks.iter().fold(0u64, |sets, benchmark| sets.saturating_add(benchmark.count()));
     if sets > MAX_SHAPES {
         let message = format!("{sets} parameter sets, more than {MAX_SHAPES}; split the file");
-        return Err(ConfigError::invalid(source.path.clone(), message));
+        return Err(yaml::invalid_at(source, &[BENCHMARKS], message));
     }
     let mut entries = Vec::with_capacity(file.benchmarks.len());
     for (index, benchmark) in file.benchmarks.iter().enumerate() {
@@ -50,14 +53,17 @@ pub fn read(source: &ConfigSource, devices: &Devices) -> Result<Document, Config
             csv_path: benchmark.csv_path.clone(),
             metrics_dir: benchmark.metrics_dir.clone(),
         };
-        let parts = entry_parts(benchmark, devices).map_err(|message| origin.invalid(message))?;
+        let invalid = |message: String| {
+            let path = [BENCHMARKS, Step::Item(index)];
+            yaml::invalid_at(source, &path, format!("benchmarks[{index}]: {message}"))
+        };
+        let parts = entry_parts(benchmark, devices).map_err(invalid)?;
         if entries.len() + parts.len() > MAX_ENTRIES {
             let message = format!("dtype or num_runs change more than {MAX_ENTRIES} times; list their keys first");
-            return Err(origin.invalid(message));
+            return Err(invalid(message));
         }
         for ((element, runs), sizes) in parts {
-            let runs = windows_for_runs(runs.or(benchmark.num_runs).unwrap_or(0))
-                .map_err(|message| origin.invalid(message))?;
+            let runs = windows_for_runs(runs.or(benchmark.num_runs).unwrap_or(0)).map_err(invalid)?;
             let entry = entry(benchmark, (element, runs), sizes, origin.clone());
             entries.push(Entry { export: Some(export.clone()), ..entry });
         }

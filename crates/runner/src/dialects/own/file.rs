@@ -7,7 +7,7 @@ use crate::entries::{CompileMode, DeviceSelection, HumanDuration, Timing};
 use crate::mock::MockRule;
 use calorimeter_case::{Implementation, Regime};
 use calorimeter_recipes::{Element, Recipe, Sparsity};
-use calorimeter_shapes::ShapeSource;
+use calorimeter_shapes::ShapeEntry;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -59,14 +59,18 @@ macro_rules! shared_keys {
     ($($(#[$meta:meta])* $key:ident: $type:ty,)+) => {
         /// Entry of `models`: a model at several shapes.
         #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-        #[serde(deny_unknown_fields, default)]
+        #[serde(
+            deny_unknown_fields,
+            default,
+            expecting = "a map such as {model: linear, shapes: [[1, 2048, 8192]]}"
+        )]
         pub struct ModelEntry {
             /// Name of the cases in tables and in torchao's CSV.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub name: Option<String>,
-            /// Shape generators and explicit shapes.
+            /// Shapes such as [1, 2048, 8192], and shape generators.
             #[serde(alias = "matrix_shapes", skip_serializing_if = "Option::is_none")]
-            pub shapes: Option<Vec<ShapeSource>>,
+            pub shapes: Option<Vec<ShapeEntry>>,
             /// Sizes of an operator: values per axis, in all combinations; instead of shapes.
             #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "some_grids")]
             #[schemars(schema_with = "some_grids_schema")]
@@ -93,7 +97,7 @@ macro_rules! shared_keys {
 
         /// Configuration file of `calorimeter run`.
         #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-        #[serde(deny_unknown_fields, default, expecting = "keys such as recipes and models")]
+        #[serde(deny_unknown_fields, default, expecting = "a map with keys such as recipes and models")]
         pub struct File {
             /// `inference`, or `training` to measure the passes of a training step.
             #[serde(alias = "benchmark_mode")]
@@ -155,7 +159,7 @@ shared_keys! {
     model: ModelName,
     /// Device (auto).
     device: DeviceSelection,
-    /// Implementations; default: those of `torch_compile_mode`, otherwise all that this build has on the device.
+    /// Implementations; default: those of `torch_compile_mode`, otherwise eager, and fused if it exists; native in builds without burn on the device.
     implementations: Vec<Implementation>,
     /// torch compile mode: default selects eager and fused, max-autotune selects all implementations.
     #[serde(alias = "compile")]

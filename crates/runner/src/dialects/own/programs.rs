@@ -12,7 +12,7 @@ use std::str::FromStr;
 
 /// Programs that perform the same work; the first one is the reference.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a map such as {subjects: [{command: ./old}, {command: ./new}]}")]
 pub struct ForeignPrograms {
     /// Name of the work in case ids; default: the kernel, `command` or `library`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,7 +35,7 @@ pub struct ForeignPrograms {
 
 /// External program. Paths are relative to the folder of the file, which is also the working directory of commands.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a map such as {command: ./a.out}")]
 pub struct ProgramEntry {
     /// Name in case ids and tables.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,7 @@
 //! Limits of configuration files, checked before parsing. The parser needs far more memory than the text, time
 //! quadratic in the nesting depth, and as much space as its aliases expand to.
 
-use super::events::{YamlEvent, YamlEvents};
+use super::events::{EventKind, YamlEvents};
 use std::collections::HashMap;
 
 /// Maximum size of a file in bytes, also with all aliases expanded.
@@ -22,7 +22,7 @@ struct OpenNode {
     children: Option<u64>,
 }
 
-/// Checks the limits; the error names the exceeded one and a remedy. Syntax errors are left to the parser.
+/// Checks the limits; the error names the exceeded one and a remedy. Syntax errors are reported by `syntax`.
 pub fn check(text: &str) -> Result<(), String> {
     if text.len() as u64 > MAX_FILE_BYTES {
         return Err(format!("file larger than {} MiB; list shapes in a CSV file", MAX_FILE_BYTES >> 20));
@@ -34,7 +34,7 @@ pub fn check(text: &str) -> Result<(), String> {
     // Length of each anchored value with its own aliases expanded.
     let mut anchored: HashMap<Vec<u8>, u64> = HashMap::new();
     for event in YamlEvents::new(text).into_iter().flatten() {
-        let begins = !matches!(event, YamlEvent::End | YamlEvent::DocumentBoundary);
+        let begins = !matches!(event.kind, EventKind::End | EventKind::Document | EventKind::Boundary);
         if let Some(OpenNode { children: Some(held), .. }) = open.last_mut().filter(|_| begins) {
             *held += 1;
             if *held > 2 * MAX_KEYS {
@@ -42,22 +42,23 @@ pub fn check(text: &str) -> Result<(), String> {
             }
         }
         let before = length;
-        match event {
-            YamlEvent::List { anchor } => open.push(OpenNode { anchor, start: before, children: None }),
-            YamlEvent::Map { anchor } => open.push(OpenNode { anchor, start: before, children: Some(0) }),
-            YamlEvent::End => {
+        match event.kind {
+            EventKind::List { anchor, .. } => open.push(OpenNode { anchor, start: before, children: None }),
+            EventKind::Map { anchor, .. } => open.push(OpenNode { anchor, start: before, children: Some(0) }),
+            EventKind::End => {
                 if let Some(OpenNode { anchor: Some(anchor), start: before, .. }) = open.pop() {
                     anchored.insert(anchor, length - before);
                 }
             }
-            YamlEvent::Scalar { anchor, bytes } => {
+            EventKind::Scalar { anchor, value, .. } => {
+                let bytes = value.len() as u64;
                 length = length.saturating_add(bytes);
                 anchored.extend(anchor.map(|anchor| (anchor, bytes)));
             }
-            YamlEvent::Alias(anchor) => {
+            EventKind::Alias(anchor) => {
                 length = length.saturating_add(anchored.get(&anchor).copied().unwrap_or(0));
             }
-            YamlEvent::DocumentBoundary => {}
+            EventKind::Document | EventKind::Boundary => {}
         }
         // Separator between values.
         length = length.saturating_add(begins.into());

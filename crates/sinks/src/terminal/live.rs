@@ -154,7 +154,7 @@ fn value_columns(measured: &[&Record], rows: usize, shares_stopwatch: bool) -> V
             style: CellStyle::Verdict,
             ..blank(column(REQUIRED, "verdict", |record| Some(record.speedup.as_ref()?.verdict.to_string())))
         },
-        column(IMPORTANT, "mean", programs::mean),
+        column(11, "mean", programs::mean),
         column(IMPORTANT, "min", programs::minimum),
         column(IMPORTANT, "max", programs::maximum),
         column(IMPORTANT, "runs", programs::runs),

@@ -131,12 +131,33 @@ mod tests {
 
     #[test]
     fn command_table_matches_expected_text() {
-        for width in [80, 120] {
+        let text = |width| {
             let mut table = LiveTable::new(Color::Never).with_width(width);
             records().iter().for_each(|record| assert_eq!(table.add(record), None));
-            let text = table.finish_group().unwrap();
-            assert_eq!(text, "TODO", "{text}");
-        }
+            table.finish_group().unwrap()
+        };
+        assert_eq!(
+            text(80),
+            "\
+command  cpu
+program      time ±      speed-up ±      verdict       min       max  runs
+./old    200.0 ms ±1.0%         -                 100.0 ms  210.0 ms     3
+./new    108.0 ms ±1.0%    1.850x ±3.0%  FASTER   100.0 ms  110.0 ms     3
+./a.out --with-a-long-option input.txt
+         400.0 ms ±1.0%   0.5000x ±11%   SLOWER   390.0 ms   1.000 s     3
+./same   200.0 ms ±1.0%    1.000x ±5.5%  SAME     200.0 ms  200.0 ms     1
+./noisy  196.0 ms ±1.0%    1.020x ±5.4%  UNCLEAR  190.0 ms  300.0 ms     3
+  ±: half width of the 95 % interval; not converged if wider than requested
+  speed-up: over ./old
+  verdict: SAME is within the margin; UNCLEAR has too wide an interval
+  hidden columns (see results.csv): remarks, mean"
+        );
+        assert_eq!(
+            text(140).lines().nth(1),
+            Some(
+                "program                                     time ±      speed-up ±      verdict      mean       min       max  runs  remarks"
+            )
+        );
     }
 
     #[test]
@@ -150,7 +171,9 @@ comparison, with 95 % intervals
   ./new is 1.85x faster than ./old [1.80, 1.91]
   ./old is 2.00x faster than ./a.out --with-a-long-option input.txt [1.79, 2.22]
   ./same is as fast as ./old: 1.00x [0.95, 1.06]
-  unclear which of ./noisy and ./old is faster: 1.02x [0.97, 1.08]"
+  unclear which of ./noisy and ./old is faster: 1.02x [0.97, 1.08]
+
+Noise: 1 of 5 not converged; close programs or raise --max-time."
         );
     }
 

@@ -234,7 +234,7 @@ fn invalid_files_are_refused_with_position() {
             "benchmarks: [{benchmark_name: gem_simple}]",
             [
                 "c.yml:1:31: benchmarks[0].benchmark_name: unknown operator \"gem_simple\"; did you mean \"gemm_simple\"?",
-                "gemm_simple_with_dtype, ",
+                "gemm_simple_with_dtype and ",
             ],
         ),
         (

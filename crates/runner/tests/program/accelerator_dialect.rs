@@ -241,7 +241,7 @@ fn invalid_files_are_refused_with_position() {
             "benchmarks: [{benchmark_name: add, benchmark_params: [{m: 1, n: 1, dtype: bfloat61}]}]",
             [
                 "benchmarks[0].benchmark_params[0]: dtype: unknown dtype \"bfloat61\"; did you mean \"bfloat16\"?",
-                "float8",
+                "; known: bfloat16, float16, ",
             ],
         ),
     ] {

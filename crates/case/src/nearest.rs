@@ -75,8 +75,10 @@ impl fmt::Display for UnknownName {
 const MAX_NUMBERS: usize = 4;
 /// Longer lists of known names are abbreviated.
 const MAX_LISTED: usize = 12;
-/// Names shown of an abbreviated list.
+/// Names shown of an abbreviated list, if some are similar.
 const MAX_SIMILAR: usize = 3;
+/// Names shown of an abbreviated list, if none is similar.
+const MAX_EXAMPLES: usize = 5;
 
 /// Minimum Jaro-Winkler similarity of a listed name.
 const MIN_SIMILARITY: f64 = 0.7;
@@ -88,7 +90,7 @@ fn most_similar<'a>(name: &str, known: &'a [String]) -> Vec<&'a str> {
     let mut similar: Vec<(f64, &str)> = similarities.filter(|(similarity, _)| *similarity >= MIN_SIMILARITY).collect();
     similar.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     match similar.as_slice() {
-        [] => known.iter().map(String::as_str).take(MAX_SIMILAR).collect(),
+        [] => known.iter().map(String::as_str).take(MAX_EXAMPLES).collect(),
         similar => similar.iter().map(|(_, known)| *known).take(MAX_SIMILAR).collect(),
     }
 }
@@ -119,10 +121,10 @@ mod tests {
         let known = ["add", "conv2d_bn", "conv2d_bn_relu", "conv2d_relu", "dot", "gelu", "gemm"].map(String::from);
         let similar = most_similar("conv_relu", &known);
         assert_eq!(similar[..3], ["conv2d_relu", "conv2d_bn_relu", "conv2d_bn"]);
-        assert_eq!(most_similar("xyz", &known), known[..MAX_SIMILAR]);
+        assert_eq!(most_similar("xyz", &known), known[..MAX_EXAMPLES]);
         let long =
             UnknownName::new("operator", "xyz", (0..=MAX_LISTED).map(|index| format!("name{index}"))).to_string();
-        assert!(long.contains("name2") && long.contains(" 10 ") && !long.contains("name3"), "{long}");
+        assert!(long.contains("name4") && long.contains(" 8 ") && !long.contains("name5"), "{long}");
     }
 
     #[test]

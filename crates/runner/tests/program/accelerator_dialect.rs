@@ -234,14 +234,14 @@ fn invalid_files_are_refused_with_position() {
             "benchmarks: [{benchmark_name: gem_simple}]",
             [
                 "c.yml:1:31: benchmarks[0].benchmark_name: unknown operator \"gem_simple\"; did you mean \"gemm_simple\"?",
-                "gemm_simple_with_dtype, ",
+                "gemm_simple_with_dtype and ",
             ],
         ),
         (
             "benchmarks: [{benchmark_name: add, benchmark_params: [{m: 1, n: 1, dtype: bfloat61}]}]",
             [
                 "benchmarks[0].benchmark_params[0]: dtype: unknown dtype \"bfloat61\"; did you mean \"bfloat16\"?",
-                "float8",
+                "; known: bfloat16, float16, ",
             ],
         ),
     ] {

@@ -83,7 +83,7 @@ impl JsonSchema for ShapeEntry {
             "items": {"type": "integer", "minimum": 1, "maximum": MAX_SIZE},
             "minItems": 1,
         });
-        json_schema!({ "anyOf": [source, sizes] })
+        json_schema!({ "description": "Sizes of a shape, or source of shapes.", "anyOf": [source, sizes] })
     }
 }
 

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use crate::record::{Estimate, Status};
     use calorimeter_case::Implementation;
-    use calorimeter_case::record::{Time, WindowRecord};
+    use calorimeter_case::record::{SuiteSpeedup, Time, WindowRecord};
 
     fn command(line: &'static str, millis: &[u64]) -> Record {
         let windows = millis.iter().map(|millis| WindowRecord {
@@ -162,11 +162,24 @@ program      time ±      speed-up ±      verdict       min       max  runs
 
     #[test]
     fn summary_compares_programs_in_sentences() {
-        let text = summary(&records(), &[], Color::Never, 80);
+        let suite = SuiteSpeedup {
+            recipe: "command".into(),
+            implementation: "./new".into(),
+            device: "cpu".into(),
+            dtype: "u8".into(),
+            regime: "host-e2e".into(),
+            cases: 2,
+            ratio: 1.5,
+            ..SuiteSpeedup::default()
+        };
+        let text = summary(&records(), &[suite], Color::Never, 80);
         assert_eq!(
             text,
             "\
 5 cases: 5 ok
+speed-up over all shapes, geometric mean
+  2 shapes  cpu
+    command              ./new     1.500x too few for an interval
 comparison, with 95 % intervals
   ./new is 1.85x faster than ./old [1.80, 1.91]
   ./old is 2.00x faster than ./a.out --with-a-long-option input.txt [1.79, 2.22]

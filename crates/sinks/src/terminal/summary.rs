@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::conclusion::conclusion;
-use super::programs::comparisons;
+use super::programs::{comparisons, has_no_buffers};
 use super::text::{four_digits, indented, wrap};
 use super::{Color, EVEN, RECIPE_WIDTH, bold, escape, group, paint};
 use crate::causes::{Cause, causes};
@@ -29,9 +29,14 @@ pub fn summary(records: &[Record], suite: &[SuiteSpeedup], color: Color, width: 
     let several: Vec<&SuiteSpeedup> = suite.iter().filter(|speedup| speedup.cases >= MIN_SHAPES).collect();
     if !several.is_empty() {
         lines.push(bold("speed-up over all shapes, geometric mean", color));
+        let no_buffers = records.iter().all(|record| has_no_buffers(&record.case));
         let place = |speedup: &SuiteSpeedup| {
             let SuiteSpeedup { cases, dtype, device, regime, .. } = speedup;
-            escape(&format!("  {cases} shapes  {dtype}  {device}  {regime}")).into_owned()
+            let conditions = match no_buffers {
+                true => device.clone(),
+                false => format!("{dtype}  {device}  {regime}"),
+            };
+            escape(&format!("  {cases} shapes  {conditions}")).into_owned()
         };
         for alike in several.chunk_by(|one, other| place(one) == place(other)) {
             lines.extend(alike.first().map(|first| place(first)));

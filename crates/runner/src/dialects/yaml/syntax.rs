@@ -112,11 +112,12 @@ fn explain(text: &str, problem: SyntaxProblem, multiline_quote: Option<Mark>, op
 
 /// True if a quote starts here and is not closed.
 fn is_open(text: &str, start: Mark) -> bool {
-    let mut rest = text.chars().skip(start.index);
+    let mut rest = text.chars().skip(start.index).peekable();
     let Some(quote @ ('"' | '\'')) = rest.next() else { return false };
     while let Some(c) = rest.next() {
         match c {
             '\\' if quote == '"' => drop(rest.next()),
+            '\'' if quote == '\'' && rest.peek() == Some(&'\'') => drop(rest.next()),
             c if c == quote => return false,
             _ => {}
         }

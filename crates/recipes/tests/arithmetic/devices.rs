@@ -1,13 +1,12 @@
 //! Devices quantize and dequantize bit for bit like the host.
 
-use burn::tensor::backend::Backend;
-use burn::tensor::{DType, Tensor, TensorData};
+use burn::tensor::{Tensor, TensorData};
 use burn_flex::Flex;
 use calorimeter_recipes::device::{DeviceTensor, QuantBackend};
 use calorimeter_recipes::format::{Format, Grouping, HqqIterate, MxScaling, QuantMethod, ZeroPoint};
 use calorimeter_recipes::packed_tensor::{TensorPart, read_rows};
 use calorimeter_recipes::quantize::quantize;
-use calorimeter_recipes::{Dtype, Element, FloatType, PackedTensor, Recipe, TrainingRecipe, Weight};
+use calorimeter_recipes::{Dtype, Element, FloatType, PackedTensor, TrainingRecipe};
 
 const ROWS: usize = 6;
 

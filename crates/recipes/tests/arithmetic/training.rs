@@ -99,6 +99,7 @@ const SIZES: [[usize; 3]; 4] = [[32, 32, 32], [5, 33, 70], [1, 64, 3], [130, 17,
 /// Relative tolerance of f32 matmuls.
 const F32_TOLERANCE: f64 = 2e-6;
 /// Relative tolerance of f32 matmuls on tensor cores, which round operands to TF32.
+#[cfg(feature = "full")]
 const TF32_TOLERANCE: f64 = 5e-4;
 
 /// Output and gradients equal matmuls of the quantized operands, each quantized along the reduction dimension.

@@ -36,7 +36,7 @@ pub fn many_sizes(_: Operator, axis: &str) -> Vec<u64> {
 
 /// Sizes for GPUs, where a software adapter autotunes each matmul shape for many seconds: one matmul shape of more than
 /// one row (see `models.rs`), and two widths for other operators.
-#[cfg(any(feature = "wgpu", feature = "native"))]
+#[cfg(feature = "wgpu")]
 fn few_sizes(operator: Operator, axis: &str) -> Vec<u64> {
     match axis {
         "dimension" if operator.matmuls() == 0 => vec![33, 257],

@@ -24,6 +24,9 @@ impl PlatformDevices {
     fn devices(&self) -> &[DiscoveredDevice] {
         // Not printed: the command may use another platform. `doctor` shows the messages if no device was found.
         self.devices.get_or_init(|| {
+            if self.platform.is_simulated() {
+                return self.platform.find();
+            }
             let (found, messages) = capture_stderr(|| self.platform.find());
             let _ = self.driver_messages.set(messages);
             found

@@ -1,6 +1,6 @@
 //! Runner as a library, without worker processes.
 
-use crate::scene::Scene;
+use crate::scene::{Scene, TABLES};
 use calorimeter_runner::dialects::ConfigSource;
 use calorimeter_runner::run::{OutputDirs, Request, RunEvent, RunListener};
 use calorimeter_runner::worker::InProcess;
@@ -44,7 +44,7 @@ models: [{shapes: [{name: custom, shapes: [[4, 32, 16]]}]}]";
     let place = OutputDirs { dir: scene.path("out"), output_dir: scene.path("out") };
     let mut heard = EventLog::default();
     let outcome = prepared.start(&place, &mut InProcess::default(), &mut heard).unwrap();
-    assert!(!outcome.interrupted && outcome.errors.is_empty() && outcome.paths.len() == 4);
+    assert!(!outcome.interrupted && outcome.errors.is_empty() && outcome.paths.len() == TABLES.len() + 2);
     assert!(outcome.records.iter().all(|record| record.outcome.status == Status::Ok), "{:?}", outcome.records);
     assert_eq!((heard.cases, heard.records.len()), (2, 2));
     assert!(heard.touched > 2 * 6);

@@ -1,7 +1,7 @@
 //! Robustness against hostile or faulty environments. Each of these cases once lost records or wrote to unexpected
 //! places.
 
-use crate::scene::{ProgramOutput, Scene, TIMING, find_record, wait_until};
+use crate::scene::{ProgramOutput, Scene, TABLES, TIMING, find_record, wait_until};
 use calorimeter_case::{Verdict, WarningCode};
 use calorimeter_runner::dialects::ConfigSource;
 use calorimeter_runner::run::{OutputDirs, Request, RunEvent, RunListener};
@@ -179,7 +179,7 @@ fn failing_worker_starts_lose_no_records() {
     let place = OutputDirs { dir: scene.path("out"), output_dir: scene.path("out") };
     let outcome = prepared.start(&place, &mut FailingExecutor(1, InProcess::default()), &mut NullListener).unwrap();
     assert!(outcome.interrupted && outcome.stopped.is_some() && outcome.errors.is_empty());
-    assert_eq!((outcome.records.len(), outcome.paths.len()), (4, 4), "{:?}", outcome.paths);
+    assert_eq!((outcome.records.len(), outcome.paths.len()), (4, TABLES.len() + 2), "{:?}", outcome.paths);
     assert!(scene.journal("out").summary.unwrap().interrupted);
 }
 

@@ -68,7 +68,7 @@ pub use journal::Journal;
 pub use log_line::write_log_line;
 pub use read_back::{StoredRun, read_back, read_parts};
 pub use record_part::RecordPart;
-pub use registry::{WriteResult, register, sinks, unavailable_files, write_all};
+pub use registry::{WriteResult, register, sinks, write_all};
 pub use series_store::SeriesStore;
 pub use sink::{Sink, SinkInput};
 #[cfg(feature = "tables")]

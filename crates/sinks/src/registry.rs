@@ -28,11 +28,6 @@ pub fn register(sink: &'static dyn Sink) -> Result<(), NameTaken> {
     SINKS.add(sink.name(), sink)
 }
 
-/// Files that this build cannot write because it lacks the feature `tables`.
-pub fn unavailable_files() -> &'static [&'static str] {
-    if cfg!(feature = "tables") { &[] } else { &["results.parquet"] }
-}
-
 /// Result of [`write_all`].
 #[derive(Debug, Default)]
 pub struct WriteResult {

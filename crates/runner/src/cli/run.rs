@@ -13,7 +13,7 @@ use crate::run::{OutputDirs, PreparedRun, Request, RunError, RunOutcome};
 use crate::worker::{RepeatedExecutor, Subprocess, WorkerCaches};
 use calorimeter_compare::{self as compare, SavedBaseline};
 use calorimeter_sinks::terminal::{Color, summary};
-use calorimeter_sinks::{journal, log_line, unavailable_files};
+use calorimeter_sinks::{journal, log_line};
 use calorimeter_timing::telemetry::LockedClock;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -194,9 +194,6 @@ pub fn report_outcome(outcome: &RunOutcome, strict: bool) -> Exit {
     }
     for path in &outcome.paths {
         log_line!("wrote {}", path.display());
-    }
-    for file in unavailable_files() {
-        log_line!("note: {file} was not written: this program was built without the feature `tables`");
     }
     for error in &outcome.errors {
         log_line!("error: {}", sink_error_line(error));

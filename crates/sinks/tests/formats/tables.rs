@@ -6,7 +6,7 @@ use calorimeter_sinks::columns::{COLUMNS, Cell, JOURNAL_ONLY, markdown};
 use calorimeter_sinks::record::{Execution, Rates, Record, Status};
 #[cfg(feature = "tables")]
 use calorimeter_sinks::table;
-use calorimeter_sinks::{unavailable_files, write_all};
+use calorimeter_sinks::write_all;
 #[cfg(feature = "tables")]
 use polars::prelude::{ParquetReader, SerReader};
 use std::collections::BTreeSet;
@@ -68,12 +68,6 @@ fn process_times_round_trip_through_parquet() {
     assert_eq!(read[0].time.of_processes_ns, several.time.of_processes_ns);
     assert_eq!(read[0].time.of_places_ns, several.time.of_places_ns);
     assert!(read[1].time.of_processes_ns.is_empty() && read[1].time.of_places_ns.is_empty());
-}
-
-#[test]
-fn builds_without_tables_list_missing_files() {
-    let expected: &[&str] = if cfg!(feature = "tables") { &[] } else { &["results.parquet"] };
-    assert_eq!(unavailable_files(), expected);
 }
 
 /// Records with text that needs quotes, text that does not, empty text, and numbers around the limits of exponent

@@ -46,7 +46,8 @@ def terminal_svg(text):
     text = re.sub(r"\x1b\[[0-9;?]*[A-HJKSThl]", "", text)
     text = re.sub(r"\x1b\][^\x07]*\x07", "", text)
     lines = [line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.split("\n")]
-    lines = [line for line in lines if not line.startswith("Script ")]
+    is_temporary = re.compile(r"Script |\s*\d+/\d+ cases|(wrote|note:|expected duration:) ").match
+    lines = [line for line in lines if not is_temporary(re.sub(r"\x1b\[[0-9;]*m", "", line))]
     while lines and not lines[-1].strip():
         lines.pop()
     width = max(len(re.sub(r"\x1b\[[0-9;]*m", "", line)) for line in lines) * CHAR_WIDTH + 2 * MARGIN

@@ -168,7 +168,7 @@ program      time ±      speed-up ±      verdict       min       max  runs
             device: "cpu".into(),
             dtype: "u8".into(),
             regime: "host-e2e".into(),
-            cases: 2,
+            cases: 3,
             ratio: 1.5,
             ..SuiteSpeedup::default()
         };
@@ -178,7 +178,7 @@ program      time ±      speed-up ±      verdict       min       max  runs
             "\
 5 cases: 5 ok
 speed-up over all shapes, geometric mean
-  2 shapes  cpu
+  3 shapes  cpu
     command              ./new     1.500x too few for an interval
 comparison, with 95 % intervals
   ./new is 1.85x faster than ./old [1.80, 1.91]

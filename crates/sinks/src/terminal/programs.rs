@@ -147,7 +147,7 @@ program      time ±      speed-up ±      verdict       min       max  runs
          400.0 ms ±1.0%   0.5000x ±11%   SLOWER   390.0 ms   1.000 s     3
 ./same   200.0 ms ±1.0%    1.000x ±5.5%  SAME     200.0 ms  200.0 ms     1
 ./noisy  196.0 ms ±1.0%    1.020x ±5.4%  UNCLEAR  190.0 ms  300.0 ms     3
-  ±: half width of the 95 % interval; not converged if wider than requested
+  ±: half width of the 95 % interval; not converged if too wide or drifting
   speed-up: over ./old
   verdict: SAME is within the margin; UNCLEAR has too wide an interval
   hidden columns (see results.csv): remarks, mean"

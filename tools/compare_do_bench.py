@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares Calorimeter's times with those of Triton's `do_bench` and of CUDA events.
+"""Compares Calorimeter's times with times of Triton's `do_bench` and of CUDA events.
 
 Three bf16 workloads are measured: a GEMM, a copy and a layer normalization. Calorimeter measures
 them on `cuda` with operands from memory (`device-cold`) and from the cache (`device-hot`). Then

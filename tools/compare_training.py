@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares training passes of a linear layer with those of compiled torch and torchao on one NVIDIA GPU.
+"""Compares training passes of a linear layer with compiled torch and torchao on one NVIDIA GPU.
 
 For each side of a square layer, Calorimeter measures forward and backward (`native`, bf16) under the baseline and the
 training recipes. Then torch runs `nn.Linear`, or torchao's `convert_to_float8_training` of it, both compiled. torch is

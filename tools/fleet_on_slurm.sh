@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests the array job of docs/src/how-to/many-gpus.md on a temporary single-node Slurm: kills one task, restarts it, and merges the
-# shards. Needs root, slurm-wlm and munge. Usage: fleet_on_slurm.sh CALORIMETER
+# Tests the array job of docs/src/how-to/many-gpus.md on a temporary single-node Slurm: kills one task, restarts it, and
+# merges the shards. Needs root, slurm-wlm and munge. Usage: fleet_on_slurm.sh CALORIMETER
 set -euo pipefail
 binary=$(realpath "$1")
 page=$(realpath "$(dirname "$0")/../docs/src/how-to/many-gpus.md")

@@ -17,11 +17,10 @@ import tempfile
 
 IMAGES = pathlib.Path(__file__).parent.parent / "docs/images"
 FONT_SIZE, LINE_HEIGHT, CHAR_WIDTH, MARGIN = 13, 18, 7.83, 14
+REPORT_SIZE = "1200,760"
 BACKGROUND, FOREGROUND = "#15181d", "#d6dae0"
-COLORS = {
-    31: "#f2777a", 32: "#8fce8b", 33: "#e5c07b", 34: "#7aa2f7", 35: "#c792ea", 36: "#6cc7d6", 90: "#7f8792",
-    91: "#f2777a", 92: "#8fce8b", 93: "#e5c07b", 94: "#7aa2f7", 95: "#c792ea", 96: "#6cc7d6",
-}  # fmt: skip
+# Faint, red, green and yellow: the colors of tables.
+COLORS = {2: "#7f8792", 31: "#f2777a", 32: "#8fce8b", 33: "#e5c07b"}
 
 
 def spans(line):
@@ -35,19 +34,17 @@ def spans(line):
                 style = {}
             elif code == 1:
                 style["font-weight"] = "bold"
-            elif code == 2:
-                style["fill"] = COLORS[90]
             elif code in COLORS:
                 style["fill"] = COLORS[code]
 
 
 def terminal_svg(text):
-    """Draws the text of a terminal; lines that were overwritten by progress output are dropped."""
+    """Draws the text of a terminal without progress, notes and the lines of `script`."""
     text = re.sub(r"\x1b\[[0-9;?]*[A-HJKSThl]", "", text)
     text = re.sub(r"\x1b\][^\x07]*\x07", "", text)
-    lines = [line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.split("\n")]
-    is_temporary = re.compile(r"Script |\s*\d+/\d+ cases|(wrote|note:|expected duration:) ").match
-    lines = [line for line in lines if not is_temporary(re.sub(r"\x1b\[[0-9;]*m", "", line))]
+    # Text after a carriage return overwrites the progress.
+    lines = [line.removesuffix("\r").rsplit("\r", 1)[-1] for line in text.split("\n")]
+    lines = [line for line in lines if not line.startswith(("Script ", "wrote ", "note: "))]
     while lines and not lines[-1].strip():
         lines.pop()
     width = max(len(re.sub(r"\x1b\[[0-9;]*m", "", line)) for line in lines) * CHAR_WIDTH + 2 * MARGIN
@@ -65,13 +62,13 @@ def terminal_svg(text):
     )
 
 
-def report_png(calorimeter, run, size):
-    """Renders the HTML report of a run in Chromium."""
+def report_png(calorimeter, run):
+    """Renders the top of the HTML report of a run in Chromium."""
     with tempfile.TemporaryDirectory() as folder:
         page = pathlib.Path(folder) / "report.html"
         subprocess.run([calorimeter, "report", run, "--output", page], check=True)
         output = IMAGES / "report.png"
-        options = ["--headless", "--no-sandbox", "--hide-scrollbars", f"--window-size={size}", f"--screenshot={output}"]
+        options = ["--headless", "--no-sandbox", "--hide-scrollbars", f"--window-size={REPORT_SIZE}", f"--screenshot={output}"]
         subprocess.run(["chromium", *options, page.as_uri()], check=True)
 
 
@@ -80,13 +77,14 @@ def main():
     parser.add_argument("--terminal", type=pathlib.Path)
     parser.add_argument("--run", type=pathlib.Path)
     parser.add_argument("--calorimeter", default="target/release/calorimeter")
-    parser.add_argument("--size", default="1200,900", help="width and height of the picture of the report")
     arguments = parser.parse_args()
     IMAGES.mkdir(parents=True, exist_ok=True)
     if arguments.terminal:
-        (IMAGES / "terminal.svg").write_text(terminal_svg(arguments.terminal.read_text()))
+        # Not `read_text`, which replaces carriage returns by line feeds.
+        text = arguments.terminal.read_bytes().decode()
+        (IMAGES / "terminal.svg").write_text(terminal_svg(text))
     if arguments.run:
-        report_png(arguments.calorimeter, arguments.run, arguments.size)
+        report_png(arguments.calorimeter, arguments.run)
 
 
 if __name__ == "__main__":

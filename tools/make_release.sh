@@ -4,8 +4,8 @@
 #
 #     tools/make_release.sh [--out DIR] [--profile dist|release] [--features LIST]
 #
-# The environment variable TARGET names the Rust target [default: that of rustc]. The program is only tested if it runs on
-# this machine.
+# The environment variable TARGET names the Rust target [default: the target of this machine]. The program is only tested if
+# it runs on this machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -7,7 +7,7 @@ table, and the last lines to the terminal. A table that fails or times out does 
     python3 tools/measure_tables.py target/release/calorimeter --out tables
     python3 tools/measure_tables.py target/release/calorimeter --out tables --only weights attention
 
-The GPU tables need torch and a GPU; those of recipes and training also need torchao (see compare_torchao.py).
+The GPU tables need torch and a GPU; the tables of recipes and training also need torchao (see compare_torchao.py).
 `correctness` and `kernels` need the path of the test binary, `--kernels target/release/deps/cuda-…`. This command prints
 the path:
 

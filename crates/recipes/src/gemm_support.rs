@@ -20,3 +20,24 @@ impl QuantConfig {
         }
     }
 }
+
+#[cfg(all(test, feature = "full"))]
+mod tests {
+    use super::*;
+    use crate::{Dtype, Recipe};
+    use burn_wgpu::WgpuRuntime;
+
+    #[test]
+    fn unsupported_recipes_have_no_packed_gemm() {
+        let check = |name: &str, m: usize| {
+            let config = name.parse::<Recipe>().unwrap().quant_config(Dtype::F32, None).unwrap();
+            config.check_packed_gemm::<WgpuRuntime>(LinearShape { m, k: 64, n: 64 })
+        };
+        for (name, rows) in [("int8wo", 1), ("int4wo-64", 4096), ("int8dq", 3), ("int8dq_prefill_wo_decode", 1)] {
+            assert_eq!(check(name, rows), Ok(()), "{name}");
+        }
+        for name in ["baseline", "float8dq", "mxfp8", "nvfp4", "marlin-qqq"] {
+            assert!(matches!(check(name, 2), Err(Rejection::Spec(_))), "{name}");
+        }
+    }
+}

@@ -139,6 +139,17 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "full")]
+    #[test]
+    fn every_recipe_runs_somewhere() {
+        let table = layer_table(Dtype::Bf16);
+        let runs = |row: &LayerTableRow| row.choices.iter().any(|it| !matches!(it, LayerChoice::Unsupported(_)));
+        for row in &table {
+            let mut rows_of_variant = table.iter().filter(|other| other.variant == row.variant);
+            assert!(rows_of_variant.any(runs), "{} runs nowhere", row.variant);
+        }
+    }
+
     #[cfg(feature = "native")]
     #[test]
     fn recipes_with_quantized_weights_have_cuda_kernels() {

@@ -61,8 +61,8 @@ pub trait HostLayer: Send + Sync {
     fn kernel(&self, m: usize) -> String;
 }
 
-/// Rejects layers that no kernel of the CPU computes: those with a prologue, an epilogue, or sparsity, and dtypes that
-/// are not stored.
+/// Rejects layers that no CPU kernel computes: layers with a prologue, an epilogue, sparsity, or a dtype that is not
+/// stored.
 pub fn require_dense_gemm(spec: &LayerSpec) -> Result<(), Rejection> {
     let gemm_only = spec.prologue == Prologue::None && spec.activation.is_none() && !spec.has_addend;
     if gemm_only && spec.sparsity.is_none() && is_stored(Element::Float(spec.dtype)) {

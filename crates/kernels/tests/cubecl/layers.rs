@@ -91,13 +91,17 @@ fn prepared_layer_rejects_other_operands() {
     assert_eq!(plan.enqueue(&operands), Ok(()));
     let other_format = PackedTensor { format: int8(dtype), ..weight };
     let without_scales = PackedTensor { scales: None, ..weight };
-    let (offset, short) = (x.clone().offset_start(4), memory(16));
+    let [offset, offset_codes] = [&x, &codes].map(|memory| memory.clone().offset_start(4));
+    let offset_weight = PackedTensor { codes: &offset_codes, ..weight };
+    let short = memory(16);
     let with = |change: LayerOperands| plan.enqueue(&change).unwrap_err();
     let other = |operand| CubeError::OtherLayer { operand };
+    let misaligned = |operand| CubeError::Misaligned { operand };
     assert_eq!(with(LayerOperands { weight: other_format, ..operands.clone() }), other("weight"));
     assert_eq!(with(LayerOperands { weight: without_scales, ..operands.clone() }), other("weight.scales"));
     assert_eq!(with(LayerOperands { x_scales: Some(&x), ..operands.clone() }), other("x_scales"));
-    assert_eq!(with(LayerOperands { x: &offset, ..operands.clone() }), CubeError::Misaligned { operand: "x" });
+    assert_eq!(with(LayerOperands { x: &offset, ..operands.clone() }), misaligned("x"));
+    assert_eq!(with(LayerOperands { weight: offset_weight, ..operands.clone() }), misaligned("weight.codes"));
     let too_small = CubeError::TooSmall { operand: "y", needs: 32, has: 16 };
     assert_eq!(with(LayerOperands { y: &short, ..operands }), too_small);
 }

@@ -6,7 +6,7 @@ use burn::tensor::{DType, Tensor, TensorData};
 use burn_cubecl::{CubeBackend, CubeRuntime};
 use burn_fusion::Fusion;
 use burn_wgpu::{WgpuDevice, WgpuRuntime};
-use calorimeter_kernels::layer::{LinearShape, Rejection};
+use calorimeter_kernels::layer::LinearShape;
 use calorimeter_recipes::device::QuantBackend;
 use calorimeter_recipes::{Dtype, FloatType, Recipe, Weight};
 
@@ -199,20 +199,6 @@ fn dequant_gemm_matches_f64_on_vulkan() {
 fn int8_gemm_matches_f64_on_vulkan() {
     check_int8_gemms::<Vulkan>(&WgpuDevice::Cpu, &[Dtype::F32], &SIZES);
     check_int8_gemms::<Fusion<Vulkan>>(&WgpuDevice::Cpu, &[Dtype::F32], &SIZES[1..4]);
-}
-
-#[test]
-fn unsupported_recipes_have_no_packed_gemm() {
-    let check = |name: &str, m: usize| {
-        let config = name.parse::<Recipe>().unwrap().quant_config(Dtype::F32, None).unwrap();
-        config.check_packed_gemm::<WgpuRuntime>(LinearShape { m, k: 64, n: 64 })
-    };
-    for (name, rows) in [("int8wo", 1), ("int4wo-64", 4096), ("int8dq", 3), ("int8dq_prefill_wo_decode", 1)] {
-        assert_eq!(check(name, rows), Ok(()), "{name}");
-    }
-    for name in ["baseline", "float8dq", "mxfp8", "nvfp4", "marlin-qqq"] {
-        assert!(matches!(check(name, 2), Err(Rejection::Spec(_))), "{name}");
-    }
 }
 
 #[test]

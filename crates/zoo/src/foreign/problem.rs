@@ -2,6 +2,7 @@
 
 use super::argument::{ResolvedArgument, ResolvedBuffer};
 use super::{ForeignHandle, ForeignProgram, ForeignSubject};
+use crate::backends::missing_feature;
 use crate::gate::{self, GateResult, Mismatch, ToDigest, Tolerance};
 use crate::{Output, OutputSample, Reference, ZooError};
 use calorimeter_case::{Axes, Device, DeviceKind, Implementation};
@@ -93,9 +94,7 @@ impl ForeignProblem {
         match (&subject.program, device.kind()) {
             (_, DeviceKind::Mock) => Ok(()),
             (ForeignProgram::Kernel(_), DeviceKind::Cuda) if cfg!(feature = "native") => Ok(()),
-            (ForeignProgram::Kernel(_), DeviceKind::Cuda) => {
-                Err(ZooError::Unsupported("this build lacks the feature `cuda`".into()))
-            }
+            (ForeignProgram::Kernel(_), DeviceKind::Cuda) => Err(ZooError::Unsupported(missing_feature("native"))),
             (ForeignProgram::Kernel(_), _) => Err(ZooError::Unsupported(format!(
                 "{} is CUDA C++ and needs an NVIDIA GPU, not {device}",
                 subject.label

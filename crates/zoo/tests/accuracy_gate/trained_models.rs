@@ -105,6 +105,7 @@ fn model_passes_match_references_on_vulkan() {
 
 #[test]
 #[ignore = "needs CUDA"]
+#[cfg(feature = "cuda")]
 fn model_passes_match_references_on_cuda() {
     let all = &[Implementation::Eager, Implementation::Fused, Implementation::Cube];
     let cuda: (_, &[Implementation]) = (Device::Cuda(0), all);
@@ -114,6 +115,7 @@ fn model_passes_match_references_on_cuda() {
 
 #[test]
 #[ignore = "needs CUDA"]
+#[cfg(feature = "native")]
 fn native_model_passes_match_references_on_cuda() {
     let native: (_, &[Implementation]) = (Device::Cuda(0), &[Implementation::Native]);
     let names = Activation::ALL.map(|activation| format!("ln_linear_{activation}"));

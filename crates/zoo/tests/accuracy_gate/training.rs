@@ -100,6 +100,7 @@ fn linear_passes_match_references_on_vulkan() {
 
 #[test]
 #[ignore = "needs CUDA"]
+#[cfg(feature = "cuda")]
 fn linear_passes_match_references_on_cuda() {
     let sizes = [[64, 96, 32], [129, 127, 40], [512, 1024, 768]];
     let all = [Implementation::Eager, Implementation::Fused, Implementation::Cube];
@@ -108,6 +109,7 @@ fn linear_passes_match_references_on_cuda() {
 
 #[test]
 #[ignore = "needs CUDA"]
+#[cfg(feature = "native")]
 fn native_linear_passes_match_references_on_cuda() {
     // Kernel tiles are 128 and 256 wide: less than one tile, one tile, and one tile plus a remainder.
     let sizes = [[64, 96, 32], [128, 256, 128], [272, 400, 144], [512, 1024, 768], [16, 4096, 16]];

@@ -85,7 +85,7 @@ fn wrong_weight_scales_are_rejected_on_vulkan() {
 
 #[test]
 #[ignore = "needs CUDA"]
-#[cfg(feature = "native")]
+#[cfg(feature = "cuda")]
 fn wrong_weight_scales_are_rejected_on_cuda() {
     check(Device::Cuda(0), &[Implementation::Eager, Implementation::Fused], &[Dtype::F32, Dtype::Bf16]);
 }

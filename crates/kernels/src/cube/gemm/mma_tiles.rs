@@ -78,8 +78,8 @@ pub fn multiply_step<F: Float>(
     }
 }
 
-/// Tree reduction of the accumulators of `planes` planes that split k, into those of the first plane; a cube holds
-/// `teams` groups of such planes.
+/// Tree reduction over `planes` planes that split k, into the accumulators of the first plane; a cube holds `teams`
+/// groups of such planes.
 #[cube]
 pub fn reduce_planes<A: Numeric>(
     sums: &mut Sequence<Array<Vector<A, Const<2>>>>,

@@ -1,5 +1,5 @@
 //! Dequantizing GEMM Y = X Wᵀ on matrix instructions for many rows of X, which are staged in shared memory with double
-//! buffering. Operands, fragments and dequantization are those of `mma.rs`.
+//! buffering. Operands, fragments and dequantization: see `mma.rs`.
 //!
 //! Data flow: a plane computes a tile of `16 * form.n_tiles` columns and `8 * form.m_tiles` rows of Y over the chunks
 //! of its split; all planes of a cube share the rows of X. While a cube computes a pipeline stage of

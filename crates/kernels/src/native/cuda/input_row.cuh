@@ -2,7 +2,7 @@
 // division by the scale, store.
 //
 // The prologue is layer normalization (LAYER_NORM), RMS normalization (RMS_NORM), an activation (PROLOGUE), or none.
-// Results of the prologue are rounded to the element dtype, so that quantized values equal those of separate kernels.
+// Results of the prologue are rounded to the element dtype, so that separate kernels give equal quantized values.
 // Each thread holds VECTORS_PER_THREAD vectors in registers, first as loaded, then with the prologue applied. With
 // VECTORS_PER_THREAD 0 every pass reads the row again and recomputes the prologue.
 //

@@ -23,7 +23,7 @@ impl<'a> LayerOperands<'a> {
     /// and input, addend.
     pub(super) fn kernel_inputs(self, part_count: usize) -> impl Iterator<Item = &'a DeviceMemory> {
         let weight_scale = self.weight.outer_scales.map(|scale| &scale.memory);
-        // The tensor-wide scale of the input is passed only together with that of the weight.
+        // The tensor-wide scale of the input is passed only if the weight has a tensor-wide scale.
         let scales = weight_scale.into_iter().chain(self.input_scales.filter(|_| weight_scale.is_some()));
         let parts = weight_parts(self.weight).take(part_count);
         [self.x].into_iter().chain(parts).chain(scales).chain(self.addend)

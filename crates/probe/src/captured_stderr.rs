@@ -1,10 +1,12 @@
 //! Capture of standard error while a driver loads, so that its messages are labeled with their origin.
 
+use calorimeter_sinks::log_line;
 use calorimeter_sinks::terminal::escape;
 use rustix::stdio::dup2_stderr;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -24,11 +26,18 @@ pub fn with_stderr_prefix<T>(kind: &str, load: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Runs `load` and returns the lines it writes to standard error, which are not printed.
+/// Runs `load` and returns the lines it writes to standard error. They are printed only if `load` panics.
 pub fn capture_stderr<T>(load: impl FnOnce() -> T) -> (T, Vec<String>) {
     let (sender, lines) = channel();
-    let result = capture(load, move |_, line| drop(sender.send(line)));
-    (result, lines.try_iter().collect())
+    let result = capture(|| catch_unwind(AssertUnwindSafe(load)), move |_, line| drop(sender.send(line)));
+    match result {
+        Ok(result) => (result, lines.try_iter().collect()),
+        Err(panic) => {
+            // Includes the message of the panic.
+            lines.try_iter().for_each(|line| log_line!("{line}"));
+            resume_unwind(panic)
+        }
+    }
 }
 
 /// Runs `load` and passes each line it writes to standard error to `on_line`, with the original standard error.
@@ -106,10 +115,16 @@ mod tests {
             write("after\n");
             let captured = capture_stderr(|| write("captured\n\nin two lines\n"));
             assert_eq!(captured.1, ["captured", "in two lines"]);
-            let panicked =
-                std::panic::catch_unwind(|| with_stderr_prefix("cuda", || std::panic::resume_unwind(Box::new(()))));
+            let panicked = catch_unwind(|| with_stderr_prefix("cuda", || resume_unwind(Box::new(()))));
             assert!(panicked.is_err());
             write("after a panic\n");
+            let panicked = catch_unwind(|| {
+                capture_stderr::<()>(|| {
+                    write("before the next panic\n");
+                    resume_unwind(Box::new(()))
+                })
+            });
+            assert!(panicked.is_err());
             return;
         }
         let mut child = Command::new(std::env::current_exe().unwrap());
@@ -118,7 +133,7 @@ mod tests {
         assert!(output.status.success(), "{output:?}");
         assert_eq!(
             String::from_utf8(output.stderr).unwrap(),
-            "before\ndriver of vulkan: error: XDG_RUNTIME_DIR is invalid\ndriver of vulkan: \\u001b[2Jhalf a line\nafter\nafter a panic\n"
+            "before\ndriver of vulkan: error: XDG_RUNTIME_DIR is invalid\ndriver of vulkan: \\u001b[2Jhalf a line\nafter\nafter a panic\nbefore the next panic\n"
         );
     }
 }

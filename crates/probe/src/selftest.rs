@@ -15,8 +15,8 @@ pub use rig::{RealRig, Rig};
 
 use std::time::Duration;
 
-/// Minimum and maximum duration of all checks in seconds. A measurement ends when its interval is narrow enough, or at its
-/// time limit.
+/// Predicted minimum and maximum seconds of the comparisons that take most of the time. A measurement ends when its
+/// interval is narrow enough, or at its time limit.
 pub fn predicted_seconds() -> (f64, f64) {
     let options = measurement::options();
     let arms = f64::from(checks::COMPARED_ARMS + isolation::COMPARED_ARMS);

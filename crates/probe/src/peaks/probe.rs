@@ -361,7 +361,7 @@ impl PeakProbe<'_> {
         Ok(rates.peak().ok_or("the stopwatch measured no time")?.recip())
     }
 
-    /// Time per launch in the fastest window, in nanoseconds: a throttled rate is no peak.
+    /// Time per launch in the fastest window, in nanoseconds. A throttled rate is not a peak.
     fn shortest_time(&mut self, work: &mut dyn Work) -> Result<f64, Failure> {
         for _ in 0..3 {
             work.launch()?;

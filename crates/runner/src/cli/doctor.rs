@@ -2,7 +2,7 @@
 //! measurement itself.
 
 use super::error::CliError;
-use super::layout::{paragraph, rows};
+use super::layout::{paragraph, rows, rows_with_column};
 use super::options::{DoctorArguments, TextFormat};
 use crate::Exit;
 use crate::print::{print, width};
@@ -14,7 +14,6 @@ use calorimeter_probe::devices::DiscoveredDevice;
 use calorimeter_probe::platforms::Advice;
 use calorimeter_probe::selftest::{self, Check, MockFaults, MockRig, RealRig};
 use calorimeter_probe::{devices, host, platforms};
-use calorimeter_sinks::terminal::wrap;
 use calorimeter_zoo::backends::missing_features;
 use std::fmt::Write;
 
@@ -39,7 +38,7 @@ fn run_checks(arguments: DoctorArguments) -> Result<Exit, CliError> {
     let simulated = platforms::for_device(device).is_simulated();
     if !simulated {
         let (min, max) = selftest::predicted_seconds();
-        announce_duration(min, max);
+        announce_duration(min, max, "");
     }
     let mut printed = Ok(());
     let mut show = |check: &Check| {
@@ -62,8 +61,8 @@ fn run_checks(arguments: DoctorArguments) -> Result<Exit, CliError> {
     Ok(if holds { Exit::Success } else { Exit::CaseFailed })
 }
 
-/// Width of the result and the name of a check.
-const CHECK_MARGIN: usize = 30;
+/// Width of the column of results and names of checks.
+const CHECK_COLUMN: usize = 26;
 
 fn check_line(check: &Check, width: usize) -> String {
     let Check { name, passed, found, wanted, advice } = check;
@@ -73,12 +72,9 @@ fn check_line(check: &Check, width: usize) -> String {
         (None, Some(_)) => "note",
         (None, None) => "-",
     };
-    let advice = advice.map(|advice| format!("advice: {advice}"));
-    let texts = [Some(found.clone()), Some(format!("expected: {wanted}")), advice];
-    let lines = texts.iter().flatten().flat_map(|text| wrap(text, width.saturating_sub(CHECK_MARGIN).max(20)));
-    let mut heading = format!("  {word:<6} {name:<20} ");
-    let lines = lines.map(|line| format!("{:<CHECK_MARGIN$}{line}\n", std::mem::take(&mut heading)));
-    lines.collect()
+    let mut table = vec![(format!("{word:<6} {name}"), found.clone()), (String::new(), format!("expected: {wanted}"))];
+    table.extend(advice.map(|advice| (String::new(), format!("advice: {advice}"))));
+    rows_with_column(&table, CHECK_COLUMN, width)
 }
 
 /// Devices, and what is missing, in lines of `width` characters; begins with the conclusion.
@@ -97,14 +93,19 @@ fn device_overview(width: usize) -> String {
     text += "\nDevices, in order of preference:\n";
     text += &rows(&machine.all().flat_map(device_rows).collect::<Vec<_>>(), width);
     for platform in platforms::all() {
-        let found = machine.all().any(|found| platform.kinds().contains(&found.device.kind()));
-        if let Some(Advice { heading, rows: libraries }) = platform.advice(found) {
-            text += &format!("\n{}{}", paragraph(&heading, width), rows(&libraries, width));
+        let devices = || machine.all().filter(|found| platform.kinds().contains(&found.device.kind()));
+        let mut section = String::new();
+        if let Some(Advice { heading, rows: libraries }) = platform.advice(devices().next().is_some()) {
+            section = paragraph(&heading, width) + &rows(&libraries, width);
         }
-        // If devices were found, messages of their driver are irrelevant.
-        let messages = platform.kinds().first().filter(|_| !found).map(|kind| machine.driver_messages(*kind));
-        for message in messages.into_iter().flatten() {
-            text += &paragraph(&format!("The driver reports: {message}"), width);
+        // A software device may replace a GPU whose driver fails.
+        if let Some(kind) = platform.kinds().first().filter(|_| devices().all(|found| found.software)) {
+            for message in machine.driver_messages(*kind) {
+                section += &paragraph(&format!("The driver of {kind} reports: {message}"), width);
+            }
+        }
+        if !section.is_empty() {
+            text += &format!("\n{section}");
         }
     }
     text + &missing_features_section(width)

@@ -3,7 +3,7 @@
 use crate::entries::{DeviceSelection, Entry, Origin, Overrides, Size};
 use crate::mock::MockRule;
 use crate::plan::{Group, PlannedCase, Prediction};
-use crate::rough_time::announce_duration;
+use crate::rough_time::{PLAN_ASSUMPTION, announce_duration};
 use crate::run::{Request, RunError};
 use crate::worker::{
     AssignedCase, Assignment, AssignmentPurpose, CaseSpec, Executor, Subprocess, WorkerEvent, WorkerListener,
@@ -86,7 +86,7 @@ pub fn measure(
     let specs = specs.expect("the workloads above are supported");
     let each = workloads.len() as u32;
     let predicted = predict(&workloads, wanted.count);
-    announce_duration(predicted.min_total(), predicted.max_total());
+    announce_duration(predicted.min_total(), predicted.max_total(), PLAN_ASSUMPTION);
     for index in 0..wanted.count {
         if index % each == 0 {
             workers.restart_worker();

@@ -158,7 +158,9 @@ mod tests {
         assert_eq!(plan(&named, &machine(0)).unwrap().devices(), [Device::Cuda(1)]);
         let error = plan(&format!("device: xpu\n{text}"), &machine(2)).unwrap_err().to_string();
         assert!(
-            error.starts_with("inline.yml: models[0]: ") && error.contains("cuda:0 (a GPU), cuda:1 (a GPU), cpu"),
+            error.starts_with(
+                "inline.yml: models[0]: device xpu not found; available: cuda:0 (a GPU), cuda:1 (a GPU), cpu"
+            ),
             "{error}"
         );
     }

@@ -9,7 +9,7 @@ pub use line::ProgressState;
 
 use crate::plan::Prediction;
 use crate::print::{print_table, width};
-use crate::rough_time::announce_duration;
+use crate::rough_time::{PLAN_ASSUMPTION, announce_duration};
 use crate::run::{PreparedRun, RunEvent, RunListener};
 use crate::worker::Stage;
 use calorimeter_case::CaseId;
@@ -159,7 +159,7 @@ impl Terminal {
         if !already.is_empty() {
             log_line!("{} of {cases} cases are already finished", already.len());
         } else if let Some(predicted) = self.predicted {
-            announce_duration(predicted.min_total(), predicted.max_total());
+            announce_duration(predicted.min_total(), predicted.max_total(), PLAN_ASSUMPTION);
         }
     }
 

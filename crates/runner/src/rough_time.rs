@@ -5,10 +5,14 @@ use calorimeter_sinks::log_line;
 /// Commands that may take longer announce their duration, in seconds.
 const LONG_SECONDS: f64 = 30.0;
 
-/// Announces the duration of a command on standard error, if it is long.
-pub fn announce_duration(min: f64, max: f64) {
+/// Assumption behind the predicted duration of a plan.
+pub const PLAN_ASSUMPTION: &str = ", if kernels are tuned and peaks are measured; otherwise longer";
+
+/// Announces the predicted duration of a command in seconds on standard error, if it is long. The text ends with the
+/// assumption behind the prediction.
+pub fn announce_duration(min: f64, max: f64, assumption: &str) {
     if max > LONG_SECONDS {
-        log_line!("expected duration: {}", rough_range(min, max));
+        log_line!("expected duration: {}{assumption}", rough_range(min, max));
     }
 }
 

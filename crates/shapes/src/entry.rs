@@ -1,6 +1,7 @@
 //! Entry of a list of shapes: a source, or the sizes of a shape.
 
-use crate::number::WholeNumber;
+use crate::parse::read_list;
+use crate::shape::size_bounds;
 use crate::{MAX_SIZE, ShapeError, ShapeSource};
 use calorimeter_case::Axes;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -54,12 +55,8 @@ impl<'de> Visitor<'de> for EntryVisitor {
         f.write_str("a shape such as [1, 2048, 8192], or a shape source such as {name: llama}")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<ShapeEntry, A::Error> {
-        let mut sizes = Vec::new();
-        while let Some(size) = seq.next_element_seed(SIZE)? {
-            sizes.push(size);
-        }
-        Ok(ShapeEntry::Sizes(sizes))
+    fn visit_seq<A: SeqAccess<'de>>(self, sizes: A) -> Result<ShapeEntry, A::Error> {
+        read_list(sizes, size_bounds(SIZE)).map(ShapeEntry::Sizes)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, source: A) -> Result<ShapeEntry, A::Error> {
@@ -67,8 +64,8 @@ impl<'de> Visitor<'de> for EntryVisitor {
     }
 }
 
-/// Bounds of a size whose axis is not known yet.
-const SIZE: WholeNumber<'_> = WholeNumber { name: "a size", from: 1, to: MAX_SIZE };
+/// Name in errors of a size whose axis is not known yet.
+const SIZE: &str = "a size";
 
 impl JsonSchema for ShapeEntry {
     fn schema_name() -> Cow<'static, str> {
@@ -109,7 +106,7 @@ mod tests {
             let error = serde_yaml::from_str::<Vec<ShapeEntry>>(text).unwrap_err();
             let location = error.location().unwrap();
             assert_eq!((location.line(), location.column()), (1, column), "{error}");
-            assert!(error.to_string().contains(&SIZE.reject(found).to_string()), "{error}");
+            assert!(error.to_string().contains(&size_bounds(SIZE).reject(found).to_string()), "{error}");
         }
     }
 }

@@ -1,11 +1,8 @@
 //! Errors of shapes, sources, ranges and grids.
 
-use crate::MAX_SHAPES;
+use crate::{MAX_AXES, MAX_SHAPES};
 use calorimeter_case::{excerpt, nearest};
 use std::path::PathBuf;
-
-/// Maximum number of axes.
-pub(crate) const MAX_AXES: usize = 16;
 
 /// Error of a shape, source, range or grid; each message contains the place, the value and a remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,7 +1,6 @@
 //! Cartesian products of named axes, and zipped axes.
 
-use crate::error::MAX_AXES;
-use crate::{Axes, MAX_SHAPES, ShapeError};
+use crate::{Axes, MAX_AXES, MAX_SHAPES, ShapeError};
 use std::borrow::Cow;
 
 /// Axis name with its values.

@@ -6,6 +6,9 @@ extern crate self as calorimeter_shapes;
 /// Maximum number of shapes or grid points of one source, range or grid.
 pub const MAX_SHAPES: u64 = 1_000_000;
 
+/// Maximum number of axes of a grid.
+pub(crate) const MAX_AXES: usize = 16;
+
 mod entry;
 mod error;
 mod generator;

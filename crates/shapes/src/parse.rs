@@ -8,6 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::marker::PhantomData;
 use std::path::PathBuf;
 
 impl Serialize for Shape {
@@ -188,29 +189,11 @@ impl<'de> Visitor<'de> for &'static Parameter {
         }
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<SettingValue, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<SettingValue, A::Error> {
         let value = match self.kind {
-            ParameterKind::Sizes { .. } => {
-                let mut sizes = Vec::new();
-                while let Some(size) = seq.next_element_seed(size_bounds(self.name))? {
-                    sizes.push(size);
-                }
-                SettingValue::Sizes(sizes)
-            }
-            ParameterKind::Names { what, known } => {
-                let mut names = Vec::new();
-                while let Some(name) = seq.next_element_seed(KnownNameSeed { what, known })? {
-                    names.push(name);
-                }
-                SettingValue::Names(names)
-            }
-            ParameterKind::Shapes => {
-                let mut shapes = Vec::new();
-                while let Some(shape) = seq.next_element()? {
-                    shapes.push(shape);
-                }
-                SettingValue::Shapes(shapes)
-            }
+            ParameterKind::Sizes { .. } => SettingValue::Sizes(read_list(seq, size_bounds(self.name))?),
+            ParameterKind::Names { what, known } => SettingValue::Names(read_list(seq, KnownNameSeed { what, known })?),
+            ParameterKind::Shapes => SettingValue::Shapes(read_list(seq, PhantomData)?),
             ParameterKind::Power { .. } | ParameterKind::Path => {
                 return Err(Error::invalid_type(serde::de::Unexpected::Seq, &self));
             }
@@ -220,6 +203,19 @@ impl<'de> Visitor<'de> for &'static Parameter {
     }
 }
 
+/// Reads all elements of a list by one seed.
+pub(crate) fn read_list<'de, A: SeqAccess<'de>, S: DeserializeSeed<'de> + Copy>(
+    mut list: A,
+    seed: S,
+) -> Result<Vec<S::Value>, A::Error> {
+    let mut elements = Vec::new();
+    while let Some(element) = list.next_element_seed(seed)? {
+        elements.push(element);
+    }
+    Ok(elements)
+}
+
+#[derive(Clone, Copy)]
 struct KnownNameSeed {
     what: &'static str,
     known: &'static [&'static str],

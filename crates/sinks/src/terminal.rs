@@ -192,7 +192,7 @@ int8_dynamic_activation_intx_weight-4-32-true  cube    1.000 ms ±0.4%    1.000x
 float8dq-row                                   cube    crashed: the worker ended by signal 11 the worker ended by signal 11 the worker ended by signal 11 the worker ended by signal 11 the worker …
 marlin                                         eager   timeout
   ±: half width of the 95 % interval; not converged if too wide or drifting
-  speed-up: over recipe baseline in the same impl
+  speed-up: over recipe baseline in the same impl, or in eager
   SQNR: signal to quantization noise ratio in dB; higher is better
   verdict: SAME is within the margin; UNCLEAR has too wide an interval");
         assert_eq!(
@@ -205,10 +205,10 @@ int8wo    native  1.000 ms ±0.4%    1.733x ±10%  FASTER    44.1        -  4100
 int8wo    fused     3200 s ±0.4%  0.04321x ±10%  SLOWER       -        -     -
 int8dq    fused   50.50 ns ±0.4%    1.010x ±10%  UNCLEAR      -        -     -
   ±: half width of the 95 % interval; not converged if too wide or drifting
-  speed-up: over recipe baseline in the same impl
+  speed-up: over recipe baseline in the same impl, or in eager
   SQNR: signal to quantization noise ratio in dB; higher is better
   verdict: SAME is within the margin; UNCLEAR has too wide an interval
-  hidden columns (see results.csv): weights"
+  hidden columns (wider terminal or results.csv): weights"
         );
         assert_eq!(
             table(&records(), Color::Never, 80).join("\n"),
@@ -224,9 +224,10 @@ int8_dynamic_activation_intx_weight-4-32-true
 float8dq-row  cube    crashed: the worker ended by signal 11 the worker ended …
 marlin        eager   timeout
   ±: half width of the 95 % interval; not converged if too wide or drifting
-  speed-up: over recipe baseline in the same impl
+  speed-up: over recipe baseline in the same impl, or in eager
   verdict: SAME is within the margin; UNCLEAR has too wide an interval
-  hidden columns (see results.csv): SQNR, GB/s, FLOP/s, weights, stopwatch"
+  hidden columns (wider terminal or results.csv): SQNR, GB/s, FLOP/s, weights,
+  stopwatch"
         );
         for width in [72, 80, 100, 120, 200] {
             let text = table(&records(), Color::Never, width).concat();
@@ -257,6 +258,24 @@ marlin        eager   timeout
             assert!(explained(&texts[0], term) && !explained(&texts[1], term), "{texts:?}");
         }
         assert!(!explained(&texts[0], "launch-bound") && explained(&texts[1], "launch-bound"), "{texts:?}");
+        assert!(texts[1].starts_with("\nlinear  bf16  cuda:0  batch2 (llama_ffn.w2)  device-hot  stopwatch cupti\n"));
+    }
+
+    #[test]
+    fn explanations_that_differ_by_group_are_repeated() {
+        let margin = |margin, shape, record: Record| {
+            let speedup = record.speedup.map(|speedup| Speedup { margin: Some(margin), ..speedup });
+            Record { case: Case { shape: [("m", shape)].into(), ..record.case }, speedup, ..record }
+        };
+        let record = against("SAME", 1.0, ok("int8wo", "eager", 1.0));
+        let texts = table(
+            &[(0.02, 1), (0.02, 2), (0.05, 3)].map(|(m, shape)| margin(m, shape, record.clone())),
+            Color::Never,
+            120,
+        );
+        let stated = |text: &String| text.lines().find(|line| line.starts_with("  verdict: ")).map(str::to_owned);
+        let [first, second, third] = [0, 1, 2].map(|group| stated(&texts[group]));
+        assert!(first.unwrap().contains("2 %") && second.is_none() && third.unwrap().contains("5 %"), "{texts:?}");
     }
 
     #[test]
@@ -386,8 +405,8 @@ not measured
 warnings
   12 × the clock was throttled
 
-int8wo native is up to 1.73x faster than the eager bf16 baseline, at 44 dB SQNR (linear, m1024-k1024-n1024).
-Noise: 2 of 17 not converged; close programs or raise --max-time."
+int8wo native is up to 1.73x (±10%) faster than the eager bf16 baseline, at 44 dB SQNR (linear, m1024-k1024-n1024).
+Noise in 2 of 17 cases, 2 not converged: close programs or raise --max-time."
         );
         assert_eq!(summary(&[], &[], Color::Never, WIDTH), "0 cases");
     }

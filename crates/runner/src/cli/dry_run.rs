@@ -5,7 +5,7 @@ use crate::entries::ResolvedEntry;
 use crate::plan::Prediction;
 use crate::print::{ignore_broken_pipe, terminal_width};
 use crate::progress::RecordFormat;
-use crate::rough_time::rough_range;
+use crate::rough_time::{PLAN_ASSUMPTION, rough_range};
 use crate::run::PreparedRun;
 use calorimeter_sinks::terminal::{escape, wrap};
 use calorimeter_sinks::{Case, log_line};
@@ -52,14 +52,11 @@ pub fn dry_run(prepared: &PreparedRun, format: RecordFormat) -> Result<(), CliEr
         log_line!("{} cases in {} groups", plan.len(), plan.groups().len());
         let predicted: Prediction = prepared.predictions().map(|(_, _, predicted)| predicted).sum();
         if predicted != Prediction::default() {
-            log_line!("about {}{PREDICTION_ASSUMPTION}", rough_range(predicted.min_total(), predicted.max_total()));
+            log_line!("about {}{PLAN_ASSUMPTION}", rough_range(predicted.min_total(), predicted.max_total()));
         }
     }
     Ok(())
 }
-
-/// Assumption behind the predicted time.
-const PREDICTION_ASSUMPTION: &str = ", if kernels are tuned and peaks are measured; otherwise longer";
 
 /// Formats a case as one line, or as several if the line exceeds the width of the terminal.
 fn case_row(case: &Case, reason: Option<&str>, width: Option<usize>) -> String {

@@ -81,7 +81,7 @@ fn measure_peaks(found: &DiscoveredDevice, folder: Option<&Path>) -> Result<Devi
     kinds.sort_unstable();
     kinds.dedup();
     let (min, max) = probe.predicted_seconds(&kinds);
-    announce_duration(min, max);
+    announce_duration(min, max, ", if kernels are tuned; otherwise longer");
     let mut measured = Some(probe.empty_peaks());
     with_stderr_prefix(&driver, || peaks::load_or_measure(&kinds, &mut measured, folder, &mut probe))
         .ok_or_else(|| CliError::Usage(format!("{device} has no peaks: its times are simulated")))

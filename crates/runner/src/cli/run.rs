@@ -176,7 +176,7 @@ fn output_dir(prepared: &PreparedRun) -> PathBuf {
 /// Reads configuration files. The name `quickstart` selects the bundled file, unless a file has this name.
 pub fn read_sources(files: &[&PathBuf]) -> Result<Vec<ConfigSource>, RunError> {
     let read = |file: &&PathBuf| {
-        if file.as_os_str() == QUICKSTART.0 && !file.exists() {
+        if file.as_os_str() == QUICKSTART.0 && (file.is_dir() || !file.exists()) {
             return Ok(ConfigSource { path: (*file).clone(), text: QUICKSTART.1.to_owned() });
         }
         Ok(ConfigSource::read(file)?)

@@ -24,8 +24,8 @@ const EXIT_CODES: &str = "Exit codes:
 
 /// Show the progress of a run started in another terminal.
 ///
-/// Prints the finished cases, then each further case as it finishes, with the progress below the table and the summary
-/// at the end. A completed run is printed at once.
+/// Prints the finished cases, then the cases of each further group as it finishes, with the progress below the table and
+/// the summary at the end. A completed run is printed at once.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub struct WatchArguments {

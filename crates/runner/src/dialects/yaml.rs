@@ -81,7 +81,7 @@ fn expected_first(message: String) -> String {
     format!("{before}expected {expected}, found {found}")
 }
 
-/// Rewrites serde's messages about keys and words, and suggests the nearest known key.
+/// Rewrites serde's messages about keys and words, and suggests the nearest known one.
 fn suggest(message: String) -> String {
     if let Some((before, key)) = message.split_once("duplicate field `") {
         return format!(
@@ -89,15 +89,17 @@ fn suggest(message: String) -> String {
             key.trim_end_matches('`')
         );
     }
-    if let Some((before, rest)) = message.split_once("unknown variant `")
-        && let Some((value, known)) = rest.split_once("`, expected ")
+    for (kind, what, remedy) in
+        [("unknown variant `", "value", ""), ("unknown field `", "key", "; see `calorimeter schema`")]
     {
-        return format!("{before}unknown value {value:?}: expected {}", known.replace('`', ""));
+        if let Some((before, rest)) = message.split_once(kind)
+            && let Some((name, known)) = rest.split_once('`')
+        {
+            let unknown = UnknownName::new(what, name, known.split('`').skip(1).step_by(2));
+            return format!("{before}{unknown}{remedy}");
+        }
     }
-    let Some((before, rest)) = message.split_once("unknown field `") else { return message };
-    let Some((key, known)) = rest.split_once('`') else { return message };
-    let unknown = UnknownName::new("key", key, known.split('`').skip(1).step_by(2));
-    format!("{before}{unknown}; see `calorimeter schema`")
+    message
 }
 
 /// Escapes control characters, which a terminal would interpret.

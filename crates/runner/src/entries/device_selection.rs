@@ -102,7 +102,7 @@ fn parse_device(name: &str) -> Result<Device, String> {
     })
 }
 
-/// Names of selections that are no device kinds.
+/// Names of selections other than device kinds.
 const SELECTORS: [&str; 3] = ["auto", "xpu", "mps"];
 
 /// Parses a kind of which there may be several devices.

@@ -25,7 +25,7 @@ pub enum RunEvent {
     ActiveStages(Vec<(CaseId, Stage)>),
     /// The record of a case is on disk.
     CaseFinished(Box<Record>),
-    /// The last finished cases form a group of cases that are compared with each other; it is complete.
+    /// The group of the last finished cases is complete. Cases of a group are compared with each other.
     GroupFinished,
 }
 

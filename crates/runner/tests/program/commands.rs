@@ -20,6 +20,7 @@ fn informational_commands_print_to_stdout() {
         ("render --help", "Usage: calorimeter render <DIR>"),
         ("calibrate --help", "--fusion-patterns"),
         ("list", "baseline"),
+        ("list models", "transformer_block"),
         ("list models", "swiglu_mlp"),
         ("list recipes", "int8wo"),
         ("list shapes", "small_sweep"),
@@ -58,7 +59,10 @@ fn quickstart_runs_without_a_file() {
     assert_eq!(scene.journal("out").records.len(), bundled.len());
     let resumed = scene.run("run --resume out --device mock");
     assert!(resumed.expect_code(0).stderr.contains("results.csv"), "{resumed:?}");
-    // A file of this name takes precedence.
+    // A folder of this name is ignored; a file takes precedence.
+    std::fs::create_dir(scene.path("quickstart")).unwrap();
+    assert_eq!(planned("quickstart"), bundled);
+    std::fs::remove_dir(scene.path("quickstart")).unwrap();
     scene.write("quickstart", "recipes: [baseline]\nmodels: [{shapes: [{name: custom, shapes: [[8, 8, 8]]}]}]\n");
     assert!(planned("quickstart").len() < bundled.len());
 }

@@ -278,8 +278,8 @@ fn saved_baselines_compare_with_the_newest_run() {
     assert!(ended.error().contains("\"main\""), "{ended:?}");
 }
 
-#[cfg(feature = "tables")]
 #[test]
+#[cfg_attr(not(feature = "tables"), ignore = "needs the feature tables")]
 fn parquet_files_need_their_journal() {
     let scene = Scene::new();
     measure(&scene, "a", 2, "{noise: 0.001}");

@@ -24,7 +24,7 @@ fn mock_run_matches_golden_table_and_csv() {
 #[test]
 fn tables_fit_the_terminal_width() {
     // Without a terminal the width is 120.
-    for (columns, expected) in [(80, "table_80"), (100, "table_100"), (120, "table")] {
+    for (columns, expected) in [(80, "table_80"), (100, "table_100"), (120, "table"), (200, "table_200")] {
         let scene = Scene::with(&fs::read_to_string(fixture("golden/run.yml")).unwrap());
         let shown = terminal_output(&scene, "run c.yml --out out --color never", columns);
         compare_with_golden(&format!("golden/{expected}.txt"), &shown);

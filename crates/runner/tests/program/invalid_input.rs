@@ -112,7 +112,10 @@ const FILES: &[(&str, &str)] = &[
         ":1:20: models[0].shapes[0]: expected a shape such as [1, 2048, 8192], or a shape source such as {name: llama}, found 1",
     ),
     ("mode: [training]\nMODEL", ":1:7: mode: expected a single word, found a list"),
-    ("mode: trainin\nMODEL", ":1:7: mode: unknown value \"trainin\": expected inference or training"),
+    (
+        "mode: trainin\nMODEL",
+        ":1:7: mode: unknown value \"trainin\"; did you mean \"training\"?; known: inference, training",
+    ),
     ("seed: {a: 1}\nMODEL", ":1:7: seed: expected a whole number, found a map"),
     ("enable_profiler: \"false\"\nMODEL", ":1:18: enable_profiler: expected true or false, found \"false\""),
     (

@@ -1,6 +1,6 @@
 //! Real devices at small sizes.
 
-use crate::scene::{Scene, find_record};
+use crate::scene::{ProgramOutput, Scene, find_record};
 use calorimeter_case::WarningCode;
 use calorimeter_sinks::memory_page::PeakBound;
 use calorimeter_sinks::{Record, Status};
@@ -173,21 +173,31 @@ models: [{{shapes: [{{name: custom, shapes: [[8, 64, 64]]}}]}}]\n"
     }
 }
 
-/// Drivers print messages when they are loaded, and when a device is opened.
+/// Messages during discovery appear only if the requested device is missing, messages of an opened device always.
 #[test]
 #[ignore = "needs Vulkan"]
 fn vulkan_driver_messages_are_prefixed() {
     let scene = Scene::new();
-    let mut doctor = scene.command("doctor --deep --device vulkan");
-    // Mesa drivers complain without it.
-    doctor.env_remove("XDG_RUNTIME_DIR").stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut doctor = doctor.spawn().unwrap();
+    let command = |arguments: &str| {
+        let mut command = scene.command(arguments);
+        // The Vulkan loader prints what it does.
+        command.env("VK_LOADER_DEBUG", "all");
+        command
+    };
+    let listed = ProgramOutput::from_command(&mut command("list devices"));
+    assert!(listed.expect_code(0).stderr.is_empty(), "{listed:?}");
+    let missing = ProgramOutput::from_command(&mut command("run quickstart --device vulkan:97"));
+    assert!(missing.error().contains("; the driver reports: "), "{missing:?}");
+    let mut doctor = command("doctor --deep --device vulkan");
+    let mut doctor = doctor.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // The first check is printed once the device is open; the remaining checks take long.
     let shown = BufReader::new(doctor.stdout.take().unwrap()).lines().nth(1).unwrap().unwrap();
     doctor.kill().unwrap();
-    let message = String::from_utf8(doctor.wait_with_output().unwrap().stderr).unwrap();
-    let is_expected = |line: &str| line.starts_with("driver of vulkan: ") || line.starts_with("expected duration: ");
-    assert!(message.lines().all(is_expected), "{shown}\n{message}");
+    let messages = String::from_utf8(doctor.wait_with_output().unwrap().stderr).unwrap();
+    let (duration, messages) = messages.split_once('\n').unwrap();
+    assert!(duration.starts_with("expected duration: "), "{duration}");
+    assert!(!messages.is_empty(), "{shown}");
+    assert!(messages.lines().all(|line| line.starts_with("driver of vulkan: ")), "{shown}\n{messages}");
 }
 
 /// The device thread panics, others receive no error, and later results of the process would be wrong. The next case

@@ -16,7 +16,7 @@ pub fn markdown(runs: &[SummarizedRun]) -> String {
         text += &headline(run);
     }
     if !summary.means.is_empty() {
-        text += "\n| recipe | implementation | device, dtype, regime | geometric mean [95 % interval] | cases | best | worst |\n|---|---|---|---|---|---|---|\n";
+        text += "\n| recipe | implementation | device, dtype, regime | geometric mean [95 % interval] | verdicts | best | worst |\n|---|---|---|---|---|---|---|\n";
         text.extend(summary.means.iter().map(|line| mean(line, runs)));
         text += &speedups(runs);
     }
@@ -79,7 +79,7 @@ fn speedups(runs: &[SummarizedRun]) -> String {
     let head = "\n| case | speed-up [95 % interval] | verdict |\n|---|---|---|\n";
     let lines: String = compared().take(MAX_CASES).map(line).collect();
     let more = compared().count().saturating_sub(MAX_CASES);
-    let more = if more > 0 { format!("\n{more} further speed-ups are in the HTML report.\n") } else { String::new() };
+    let more = if more > 0 { format!("\n`results.csv` lists {more} further speed-ups.\n") } else { String::new() };
     format!("{head}{lines}{more}")
 }
 

@@ -22,7 +22,7 @@ impl Roof {
         Some(Self { name, peak: roofline.peak_tflops? * 1e12 })
     }
 
-    /// Bandwidth of a record. A record that is limited by compute does not tell memory from cache.
+    /// Bandwidth of a record. A record that is limited by compute does not name the storage.
     pub(super) fn of_memory(record: &Record) -> Option<Self> {
         let roofline = record.rates.roofline.as_ref()?;
         let name = match roofline.bound {
@@ -33,7 +33,7 @@ impl Roof {
     }
 }
 
-/// Label of a bandwidth that may be the one of memory or of the cache.
+/// Label of a bandwidth whose storage is not recorded: memory or cache.
 const BANDWIDTH: &str = "bandwidth";
 
 /// Highest peak per label, highest first. A peak may rise during a run. If there are several devices, the label holds

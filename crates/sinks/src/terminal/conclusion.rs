@@ -1,12 +1,15 @@
 //! Conclusion of a run in words.
 
 use super::escape;
+use super::text::{interval, rounded_ratio};
 use calorimeter_case::record::{Record, Speedup, Status};
 use calorimeter_case::{Case, Verdict};
 
 /// Formulates the largest significant speed-up as one sentence, or why there is none. Returns `None` without speed-ups.
 ///
-/// Recipes have priority: without them, implementations of the baseline, operators or programs are compared.
+/// The speed-up with the highest lower end of its interval counts as the largest: the highest of many noisy ratios is
+/// high by chance. Recipes have priority: without them, implementations of the baseline, operators or programs are
+/// compared.
 pub(super) fn conclusion(records: &[Record]) -> Option<String> {
     let ok = records.iter().filter(|record| record.outcome.status == Status::Ok);
     let compared: Vec<(&Record, &Speedup)> = ok.filter_map(|record| Some((record, record.speedup.as_ref()?))).collect();
@@ -15,18 +18,23 @@ pub(super) fn conclusion(records: &[Record]) -> Option<String> {
         compared.into_iter().filter(|(record, _)| !has_recipes || !record.case.is_baseline()).collect();
     let count = |verdict| compared.iter().filter(|(_, speedup)| speedup.verdict == verdict).count();
     let faster = compared.iter().filter(|(_, speedup)| speedup.verdict == Verdict::Faster);
-    let best = faster.max_by(|(_, one), (_, other)| one.ratio.total_cmp(&other.ratio));
+    let lower_end = |speedup: &Speedup| speedup.lo.unwrap_or(speedup.ratio);
+    let best = faster.max_by(|(_, one), (_, other)| lower_end(one).total_cmp(&lower_end(other)));
+    // Implementations of the baseline may be faster.
+    let from = if has_recipes { " from a recipe" } else { "" };
     let (all, slower, unclear) = (compared.len(), count(Verdict::Slower), count(Verdict::Unclear));
     let sentence = match best {
         Some((record, speedup)) => fastest(record, speedup, records),
         None if all == 0 => return None,
         None if unclear > 0 => {
-            format!("No significant speed-up: {unclear} of {all} comparisons are UNCLEAR because of noise.")
+            format!("No significant speed-up{from}: {unclear} of {all} comparisons are UNCLEAR.")
         }
-        None if slower == all => format!("No speed-up: {}.", all_of(all, "slower than the baseline")),
-        None if slower == 0 => format!("No speed-up: {}.", all_of(all, "equal to the baseline within the margin")),
+        None if slower == all => format!("No speed-up{from}: {}.", all_of(all, "slower than the baseline")),
+        None if slower == 0 => {
+            format!("No speed-up{from}: {}.", all_of(all, "equal to the baseline within the margin"))
+        }
         None => format!(
-            "No speed-up: {slower} of {all} comparisons are slower than the baseline, the others equal within the margin."
+            "No speed-up{from}: {slower} of {all} cases are slower than the baseline, the others equal within the margin."
         ),
     };
     Some(escape(&sentence).into_owned())
@@ -57,8 +65,9 @@ fn fastest(record: &Record, speedup: &Speedup, records: &[Record]) -> String {
     let (up_to, place) = if is_only_group { ("", "") } else { ("up to ", place.as_str()) };
     let sqnr = record.accuracy.as_ref().filter(|accuracy| !accuracy.is_exact()).and_then(|accuracy| accuracy.sqnr_db);
     let accuracy = sqnr.map(|sqnr| format!(", at {sqnr:.0} dB SQNR")).unwrap_or_default();
-    let decimals = if speedup.ratio < 10.0 { 2 } else { 0 };
-    format!("{subject} is {up_to}{:.decimals$}x faster than {reference}{accuracy}{place}.", speedup.ratio)
+    let Speedup { ratio, lo, hi, .. } = *speedup;
+    let interval = interval(ratio, lo, hi).map_or_else(String::new, |width| format!(" ({width})"));
+    format!("{subject} is {up_to}{}x{interval} faster than {reference}{accuracy}{place}.", rounded_ratio(ratio))
 }
 
 #[cfg(test)]
@@ -93,16 +102,16 @@ mod tests {
             (vec![], "baseline native is 3.00x faster than the eager f32 baseline."),
             (
                 vec![recipe(0.9, Slower), recipe(1.1, Unclear)],
-                "No significant speed-up: 1 of 2 comparisons are UNCLEAR because of noise.",
+                "No significant speed-up from a recipe: 1 of 2 comparisons are UNCLEAR.",
             ),
-            (vec![recipe(0.9, Slower)], "No speed-up: the compared case is slower than the baseline."),
+            (vec![recipe(0.9, Slower)], "No speed-up from a recipe: the compared case is slower than the baseline."),
             (
                 vec![recipe(1.0, Same), recipe(1.0, Same)],
-                "No speed-up: all 2 compared cases are equal to the baseline within the margin.",
+                "No speed-up from a recipe: all 2 compared cases are equal to the baseline within the margin.",
             ),
             (
                 vec![recipe(1.0, Same), recipe(0.5, Slower)],
-                "No speed-up: 1 of 2 comparisons are slower than the baseline, the others equal within the margin.",
+                "No speed-up from a recipe: 1 of 2 cases are slower than the baseline, the others equal within the margin.",
             ),
         ] {
             let records: Vec<Record> = [baseline.clone(), native.clone()].into_iter().chain(records).collect();
@@ -119,6 +128,20 @@ mod tests {
         assert_eq!(
             conclusion(&[other, fast]).unwrap(),
             "int8wo eager is up to 12x faster than the f32 baseline (linear)."
+        );
+    }
+
+    #[test]
+    fn precise_speedups_precede_noisy_ones() {
+        let interval = |lo, hi, record: Record| {
+            let speedup = record.speedup.map(|speedup| Speedup { lo: Some(lo), hi: Some(hi), ..speedup });
+            Record { speedup, ..record }
+        };
+        let precise = interval(1.98, 2.02, record("int8wo", "eager", "", 2.0, Verdict::Faster));
+        let noisy = interval(1.05, 5.0, record("mxfp8", "eager", "", 3.0, Verdict::Faster));
+        assert_eq!(
+            conclusion(&[precise, noisy]).unwrap(),
+            "int8wo eager is 2.00x (±1.0%) faster than the f32 baseline."
         );
     }
 }

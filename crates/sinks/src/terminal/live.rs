@@ -155,9 +155,9 @@ fn value_columns(measured: &[&Record], rows: usize, shares_stopwatch: bool) -> V
             ..blank(column(REQUIRED, "verdict", |record| Some(record.speedup.as_ref()?.verdict.to_string())))
         },
         column(11, "mean", programs::mean),
-        column(IMPORTANT, "min", programs::minimum),
-        column(IMPORTANT, "max", programs::maximum),
-        column(IMPORTANT, "runs", programs::runs),
+        column(2, "min", programs::minimum),
+        column(3, "max", programs::maximum),
+        column(10, "launches", programs::launches),
         column(2, "SQNR", |record| Some(sqnr(record)).filter(|text| text != "-")),
         column(3, "of peak", |record| {
             let roof = record.rates.roofline.as_ref()?;

@@ -333,7 +333,8 @@ speed-up over 3 shapes, geometric mean: cube 1.260x
 cube is the fastest from batch16-dimension64 (64.00
 MiB moved) on; below that eager sometimes is
 
-  hidden columns (see results.csv): verdict, GB/s";
+  hidden columns (wider terminal or results.csv):
+  verdict, GB/s";
         assert_eq!(operators(&records, Color::Never, 52), narrow);
         let narrower = "\
 softmax  f32  cuda:0  batch16  device-cold

@@ -1,7 +1,7 @@
 //! Columns of programs without buffers, such as commands, and sentences that compare external programs.
 
 use super::escape;
-use super::text::nanoseconds;
+use super::text::{nanoseconds, rounded_ratio};
 use calorimeter_case::record::{Record, Speedup, WindowRecord};
 use calorimeter_case::{Axes, Case, Element, Regime, Verdict};
 
@@ -10,8 +10,8 @@ pub(super) fn has_no_buffers(case: &Case) -> bool {
     case.mode.is_foreign() && case.element == Element::Unsigned(8) && case.regime == Regime::HostE2e
 }
 
-/// Durations of the runs of a program in nanoseconds. A window of several runs counts with its mean.
-fn run_times(record: &Record) -> impl Iterator<Item = f64> {
+/// Times of the launches of a program in nanoseconds. A window of several launches counts with its mean.
+fn launch_times(record: &Record) -> impl Iterator<Item = f64> {
     windows(record).map(|window| window.nanos as f64 / f64::from(window.launches))
 }
 
@@ -20,29 +20,29 @@ fn windows(record: &Record) -> impl Iterator<Item = &WindowRecord> {
     record.time.windows.iter().filter(move |window| is_program && window.launches > 0)
 }
 
-/// Mean time of a run.
+/// Mean time of a launch.
 pub(super) fn mean(record: &Record) -> Option<String> {
     let total: u64 = windows(record).map(|window| window.nanos).sum();
-    let runs = run_count(record);
-    (runs > 0).then(|| nanoseconds(total as f64 / runs as f64))
+    let launches = launch_count(record);
+    (launches > 0).then(|| nanoseconds(total as f64 / launches as f64))
 }
 
-/// Time of the shortest run.
+/// Time of the shortest launch.
 pub(super) fn minimum(record: &Record) -> Option<String> {
-    run_times(record).min_by(f64::total_cmp).map(nanoseconds)
+    launch_times(record).min_by(f64::total_cmp).map(nanoseconds)
 }
 
-/// Time of the longest run.
+/// Time of the longest launch.
 pub(super) fn maximum(record: &Record) -> Option<String> {
-    run_times(record).max_by(f64::total_cmp).map(nanoseconds)
+    launch_times(record).max_by(f64::total_cmp).map(nanoseconds)
 }
 
-/// Number of runs.
-pub(super) fn runs(record: &Record) -> Option<String> {
-    Some(run_count(record)).filter(|runs| *runs > 0).map(|runs| runs.to_string())
+/// Number of launches.
+pub(super) fn launches(record: &Record) -> Option<String> {
+    Some(launch_count(record)).filter(|launches| *launches > 0).map(|launches| launches.to_string())
 }
 
-fn run_count(record: &Record) -> u64 {
+fn launch_count(record: &Record) -> u64 {
     windows(record).map(|window| u64::from(window.launches)).sum()
 }
 
@@ -63,20 +63,19 @@ pub(super) fn comparisons(records: &[Record]) -> Vec<String> {
 
 fn comparison(program: &str, reference: &str, speedup: &Speedup) -> String {
     let Speedup { ratio, lo, hi, verdict, .. } = *speedup;
-    let range = |lo: Option<f64>, hi: Option<f64>| match (lo, hi) {
-        (Some(lo), Some(hi)) => format!(" [{lo:.2}, {hi:.2}]"),
-        _ => String::new(),
+    let range = |lo: Option<f64>, hi: Option<f64>| {
+        let bounds = lo.zip(hi).map(|(lo, hi)| format!(" [{}, {}]", rounded_ratio(lo), rounded_ratio(hi)));
+        bounds.unwrap_or_default()
     };
+    let (text, bounds) = (rounded_ratio(ratio), range(lo, hi));
     match verdict {
-        Verdict::Faster => format!("{program} is {ratio:.2}x faster than {reference}{}", range(lo, hi)),
+        Verdict::Faster => format!("{program} is {text}x faster than {reference}{bounds}"),
         Verdict::Slower => {
-            let inverse = range(hi.map(f64::recip), lo.map(f64::recip));
-            format!("{reference} is {:.2}x faster than {program}{inverse}", ratio.recip())
+            let bounds = range(hi.map(f64::recip), lo.map(f64::recip));
+            format!("{reference} is {}x faster than {program}{bounds}", rounded_ratio(ratio.recip()))
         }
-        Verdict::Same => format!("{program} is as fast as {reference}: {ratio:.2}x{}", range(lo, hi)),
-        Verdict::Unclear => {
-            format!("unclear which of {program} and {reference} is faster: {ratio:.2}x{}", range(lo, hi))
-        }
+        Verdict::Same => format!("{program} is as fast as {reference}: {text}x{bounds}"),
+        Verdict::Unclear => format!("unclear which of {program} and {reference} is faster: {text}x{bounds}"),
     }
 }
 
@@ -140,22 +139,22 @@ mod tests {
             text(80),
             "\
 command  cpu
-program      time ±      speed-up ±      verdict       min       max  runs
-./old    200.0 ms ±1.0%         -                 100.0 ms  210.0 ms     3
-./new    108.0 ms ±1.0%    1.850x ±3.0%  FASTER   100.0 ms  110.0 ms     3
+program      time ±      speed-up ±      verdict       min  remarks
+./old    200.0 ms ±1.0%         -                 100.0 ms
+./new    108.0 ms ±1.0%    1.850x ±3.0%  FASTER   100.0 ms
 ./a.out --with-a-long-option input.txt
-         400.0 ms ±1.0%   0.5000x ±11%   SLOWER   390.0 ms   1.000 s     3
-./same   200.0 ms ±1.0%    1.000x ±5.5%  SAME     200.0 ms  200.0 ms     1
-./noisy  196.0 ms ±1.0%    1.020x ±5.4%  UNCLEAR  190.0 ms  300.0 ms     3
+         400.0 ms ±1.0%   0.5000x ±11%   SLOWER   390.0 ms
+./same   200.0 ms ±1.0%    1.000x ±5.5%  SAME     200.0 ms
+./noisy  196.0 ms ±1.0%    1.020x ±5.4%  UNCLEAR  190.0 ms  not converged
   ±: half width of the 95 % interval; not converged if too wide or drifting
   speed-up: over ./old
   verdict: SAME is within the margin; UNCLEAR has too wide an interval
-  hidden columns (see results.csv): remarks, mean"
+  hidden columns (wider terminal or results.csv): max, launches, mean"
         );
         assert_eq!(
             text(140).lines().nth(1),
             Some(
-                "program                                     time ±      speed-up ±      verdict      mean       min       max  runs  remarks"
+                "program                                     time ±      speed-up ±      verdict      mean       min       max  launches  remarks"
             )
         );
     }
@@ -186,15 +185,15 @@ comparison, with 95 % intervals
   ./same is as fast as ./old: 1.00x [0.95, 1.06]
   unclear which of ./noisy and ./old is faster: 1.02x [0.97, 1.08]
 
-Noise: 1 of 5 not converged; close programs or raise --max-time."
+Noise in 1 of 5 cases, 1 not converged: close programs or raise --max-time."
         );
     }
 
     #[test]
-    fn windows_of_several_runs_count_with_their_mean() {
+    fn windows_of_several_launches_count_with_their_mean() {
         let mut record = command("true", &[4]);
         record.time.windows[0].launches = 4;
-        let cells = |record: &Record| [mean(record), minimum(record), maximum(record), runs(record)];
+        let cells = |record: &Record| [mean(record), minimum(record), maximum(record), launches(record)];
         assert_eq!(cells(&record).map(Option::unwrap), ["1.000 ms", "1.000 ms", "1.000 ms", "4"]);
         record.time.windows.clear();
         assert_eq!(cells(&record), [const { None }; 4]);

@@ -75,36 +75,52 @@ pub fn summary(records: &[Record], suite: &[SuiteSpeedup], color: Color, width: 
     lines.join("\n")
 }
 
-/// Counts the warnings of each kind, most frequent first, except those about noise. The detail is in the records.
+/// Counts the warnings of each kind, most frequent first, except those about noise. Shows one of different texts; the
+/// others are in the records.
 fn warnings_by_kind(records: &[Record]) -> Vec<String> {
-    let mut kinds: Vec<(&Warning, usize)> = Vec::new();
+    let mut kinds: Vec<Vec<&Warning>> = Vec::new();
     for warning in records.iter().flat_map(|record| record.warnings.iter()).filter(|warning| !warning.code.is_noise()) {
         let is_alike = |known: &Warning| match warning.code {
             WarningCode::Other => known == warning,
             code => known.code == code,
         };
-        match kinds.iter_mut().find(|(known, _)| is_alike(known)) {
-            Some((_, count)) => *count += 1,
-            None => kinds.push((warning, 1)),
+        match kinds.iter_mut().find(|kind| is_alike(kind[0])) {
+            Some(kind) => kind.push(warning),
+            None => kinds.push(vec![warning]),
         }
     }
-    kinds.sort_by_key(|(_, count)| Reverse(*count));
-    kinds.into_iter().map(|(warning, count)| format!("{count} × {warning}")).collect()
+    kinds.sort_by_key(|kind| Reverse(kind.len()));
+    let line = |kind: Vec<&Warning>| {
+        let example = if kind.iter().all(|warning| *warning == kind[0]) { "" } else { "e.g. " };
+        format!("{} × {example}{}", kind.len(), kind[0])
+    };
+    kinds.into_iter().map(line).collect()
 }
 
-/// Summarizes cases that did not converge, and warnings about noise.
+/// Counts cases that drift, scatter, or did not converge, and gives advice.
 fn noise(records: &[Record]) -> Option<String> {
-    let unconverged = records.iter().filter(|record| record.time.converged == Some(false)).count();
-    let has_noise = |record: &&Record| record.warnings.iter().any(|warning| warning.code.is_noise());
-    let noisy = records.iter().filter(has_noise).count();
+    let is_unconverged = |record: &&Record| record.time.converged == Some(false);
+    let is_noisy = |record: &&Record| record.warnings.iter().any(|warning| warning.code.is_noise());
+    let affected: Vec<&Record> = records.iter().filter(|record| is_unconverged(record) || is_noisy(record)).collect();
     let timed = records.iter().filter(|record| record.time.time_ns.is_some()).count();
-    let found = match (unconverged, noisy) {
-        (0, 0) => return None,
-        (0, _) => format!("{noisy} of {timed} drifted"),
-        (_, 0) => format!("{unconverged} of {timed} not converged"),
-        _ => format!("{unconverged} of {timed} not converged, {noisy} drifted"),
+    let unconverged = match affected.iter().filter(|record| is_unconverged(record)).count() {
+        0 => String::new(),
+        count => format!(", {count} not converged"),
     };
-    Some(format!("Noise: {found}; close programs or raise --max-time."))
+    let lock = "lock the clock of the throttled device (--lock-clocks)";
+    let measure = "close programs or raise --max-time";
+    let advice = match affected.iter().filter(|record| was_throttled(record)).count() {
+        0 => measure.into(),
+        throttled if throttled == affected.len() => lock.into(),
+        _ => format!("{lock}, {measure}"),
+    };
+    (!affected.is_empty()).then(|| format!("Noise in {} of {timed} cases{unconverged}: {advice}.", affected.len()))
+}
+
+/// True if a power or temperature limit slowed the device while the case or its group was measured.
+fn was_throttled(record: &Record) -> bool {
+    let has_warning = || record.warnings.iter().any(|warning| warning.code == WarningCode::Throttled);
+    record.time.in_turns_ns.is_some() || record.time.held_back.is_some_and(|share| share > 0.0) || has_warning()
 }
 
 fn speedup_line(speedup: &SuiteSpeedup) -> String {
@@ -205,4 +221,40 @@ fn cause_lines(cause: &Cause, color: Color, width: usize) -> Vec<String> {
 
 fn cases(count: usize) -> String {
     if count == 1 { "1 case".into() } else { format!("{count} cases") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use calorimeter_case::Case;
+    use calorimeter_case::record::Estimate;
+
+    fn unconverged() -> Record {
+        let mut record = Record::new(Case::default(), Status::Ok);
+        record.time.time_ns = Some(Estimate { median: 1.0, lo: None, hi: None });
+        record.time.converged = Some(false);
+        record
+    }
+
+    #[test]
+    fn advice_on_noise_depends_on_throttling() {
+        let (mut throttled, mut precise) = (unconverged(), unconverged());
+        throttled.warnings.push(Warning::throttled(3));
+        precise.time.converged = Some(true);
+        let advice = |records: &[Record]| {
+            noise(records).map(|text| (text.contains("--lock-clocks"), text.contains("--max-time")))
+        };
+        assert_eq!(advice(&[precise.clone()]), None);
+        assert_eq!(advice(&[unconverged(), precise]), Some((false, true)));
+        assert_eq!(advice(&[throttled.clone()]), Some((true, false)));
+        assert_eq!(advice(&[throttled, unconverged()]), Some((true, true)));
+    }
+
+    #[test]
+    fn warnings_with_different_numbers_show_an_example() {
+        let record = |rounds| Record { warnings: [Warning::throttled(rounds)].into_iter().collect(), ..unconverged() };
+        let example = Warning::throttled(3).to_string();
+        assert_eq!(warnings_by_kind(&[record(3), record(5)]), [format!("2 × e.g. {example}")]);
+        assert_eq!(warnings_by_kind(&[record(3), record(3)]), [format!("2 × {example}")]);
+    }
 }

@@ -62,6 +62,12 @@ pub fn four_digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// Formats a ratio of a sentence with two decimals; without, from 10 on.
+pub(super) fn rounded_ratio(ratio: f64) -> String {
+    let decimals = if ratio < 10.0 { 2 } else { 0 };
+    format!("{ratio:.decimals$}")
+}
+
 pub(super) fn indented(text: &str, indent: usize, width: usize) -> String {
     let margin = " ".repeat(indent);
     let lines: Vec<String> = wrap(text, width - indent).iter().map(|line| format!("{margin}{line}")).collect();

@@ -159,7 +159,7 @@ shared_keys! {
     model: ModelName,
     /// Device (auto).
     device: DeviceSelection,
-    /// Implementations; default: those of `torch_compile_mode`, otherwise eager, and fused if it exists; native in builds without burn on the device.
+    /// Implementations; default: set by `torch_compile_mode`, otherwise eager, and fused if it exists; native in builds without burn on the device.
     implementations: Vec<Implementation>,
     /// torch compile mode: default selects eager and fused, max-autotune selects all implementations.
     #[serde(alias = "compile")]

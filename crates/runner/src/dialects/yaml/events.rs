@@ -52,7 +52,7 @@ pub struct SyntaxProblem {
     pub context: Option<(String, Mark)>,
 }
 
-/// Events up to the end of a text, or to the first syntax error, which serde's reader reports.
+/// Events up to the end of a text, or to the first syntax error, which [`YamlEvents::problem`] describes.
 pub struct YamlEvents<'a> {
     parser: NonNull<unsafe_libyaml::yaml_parser_t>,
     text: &'a str,

@@ -74,7 +74,7 @@ function labelPlacer(lines, points, left) {
       return [{ x: right, y: y - HEIGHT - 4, width }, { x: right, y: y + 4, width }, { x: x + 4, y: y + 4, width }];
     }).filter(({ x }) => x + width < Math.max(...lines.flat().map(([end]) => end)));
     const free = boxes.filter((box) => !isCovered(box)).map((box) => ({ box, hidden: hidden(box) }));
-    const box = free.length > 0 ? free.reduce((best, one) => one.hidden < best.hidden ? one : best).box : boxes[0];
+    const box = free.length > 0 ? free.reduce((best, one) => one.hidden < best.hidden ? one : best).box : boxes[0] ?? { x: left, y: line[1][1] - HEIGHT - 4, width };
     while (isCovered(box)) box.y -= HEIGHT;
     placed.push(box);
     return [box.x, box.y + HEIGHT - 3];

@@ -49,7 +49,9 @@ pub(super) fn plot(rows: &ReportRows<'_>) -> Option<ForestPlot> {
             Some(ForestRow::Case { name: line.name, label: label(&speedup), speedup })
         }));
     }
-    let shown: Vec<ForestRow> = lines.drain(..lines.len().min(MAX_ROWS)).collect();
+    let mut shown: Vec<ForestRow> = lines.drain(..lines.len().min(MAX_ROWS)).collect();
+    // No heading without cases.
+    shown.truncate(shown.iter().rposition(|row| matches!(row, ForestRow::Case { .. }))? + 1);
     let hidden_cases = lines.iter().filter(|row| matches!(row, ForestRow::Case { .. })).count();
     let speedups = || {
         shown.iter().filter_map(|row| match row {

@@ -191,7 +191,7 @@ int8dq                                         fused   50.50 ns ±0.4%    1.010x
 int8_dynamic_activation_intx_weight-4-32-true  cube    1.000 ms ±0.4%    1.000x ±10%  SAME         -        -     -          -  timestamp queries  not converged
 float8dq-row                                   cube    crashed: the worker ended by signal 11 the worker ended by signal 11 the worker ended by signal 11 the worker ended by signal 11 the worker …
 marlin                                         eager   timeout
-  ±: half width of the 95 % interval; not converged if too wide or drifting
+  ±: half width of the 95 % interval; not converged if wider than requested
   speed-up: over recipe baseline in the same impl, or in eager
   SQNR: signal to quantization noise ratio in dB; higher is better
   verdict: SAME is within the margin; UNCLEAR has too wide an interval");
@@ -204,7 +204,7 @@ baseline  eager   12.34 µs ±0.4%         -                exact  723.4 T     -
 int8wo    native  1.000 ms ±0.4%    1.733x ±10%  FASTER    44.1        -  4100  not converged
 int8wo    fused     3200 s ±0.4%  0.04321x ±10%  SLOWER       -        -     -
 int8dq    fused   50.50 ns ±0.4%    1.010x ±10%  UNCLEAR      -        -     -
-  ±: half width of the 95 % interval; not converged if too wide or drifting
+  ±: half width of the 95 % interval; not converged if wider than requested
   speed-up: over recipe baseline in the same impl, or in eager
   SQNR: signal to quantization noise ratio in dB; higher is better
   verdict: SAME is within the margin; UNCLEAR has too wide an interval
@@ -223,7 +223,7 @@ int8_dynamic_activation_intx_weight-4-32-true
               cube    1.000 ms ±0.4%    1.000x ±10%  SAME     not converged
 float8dq-row  cube    crashed: the worker ended by signal 11 the worker ended …
 marlin        eager   timeout
-  ±: half width of the 95 % interval; not converged if too wide or drifting
+  ±: half width of the 95 % interval; not converged if wider than requested
   speed-up: over recipe baseline in the same impl, or in eager
   verdict: SAME is within the margin; UNCLEAR has too wide an interval
   hidden columns (wider terminal or results.csv): SQNR, GB/s, FLOP/s, weights,

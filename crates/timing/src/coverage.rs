@@ -6,8 +6,8 @@ use crate::{
 };
 use std::time::Duration;
 
-/// Accepted coverage of 95 % intervals.
-const NOMINAL_COVERAGE: std::ops::RangeInclusive<f64> = 0.93..=0.975;
+/// Accepted coverage of 95 % intervals. Chance drift and few windows widen them: 96 to 98 % are common.
+const NOMINAL_COVERAGE: std::ops::RangeInclusive<f64> = 0.93..=0.98;
 /// True speed-up of the simulated candidates.
 const CANDIDATE_RATIO: f64 = 1.05;
 /// Launch that fills a window of the default length: hundreds of windows in the minimum time.
@@ -37,28 +37,38 @@ struct Coverage {
     time: f64,
     /// Share of the speed-up intervals that contain the true value.
     speed_up: f64,
-    /// Share of the arms that did not converge.
-    unconverged: f64,
+    /// Share of the arms whose time is sound.
+    sound: f64,
+    /// Share of the arms that converged although their median differs from the true value by more than the precision.
+    wrong: f64,
     /// Mean number of windows per arm.
     windows: f64,
 }
 
 fn simulate(script: &Script, options: &Options, comparisons: u64) -> Coverage {
     let truth = script.nanos * long_run_median(script);
-    let mut total = Coverage { time: 0.0, speed_up: 0.0, unconverged: 0.0, windows: 0.0 };
+    let mut total = Coverage { time: 0.0, speed_up: 0.0, sound: 0.0, wrong: 0.0, windows: 0.0 };
     for seed in 0..comparisons {
         let arms = measure_pair(script, CANDIDATE_RATIO, options, seed);
         for (arm, truth) in arms.iter().zip([truth, truth / CANDIDATE_RATIO]) {
             let holds = arm.time.lo.is_some_and(|lo| lo <= truth) && arm.time.hi.is_some_and(|hi| truth <= hi);
             total.time += f64::from(u8::from(holds)) / 2.0;
-            total.unconverged += f64::from(u8::from(!arm.converged)) / 2.0;
+            let is_wrong = arm.converged && (arm.time.median / truth - 1.0).abs() > options.precision;
+            total.sound += f64::from(u8::from(arm.time.sound)) / 2.0;
+            total.wrong += f64::from(u8::from(is_wrong)) / 2.0;
             total.windows += arm.windows.len() as f64 / 2.0;
         }
         total.speed_up += f64::from(u8::from(covers(&arms[1].comparison.unwrap(), CANDIDATE_RATIO)));
     }
     let share = |sum: f64| sum / comparisons as f64;
-    let Coverage { time, speed_up, unconverged: unsettled, windows } = total;
-    Coverage { time: share(time), speed_up: share(speed_up), unconverged: share(unsettled), windows: share(windows) }
+    let Coverage { time, speed_up, sound, wrong, windows } = total;
+    Coverage {
+        time: share(time),
+        speed_up: share(speed_up),
+        sound: share(sound),
+        wrong: share(wrong),
+        windows: share(windows),
+    }
 }
 
 fn covers(comparison: &Comparison, ratio: f64) -> bool {
@@ -140,8 +150,9 @@ fn slow_drift_affects_times_not_ratios() {
         println!("a drift of {windows} windows: {found:?}");
         assert!(NOMINAL_COVERAGE.contains(&found.speed_up), "a drift of {windows} windows: {found:?}");
         assert!(found.time < *NOMINAL_COVERAGE.start(), "a drift of {windows} windows: {found:?}");
+        assert!(found.wrong < 0.06, "a drift of {windows} windows: {found:?}");
         // Drift is only detected if it moves the windows noticeably during the measurement.
-        assert!(windows != 500.0 || found.unconverged > 0.5, "a drift of {windows} windows: {found:?}");
+        assert!(windows != 500.0 || found.sound < 0.5, "a drift of {windows} windows: {found:?}");
     }
 }
 

@@ -27,35 +27,28 @@ pub struct TimeEstimate {
     pub lo: Option<f64>,
     /// Upper end of the interval.
     pub hi: Option<f64>,
-    /// False if the windows drift too slowly for their number: the interval is then likely too narrow.
+    /// False if the windows drift too slowly for their number: the interval then spans at least the medians of ten
+    /// successive batches of windows.
     pub sound: bool,
-    #[serde(skip)]
-    half_width: Option<f64>,
 }
 
 impl TimeEstimate {
     /// Computes the estimate from windows in measurement order, on a stopwatch with or without a fixed cost per window.
     pub fn from_windows(windows: &[Window], overhead: Overhead) -> Option<Self> {
         let interval = Interval::from_samples(&per_launch(windows, overhead))?;
-        let (half_width, Interval { median, bounds, sound, .. }) = (interval.half_width(), interval);
-        Some(Self { median, lo: bounds.map(|b| b.0), hi: bounds.map(|b| b.1), sound, half_width })
+        let Interval { median, bounds, sound } = interval;
+        Some(Self { median, lo: bounds.map(|b| b.0), hi: bounds.map(|b| b.1), sound })
     }
 
     /// Widens the interval at both ends by the reading error of the clock, per launch: equal readings do not show the
     /// position between two steps.
     pub fn widened(self, nanos: f64) -> Self {
-        Self {
-            lo: self.lo.map(|lo| (lo - nanos).max(0.0)),
-            hi: self.hi.map(|hi| hi + nanos),
-            half_width: self.half_width.map(|width| width + nanos),
-            ..self
-        }
+        Self { lo: self.lo.map(|lo| (lo - nanos).max(0.0)), hi: self.hi.map(|hi| hi + nanos), ..self }
     }
 
-    /// Half-width of the interval divided by the median; if the windows drift too slowly for the interval, half of
-    /// their range.
+    /// Half-width of the interval divided by the median.
     pub fn relative_half_width(&self) -> Option<f64> {
-        Some(self.half_width? / self.median)
+        Some((self.hi? - self.lo?) / 2.0 / self.median)
     }
 }
 

@@ -2,9 +2,10 @@
 //!
 //! For independent samples the interval is exact. For drifting samples it is widened by the effective sample size: ten
 //! successive batches are compared by the Kruskal-Wallis statistic, whose excess over one tells how many samples count
-//! as one. A drift that is slow relative to the whole measurement is not visible to any interval over the samples: they
-//! show the median during the measurement, not in the long run. [`Interval::sound`] is false if the samples are too few
-//! for their drift; the `coverage` tests simulate the coverage.
+//! as one. If the samples are too few for their drift, [`Interval::sound`] is false, and the interval spans at least the
+//! medians of all batches, which show how far the samples moved. A drift that is slow relative to the whole measurement
+//! is not visible to any interval over the samples: they show the median during the measurement, not in the long run.
+//! The `coverage` tests simulate the coverage.
 
 use serde::Serialize;
 
@@ -16,10 +17,9 @@ pub struct Interval {
     pub median: f64,
     /// Interval, absent below six samples, for which no pair of order statistics covers 95 %.
     pub bounds: Option<(f64, f64)>,
-    /// False if the samples drift too slowly for their number: the bounds are then likely too narrow.
+    /// False if the samples drift too slowly for their number: the bounds then cover the median of each batch, but
+    /// possibly not the long-run median.
     pub sound: bool,
-    /// Range of the samples without the outermost 1 % at each end: bounds of a drift during the measurement.
-    pub range: (f64, f64),
 }
 
 /// Number of batches. Fewer detect less of a drift; more are shorter and correlated with each other.
@@ -58,16 +58,11 @@ impl Interval {
             let by_batches = if inflation > WIDENING_THRESHOLD { ranks(STUDENT_QUANTILE, inflation) } else { exact };
             let by_neighbors = if resembling > 1.0 { ranks(NORMAL_QUANTILE, resembling) } else { exact };
             let rank = exact.min(by_batches).min(by_neighbors).max(1);
-            (sorted[rank - 1], sorted[n - rank])
+            let bounds = (sorted[rank - 1], sorted[n - rank]);
+            let batches = batches(samples).filter(|_| !sound).filter_map(crate::median);
+            batches.fold(bounds, |(lo, hi), median| (lo.min(median), hi.max(median)))
         });
-        let tail = n / 100;
-        Some(Self { median, bounds, sound, range: (sorted[tail], sorted[n - 1 - tail]) })
-    }
-
-    /// Half-width of the bounds, or of the range if a drift makes the bounds too narrow.
-    pub fn half_width(&self) -> Option<f64> {
-        let (lo, hi) = if self.sound { self.bounds? } else { self.range };
-        Some((hi - lo) / 2.0)
+        Some(Self { median, bounds, sound })
     }
 }
 
@@ -106,6 +101,12 @@ pub fn centered_ranks(order: &[usize], sorted: &[f64]) -> Vec<f64> {
     positions
 }
 
+/// Batches of equal length; without the first samples, if their number is not divisible.
+fn batches(samples: &[f64]) -> impl Iterator<Item = &[f64]> {
+    let length = samples.len() / BATCHES;
+    samples[samples.len() - length * BATCHES..].chunks(length.max(1))
+}
+
 /// Variance of batch means relative to independent samples: the number of samples that count as one. Ranks are used
 /// because spikes must not mask a drift.
 fn batch_variance_inflation(positions: &[f64]) -> f64 {
@@ -114,8 +115,8 @@ fn batch_variance_inflation(positions: &[f64]) -> f64 {
     if length < MIN_BATCH || variance == 0.0 {
         return 1.0;
     }
-    let batches = positions[n - length * BATCHES..].chunks(length).map(|batch| batch.iter().sum::<f64>());
-    batches.map(|sum| sum * sum).sum::<f64>() / (BATCHES - 1) as f64 / length as f64 / variance
+    let sums = batches(positions).map(|batch| batch.iter().sum::<f64>());
+    sums.map(|sum| sum * sum).sum::<f64>() / (BATCHES - 1) as f64 / length as f64 / variance
 }
 
 /// Number of samples that count as one under a first-order autoregression with the observed lag-1 autocorrelation.
@@ -169,8 +170,9 @@ mod tests {
     fn rising_samples_widen_the_interval() {
         let rising: Vec<f64> = (1..=300u32).map(f64::from).collect();
         let interval = Interval::from_samples(&rising).unwrap();
-        // For independent samples the order statistics of ranks 133 and 168 would be exact.
-        assert!(interval.bounds.is_some_and(|(lo, hi)| lo < 50.0 && hi > 250.0), "{interval:?}");
+        // For independent samples the order statistics of ranks 133 and 168 would be exact. The medians of the first and
+        // last batch are 15.5 and 285.5.
+        assert!(interval.bounds.is_some_and(|(lo, hi)| lo <= 15.5 && hi >= 285.5), "{interval:?}");
         assert!(!interval.sound);
     }
 

@@ -12,14 +12,13 @@ pub struct Comparison {
     pub lo: Option<f64>,
     /// Upper end of the interval.
     pub hi: Option<f64>,
-    /// False if the ratio itself drifts too slowly for the number of rounds: the interval is then likely too narrow.
+    /// False if the ratio itself drifts too slowly for the number of rounds: the interval then spans at least the
+    /// medians of ten successive batches of rounds.
     pub sound: bool,
     /// Conclusion from the interval and the margin.
     pub verdict: Verdict,
     /// Estimated number of samples, in [`measure`](crate::measure) of rounds, that would decide an unclear verdict.
     pub rounds_needed: Option<u32>,
-    #[serde(skip)]
-    half_width: Option<f64>,
 }
 
 impl Comparison {
@@ -35,15 +34,7 @@ impl Comparison {
             Verdict::Unclear => rounds_needed(&interval, logs.len(), margin),
             Verdict::Faster | Verdict::Slower | Verdict::Same => None,
         };
-        Some(Self {
-            ratio: interval.median.exp(),
-            lo,
-            hi,
-            sound: interval.sound,
-            verdict,
-            rounds_needed,
-            half_width: interval.half_width(),
-        })
+        Some(Self { ratio: interval.median.exp(), lo, hi, sound: interval.sound, verdict, rounds_needed })
     }
 
     /// Compares two unpaired times, such as isolated times at different clocks.
@@ -55,22 +46,20 @@ impl Comparison {
         let above = (base.1 / baseline.median).ln().hypot((candidate.median / other.0).ln());
         let (lo, hi) = (Some(ratio * (-below).exp()), Some(ratio * above.exp()));
         let verdict = Verdict::from_interval(lo, hi, margin);
-        let (sound, half_width) = (baseline.sound && candidate.sound, Some((above + below) / 2.0));
-        ratio.is_finite().then_some(Self { ratio, lo, hi, sound, verdict, rounds_needed: None, half_width })
+        let sound = baseline.sound && candidate.sound;
+        ratio.is_finite().then_some(Self { ratio, lo, hi, sound, verdict, rounds_needed: None })
     }
 
     /// Widens the interval at both ends by a share of the ratio: the reading errors of both clocks.
     pub fn widened(self, share: f64, margin: f64) -> Self {
         let (lo, hi) = (self.lo.map(|lo| lo / (1.0 + share)), self.hi.map(|hi| hi * (1.0 + share)));
-        let half_width = self.half_width.map(|width| width + share);
-        Self { lo, hi, half_width, verdict: Verdict::from_interval(lo, hi, margin), ..self }
+        Self { lo, hi, verdict: Verdict::from_interval(lo, hi, margin), ..self }
     }
 
-    /// Half-width of the interval relative to the ratio; if the ratio drifts too slowly for the interval, half of its
-    /// range.
+    /// Half-width of the interval relative to the ratio.
     pub fn relative_half_width(&self) -> Option<f64> {
         // Half-width of the logarithm, which is equal for relevant widths.
-        self.half_width
+        Some((self.hi? / self.lo?).ln() / 2.0)
     }
 }
 

@@ -40,8 +40,10 @@ define_warnings! {
     Bimodal bimodal() "bimodal times: possibly two clock speeds, or two kernels";
     Autocorrelation autocorrelation() "successive windows are correlated: something changes slowly";
     Outliers outliers() "more than 5 % of the times are far from the median";
-    SlowDrift slow_drift() "the times wander more slowly than could be measured: their interval may be too narrow";
-    SlowSpeedupDrift slow_speedup_drift() "the speed-up drifts too slowly to be measured: its interval may be too narrow";
+    SlowDrift slow_drift() "the times drift too slowly for the measurement: their interval covers the measurement, but possibly not the \
+        long-run median";
+    SlowSpeedupDrift slow_speedup_drift() "the speed-up drifts too slowly for the measurement: its interval covers the measurement, \
+        but possibly not the long-run ratio";
     NoPlateau no_plateau() "the times still moved when the warm-up had to end";
     Throttled throttled(rounds) "throttled: power or temperature limited the device in {rounds} rounds";
     DiscardedWindows discarded_windows(windows) "{windows} windows were discarded: kernels were compiled or tuned during them";

@@ -62,7 +62,7 @@ impl Term {
     fn explanation(self, records: &[Record]) -> String {
         match self {
             Self::Interval | Self::NotConverged => {
-                "half width of the 95 % interval; not converged if too wide or drifting".into()
+                "half width of the 95 % interval; not converged if wider than requested".into()
             }
             Self::Speedup => references(records),
             Self::Sqnr => "signal to quantization noise ratio in dB; higher is better".into(),

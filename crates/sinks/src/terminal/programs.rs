@@ -146,7 +146,7 @@ program      time ±      speed-up ±      verdict       min  remarks
          400.0 ms ±1.0%   0.5000x ±11%   SLOWER   390.0 ms
 ./same   200.0 ms ±1.0%    1.000x ±5.5%  SAME     200.0 ms
 ./noisy  196.0 ms ±1.0%    1.020x ±5.4%  UNCLEAR  190.0 ms  not converged
-  ±: half width of the 95 % interval; not converged if too wide or drifting
+  ±: half width of the 95 % interval; not converged if wider than requested
   speed-up: over ./old
   verdict: SAME is within the margin; UNCLEAR has too wide an interval
   hidden columns (wider terminal or results.csv): max, launches, mean"

@@ -3,6 +3,7 @@
 mod bar;
 mod line;
 mod remaining_time;
+mod stage_times;
 
 pub use bar::Bar;
 pub use line::ProgressState;
@@ -17,6 +18,7 @@ use calorimeter_probe::clock_lock;
 use calorimeter_sinks::terminal::{Color, LiveTable};
 use calorimeter_sinks::{Record, log_line};
 use remaining_time::RemainingTime;
+use stage_times::StageTimes;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -64,6 +66,7 @@ pub struct Terminal {
     remaining: RemainingTime,
     /// Predicted duration, unless the plan is too long.
     predicted: Option<Prediction>,
+    stage_times: Option<StageTimes>,
     started: Instant,
     /// Time of the last event.
     last_event: Instant,
@@ -104,6 +107,7 @@ impl Terminal {
             devices: 1,
             remaining: RemainingTime::default(),
             predicted: None,
+            stage_times: None,
             started: now,
             last_event: now,
             current: None,
@@ -119,6 +123,16 @@ impl Terminal {
         let is_short = run.plan().len() <= MAX_ANNOUNCED_CASES;
         let predicted = is_short.then(|| run.predictions().map(|(_, _, predicted)| predicted).sum());
         Self { remaining, predicted, ..self }
+    }
+
+    /// Also sums the wall time by stage, from the time at which the command started.
+    pub fn with_stage_times(self, started: Instant) -> Self {
+        Self { stage_times: Some(StageTimes::new(started)), ..self }
+    }
+
+    /// Returns the table of the wall time by stage, if it was requested.
+    pub fn take_stage_table(&mut self) -> Option<String> {
+        Some(self.stage_times.take()?.table(Instant::now()))
     }
 
     /// Prints the cases of an incomplete group, removes the progress line and returns the result of printing.
@@ -137,6 +151,9 @@ impl Terminal {
 
 impl RunListener for Terminal {
     fn on_event(&mut self, event: RunEvent) {
+        if let Some(times) = &mut self.stage_times {
+            times.on_event(&event, Instant::now());
+        }
         match event {
             RunEvent::RunStarted { cases, finished: already } => self.on_start(cases, &already),
             RunEvent::Progress { case, stage } => self.on_progress(case, stage),

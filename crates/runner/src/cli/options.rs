@@ -65,6 +65,9 @@ pub struct RunArguments {
     /// Exit with code 4 if an interval is wider than requested
     #[arg(long)]
     pub strict: bool,
+    /// Print the wall time of the run by stage
+    #[arg(long)]
+    pub timings: bool,
     #[command(flatten)]
     pub color: ColorArguments,
     #[command(flatten)]

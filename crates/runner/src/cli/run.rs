@@ -17,6 +17,7 @@ use calorimeter_sinks::{journal, log_line};
 use calorimeter_timing::telemetry::LockedClock;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 pub fn run(arguments: RunFilesArguments) -> Result<Exit, CliError> {
     let RunFilesArguments { files, config, models, mut run } = arguments;
@@ -34,7 +35,9 @@ pub fn run(arguments: RunFilesArguments) -> Result<Exit, CliError> {
 
 /// Plans and runs a request, or resumes the run in a folder. Returns `None` after a dry run.
 pub fn execute(asked: Request, run: RunArguments) -> Result<Option<FinishedRun>, CliError> {
-    let RunArguments { out, resume, save_baseline, dry_run: dry, format, strict, color: arguments, overrides } = run;
+    let started = Instant::now();
+    let RunArguments { out, resume, save_baseline, dry_run: dry, format, strict, timings, color: arguments, overrides } =
+        run;
     let request = match &resume {
         Some(dir) if asked == Request::default() => resumed_request(dir, overrides.into())?,
         _ => Request { overrides: overrides.into(), ..asked },
@@ -48,16 +51,20 @@ pub fn execute(asked: Request, run: RunArguments) -> Result<Option<FinishedRun>,
     save_baseline.as_ref().map(SavedBaseline::path).transpose()?;
     let color = color(&arguments);
     let mut terminal = Terminal::new(format, color).with_predictions(&prepared);
+    if timings {
+        terminal = terminal.with_stage_times(started);
+    }
     let ended = match &resume {
         Some(dir) => resume_run(&prepared, dir, &mut terminal),
         None => start_run(&prepared, out.as_deref(), &mut terminal),
     };
+    let stage_table = terminal.take_stage_table();
     let printed = terminal.finish();
     let (OutputDirs { dir, .. }, outcome) = ended?;
     if let Some(name) = &save_baseline {
         store_baseline(name, &dir, &outcome)?;
     }
-    Ok(Some(FinishedRun { dir, outcome, printed, format, color, strict }))
+    Ok(Some(FinishedRun { dir, outcome, printed, stage_table, format, color, strict }))
 }
 
 /// Saves a complete run under a name. A partial run would hide missing cases, so it is not saved.
@@ -76,6 +83,8 @@ pub struct FinishedRun {
     pub outcome: RunOutcome,
     /// Error of printing the records, if any.
     pub printed: io::Result<()>,
+    /// Table of `--timings`.
+    pub stage_table: Option<String>,
     pub format: RecordFormat,
     pub color: Color,
     pub strict: bool,
@@ -107,6 +116,9 @@ impl FinishedRun {
 
     /// Returns the exit code, or the printing error after everything else is done.
     pub fn finish(self, exit: Exit) -> Result<Exit, CliError> {
+        if let Some(table) = &self.stage_table {
+            log_line!("\n{table}");
+        }
         if self.format == RecordFormat::Table && !self.outcome.records.is_empty() {
             log_line!("{}", self.next_command());
         }

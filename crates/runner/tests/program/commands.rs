@@ -1,6 +1,7 @@
 //! Commands and exit codes.
 
 use crate::scene::{Scene, TABLES, TIMING, fixture};
+use std::time::Instant;
 
 #[test]
 fn informational_commands_print_to_stdout() {
@@ -112,6 +113,22 @@ models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8], [16, 16, 16]]}}]}}]\n"
         // Files are written regardless of the exit code.
         assert_eq!(scene.derived_files("out").len(), 1 + TABLES.len());
     }
+}
+
+#[test]
+fn timings_cover_the_whole_run() {
+    let scene =
+        Scene::with(&format!("recipes: [baseline]\ndevice: mock\n{TIMING}\nmodels: [{{shapes: [{{name: pow2}}]}}]\n"));
+    let start = Instant::now();
+    let ended = scene.run("run c.yml --out out --timings");
+    let elapsed = start.elapsed().as_secs_f64();
+    let (_, table) = ended.expect_code(0).stderr.split_once("wall time by stage\n").unwrap();
+    let rows = table.lines().take_while(|line| line.ends_with('%'));
+    let seconds: Vec<f64> =
+        rows.map(|line| line.rsplit_once(" s ").unwrap().0.rsplit(' ').next().unwrap().parse().unwrap()).collect();
+    let (total, stages) = seconds.split_last().unwrap();
+    assert!(stages.len() > 2 && (stages.iter().sum::<f64>() - total).abs() < 0.01 * seconds.len() as f64, "{table}");
+    assert!(*total <= elapsed && *total > 0.2 * elapsed, "{elapsed} s\n{table}");
 }
 
 #[test]

@@ -3,11 +3,11 @@
 use super::float_simd::{FloatSimd, FloatTask, WIDTH};
 use super::int8_simd::{Int8Simd, Int8Task};
 use core::arch::x86_64::{
-    __m256, __m256i, _mm_cvtsi32_si128, _mm_loadu_si64, _mm_loadu_si128, _mm256_add_epi32, _mm256_and_si256,
-    _mm256_castsi256_ps, _mm256_cvtepi8_epi32, _mm256_cvtepi32_ps, _mm256_cvtepu16_epi32, _mm256_fmadd_ps,
-    _mm256_loadu_ps, _mm256_loadu_si256, _mm256_madd_epi16, _mm256_set1_epi16, _mm256_set1_epi32, _mm256_set1_ps,
-    _mm256_setr_ps, _mm256_setzero_si256, _mm256_slli_epi16, _mm256_slli_epi32, _mm256_srai_epi16, _mm256_srl_epi32,
-    _mm256_srli_epi16, _mm256_storeu_ps, _mm256_storeu_si256, _mm256_sub_epi32,
+    __m256, __m256i, _MM_HINT_T0, _mm_cvtsi32_si128, _mm_loadu_si64, _mm_loadu_si128, _mm_prefetch, _mm256_add_epi32,
+    _mm256_and_si256, _mm256_castsi256_ps, _mm256_cvtepi8_epi32, _mm256_cvtepi32_ps, _mm256_cvtepu16_epi32,
+    _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_madd_epi16, _mm256_set1_epi16, _mm256_set1_epi32,
+    _mm256_set1_ps, _mm256_setr_ps, _mm256_setzero_si256, _mm256_slli_epi16, _mm256_slli_epi32, _mm256_srai_epi16,
+    _mm256_srl_epi32, _mm256_srli_epi16, _mm256_storeu_ps, _mm256_storeu_si256, _mm256_sub_epi32,
 };
 
 /// Proof that the processor has AVX2 and FMA.
@@ -44,6 +44,8 @@ impl Avx2 {
 impl FloatSimd for Avx2 {
     type Floats = [__m256; 2];
     type Words = [__m256i; 2];
+    /// Scale and zero point.
+    type Table = [[__m256; 2]; 2];
 
     // Twelve accumulator registers, two for weights and one for x.
     const TILE: (usize, usize) = (6, 1);
@@ -105,6 +107,16 @@ impl FloatSimd for Avx2 {
     }
 
     #[inline(always)]
+    fn nibble_table(self, scale: f32, zero: f32) -> [[__m256; 2]; 2] {
+        [self.splat(scale), self.splat(zero)]
+    }
+
+    #[inline(always)]
+    fn look_up_nibbles(self, words: [__m256i; 2], below: u32, [scale, zero]: [[__m256; 2]; 2]) -> [__m256; 2] {
+        self.multiply_add(self.nibbles(words, below), scale, zero)
+    }
+
+    #[inline(always)]
     fn multiply_add(self, a: [__m256; 2], b: [__m256; 2], c: [__m256; 2]) -> [__m256; 2] {
         // SAFETY: a value of this type exists only if the processor has the instructions.
         unsafe { [_mm256_fmadd_ps(a[0], b[0], c[0]), _mm256_fmadd_ps(a[1], b[1], c[1])] }
@@ -113,6 +125,11 @@ impl FloatSimd for Avx2 {
     #[inline(always)]
     fn scalar_multiply_add(self, a: f32, b: f32, c: f32) -> f32 {
         a.mul_add(b, c)
+    }
+
+    #[inline(always)]
+    fn prefetch<T>(self, value: &T) {
+        prefetch(value);
     }
 
     #[inline(always)]
@@ -179,5 +196,14 @@ impl Int8Simd for Avx2 {
             _mm256_storeu_si256(numbers[8..].as_mut_ptr().cast(), high);
         }
         numbers
+    }
+}
+
+/// Loads the cache lines of a value.
+#[inline(always)]
+pub fn prefetch<T>(value: &T) {
+    for offset in (0..size_of::<T>()).step_by(64) {
+        // SAFETY: every x86-64 processor has the instruction, which does not fault.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast::<i8>().wrapping_add(offset)) };
     }
 }

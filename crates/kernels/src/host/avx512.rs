@@ -1,13 +1,13 @@
 //! AVX-512: sixteen floats in a register; a 16-entry lookup table decodes 4-bit values.
 
+use super::avx2::prefetch;
 use super::float_simd::{FloatSimd, FloatTask, WIDTH};
 use crate::rowwise::to_bf16;
 use core::arch::x86_64::{
     __m256i, __m512, __m512i, _mm_cvtsi32_si128, _mm_loadu_ps, _mm_loadu_si128, _mm256_loadu_si256,
     _mm256_storeu_si256, _mm512_castps128_ps512, _mm512_castsi512_ps, _mm512_cvtepi8_epi32, _mm512_cvtepi32_ps,
     _mm512_cvtepu16_epi32, _mm512_cvtneps_pbh, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512,
-    _mm512_permutexvar_ps, _mm512_set1_ps, _mm512_setr_epi32, _mm512_setr_ps, _mm512_slli_epi32, _mm512_srl_epi32,
-    _mm512_storeu_ps,
+    _mm512_permutexvar_ps, _mm512_set1_ps, _mm512_setr_epi32, _mm512_slli_epi32, _mm512_srl_epi32, _mm512_storeu_ps,
 };
 use core::mem::transmute;
 
@@ -36,9 +36,18 @@ impl Avx512 {
     }
 }
 
+/// 4-bit values minus 8.
+// SAFETY: both types have 64 bytes, and every bit pattern is valid.
+const NIBBLES: __m512 = unsafe {
+    transmute::<[f32; WIDTH], __m512>([
+        -8.0, -7.0, -6.0, -5.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0,
+    ])
+};
+
 impl FloatSimd for Avx512 {
     type Floats = __m512;
     type Words = __m512i;
+    type Table = __m512;
 
     // 24 accumulator registers, two for weights and one for x.
     const TILE: (usize, usize) = (12, 2);
@@ -87,12 +96,20 @@ impl FloatSimd for Avx512 {
 
     #[inline(always)]
     fn nibbles(self, words: __m512i, below: u32) -> __m512 {
+        self.look_up_nibbles(words, below, NIBBLES)
+    }
+
+    #[inline(always)]
+    fn nibble_table(self, scale: f32, zero: f32) -> __m512 {
+        self.multiply_add(NIBBLES, self.splat(scale), self.splat(zero))
+    }
+
+    #[inline(always)]
+    fn look_up_nibbles(self, words: __m512i, below: u32, table: __m512) -> __m512 {
         // SAFETY: a value of this type exists only if the processor has the instructions.
         unsafe {
-            let numbers =
-                _mm512_setr_ps(-8.0, -7.0, -6.0, -5.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0);
             // The permutation uses only the lowest four bits of each index.
-            _mm512_permutexvar_ps(_mm512_srl_epi32(words, _mm_cvtsi32_si128(4 * below as i32)), numbers)
+            _mm512_permutexvar_ps(_mm512_srl_epi32(words, _mm_cvtsi32_si128(4 * below as i32)), table)
         }
     }
 
@@ -129,6 +146,11 @@ impl FloatSimd for Avx512 {
             places.iter_mut().zip(chunks).for_each(|(to, numbers)| *to = numbers.map(to_bf16));
         }
         last.iter_mut().zip(rest).for_each(|(to, &number)| *to = to_bf16(number));
+    }
+
+    #[inline(always)]
+    fn prefetch<T>(self, value: &T) {
+        prefetch(value);
     }
 
     #[inline(always)]

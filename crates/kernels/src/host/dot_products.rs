@@ -4,6 +4,9 @@
 //! stored values, converts them to floats in registers, and multiplies them with the matching block of up to four rows
 //! of x, which stay in the cache. Each output has sixteen partial sums, which are added at the end of a row.
 //!
+//! Rows of 4-bit values are too short for the prefetcher of the processor, so the next four rows are prefetched in
+//! software.
+//!
 //! Traffic: the stored weight once, m * k of x, m * n of y. Roofline: up to four rows memory bandwidth. 4-bit values
 //! need three instructions per sixteen values; a core with two vector units spends as much time on them as on 16 to 32
 //! bytes of memory. Beyond four rows the weight is read once more from the cache for every four rows.
@@ -11,7 +14,8 @@
 use super::float_isa::FloatIsa;
 use super::float_simd::{AlignedFloats, FloatSimd, FloatTask, WIDTH};
 use super::partition::{OutputPart, OutputPartition, run_parallel};
-use super::weights::{BLOCK, VECTORS, WeightRows};
+use super::weights::{BLOCK, VECTORS, WeightRow, WeightRows};
+use std::array;
 
 /// Weight rows that are read interleaved, which opens several memory streams.
 const UNROLLED_COLUMNS: usize = 4;
@@ -89,15 +93,22 @@ impl<R: WeightRows> DotTask<'_, R> {
         for (m, x) in x.iter_mut().enumerate() {
             *x = &self.x[(self.part.row + row + m) * self.blocks..][..self.blocks];
         }
+        let next = if at + 2 * N <= self.part.outputs[row].len() { at + N } else { at };
+        let [rows, next_rows]: [[R::Row<'_>; N]; 2] =
+            [at, next].map(|first| array::from_fn(|n| self.rows.row(self.part.column + first + n)));
+        let whole = rows[0].whole_blocks().len().min(self.blocks);
         let mut sums = [[lanes.splat(0.0); M]; N];
-        for block in 0..self.blocks {
-            for (n, sums) in sums.iter_mut().enumerate() {
-                let weights = self.rows.block(lanes, self.part.column + at + n, block);
-                for (vector, &weights) in weights.iter().enumerate() {
-                    for (sum, x) in sums.iter_mut().zip(&x) {
-                        *sum = lanes.multiply_add(weights, lanes.load(&x[block][vector].0), *sum);
-                    }
-                }
+        for block in 0..whole {
+            for ((sums, row), next_row) in sums.iter_mut().zip(&rows).zip(&next_rows) {
+                lanes.prefetch(&next_row.whole_blocks()[block]);
+                let weights = row.dequantize(lanes, &row.whole_blocks()[block], block);
+                add_products(lanes, &weights, &x, block, sums);
+            }
+        }
+        if whole < self.blocks {
+            for (sums, row) in sums.iter_mut().zip(&rows) {
+                let weights = row.dequantize(lanes, &row.last_block(), whole);
+                add_products(lanes, &weights, &x, whole, sums);
             }
         }
         for (n, sums) in sums.iter().enumerate() {
@@ -107,5 +118,21 @@ impl<R: WeightRows> DotTask<'_, R> {
             }
         }
         M
+    }
+}
+
+/// Adds the products of a block of a weight row with the block of each row of x.
+#[inline(always)]
+fn add_products<L: FloatSimd, const M: usize>(
+    lanes: L,
+    weights: &[L::Floats; VECTORS],
+    x: &[&[InputBlock]; M],
+    block: usize,
+    sums: &mut [L::Floats; M],
+) {
+    for (sum, x) in sums.iter_mut().zip(x) {
+        for (&weights, x) in weights.iter().zip(&x[block]) {
+            *sum = lanes.multiply_add(weights, lanes.load(&x.0), *sum);
+        }
     }
 }

@@ -1,9 +1,13 @@
 //! GEMM of f32 rows with a stored weight.
 
 use super::float_isa::FloatIsa;
+use super::float_vec::{FloatVec, StoredFloat};
 use super::partition::OutputPartition;
-use super::weights::{Bf16Rows, F32Rows, HostGemmWeight, Int4WeightRows, Int8WeightRows, WeightRows};
-use super::{dot_products, float_vec::FloatVec, tiles};
+use super::weights::{
+    BLOCK, Bf16Rows, F32Rows, HostGemmWeight, Int4Weight, Int4WeightRows, Int8WeightRows, WeightRows,
+};
+use super::{dot_products, tiles};
+use std::mem::discriminant;
 
 /// Maximum rows for dot products; for more rows, unpacking the weight into panels pays off.
 const MAX_DOT_ROWS: usize = 16;
@@ -35,8 +39,8 @@ impl FloatGemm {
     /// Creates the GEMM.
     ///
     /// # Panics
-    /// If the weight does not have the values, scales and zero points of `n` rows of `k` elements, or if the group size
-    /// is not 32, 64 or a multiple of 128.
+    /// If the weight does not have the values, scales and zero points of `n` rows of `k` elements, if the group size is
+    /// not a power of two from 32 on, or if scales and zero points have different dtypes.
     pub fn new(weights: HostGemmWeight, n: usize, k: usize) -> Self {
         Self::with_isa(weights, n, k, FloatIsa::widest())
     }
@@ -50,11 +54,8 @@ impl FloatGemm {
                 assert_eq!(rows.scales.len(), n, "scales of {n} rows");
             }
             HostGemmWeight::Int4(rows) => {
-                assert!(
-                    [32, 64].contains(&rows.group) || rows.group > 0 && rows.group.is_multiple_of(128),
-                    "{}",
-                    rows.group
-                );
+                assert!(rows.group >= 32 && rows.group.is_power_of_two(), "{}", rows.group);
+                assert_eq!(discriminant(&rows.scales), discriminant(&rows.zeros), "dtypes of scales and zero points");
                 assert!(rows.codes.len().is_multiple_of(n) && rows.codes.len() / n * 8 >= k, "values of {n} x {k}");
                 let groups = n * k.div_ceil(rows.group);
                 assert_eq!(
@@ -83,9 +84,19 @@ impl FloatGemm {
             HostGemmWeight::Floats(FloatVec::F32(numbers)) => self.run_with_rows(&F32Rows(numbers, k), x, y),
             HostGemmWeight::Floats(FloatVec::Bf16(numbers)) => self.run_with_rows(&Bf16Rows(numbers, k), x, y),
             HostGemmWeight::Int8(rows) => self.run_with_rows(&Int8WeightRows(rows, rows.codes.len() / n), x, y),
-            HostGemmWeight::Int4(rows) => {
-                self.run_with_rows(&Int4WeightRows(rows, rows.codes.len() / n, k.div_ceil(rows.group)), x, y)
-            }
+            HostGemmWeight::Int4(rows) => match (&rows.scales, &rows.zeros) {
+                (FloatVec::F32(scales), FloatVec::F32(zeros)) => self.run_with_int4(rows, scales, zeros, x, y),
+                (FloatVec::Bf16(scales), FloatVec::Bf16(zeros)) => self.run_with_int4(rows, scales, zeros, x, y),
+                _ => unreachable!("the constructor checks that scales and zero points have one dtype"),
+            },
+        }
+    }
+
+    fn run_with_int4<S: StoredFloat>(&self, weight: &Int4Weight, scales: &[S], zeros: &[S], x: &[f32], y: &mut [f32]) {
+        if weight.group >= BLOCK {
+            self.run_with_rows(&Int4WeightRows::<_, true>::new(weight, scales, zeros, self.n), x, y);
+        } else {
+            self.run_with_rows(&Int4WeightRows::<_, false>::new(weight, scales, zeros, self.n), x, y);
         }
     }
 

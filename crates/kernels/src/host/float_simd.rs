@@ -17,6 +17,8 @@ pub trait FloatSimd: Copy {
     type Floats: Copy;
     /// Sixteen words.
     type Words: Copy;
+    /// Floats of the sixteen 4-bit values.
+    type Table: Copy;
 
     /// Rows, and vectors of sixteen columns, of a tile whose accumulators stay in registers.
     const TILE: (usize, usize);
@@ -42,6 +44,12 @@ pub trait FloatSimd: Copy {
     /// Returns the 4-bit value of each word at index `below`, minus 8.
     fn nibbles(self, words: Self::Words, below: u32) -> Self::Floats;
 
+    /// Table of the floats `(value - 8) * scale + zero` for each 4-bit value.
+    fn nibble_table(self, scale: f32, zero: f32) -> Self::Table;
+
+    /// Returns the float of the 4-bit value of each word at index `below`.
+    fn look_up_nibbles(self, words: Self::Words, below: u32, table: Self::Table) -> Self::Floats;
+
     /// `a * b + c`, rounded once if the set supports it.
     fn multiply_add(self, a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats;
 
@@ -53,6 +61,10 @@ pub trait FloatSimd: Copy {
     fn round_to_bf16(self, numbers: &[f32], to: &mut [u16]) {
         to.iter_mut().zip(numbers).for_each(|(to, &number)| *to = to_bf16(number));
     }
+
+    /// Loads the cache lines of a value into the cache, if the set has an instruction for it.
+    #[inline(always)]
+    fn prefetch<T>(self, _: &T) {}
 
     /// Stores sixteen floats.
     fn store(self, floats: Self::Floats) -> [f32; WIDTH];

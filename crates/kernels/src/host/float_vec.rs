@@ -76,3 +76,24 @@ impl FloatVec {
         }
     }
 }
+
+/// Element of a [`FloatVec`].
+pub trait StoredFloat: Copy + Sync {
+    /// Converts to f32.
+    fn to_f32(self) -> f32;
+}
+
+impl StoredFloat for f32 {
+    #[inline(always)]
+    fn to_f32(self) -> f32 {
+        self
+    }
+}
+
+/// bf16 bit pattern.
+impl StoredFloat for u16 {
+    #[inline(always)]
+    fn to_f32(self) -> f32 {
+        bf16_to_f32(self)
+    }
+}

@@ -68,6 +68,8 @@ impl Neon {
 impl FloatSimd for Neon {
     type Floats = [float32x4_t; 4];
     type Words = [uint32x4_t; 4];
+    /// Scale and zero point.
+    type Table = [[float32x4_t; 4]; 2];
 
     // 24 accumulator registers, four for weights and one for x.
     const TILE: (usize, usize) = (6, 1);
@@ -133,6 +135,21 @@ impl FloatSimd for Neon {
                 vcvtq_f32_s32(vsubq_s32(codes, middle))
             })
         }
+    }
+
+    #[inline(always)]
+    fn nibble_table(self, scale: f32, zero: f32) -> [[float32x4_t; 4]; 2] {
+        [self.splat(scale), self.splat(zero)]
+    }
+
+    #[inline(always)]
+    fn look_up_nibbles(
+        self,
+        words: [uint32x4_t; 4],
+        below: u32,
+        [scale, zero]: [[float32x4_t; 4]; 2],
+    ) -> [float32x4_t; 4] {
+        self.multiply_add(self.nibbles(words, below), scale, zero)
     }
 
     #[inline(always)]

@@ -11,6 +11,8 @@ pub struct Portable;
 impl FloatSimd for Portable {
     type Floats = [f32; WIDTH];
     type Words = [u32; WIDTH];
+    /// Scale and zero point.
+    type Table = [[f32; WIDTH]; 2];
 
     const TILE: (usize, usize) = (2, 1);
 
@@ -66,6 +68,16 @@ impl FloatSimd for Portable {
     }
 
     // Separate multiplication and addition: a fused one would be a function call on many processors.
+    #[inline(always)]
+    fn nibble_table(self, scale: f32, zero: f32) -> [[f32; WIDTH]; 2] {
+        [self.splat(scale), self.splat(zero)]
+    }
+
+    #[inline(always)]
+    fn look_up_nibbles(self, words: [u32; WIDTH], below: u32, [scale, zero]: [[f32; WIDTH]; 2]) -> [f32; WIDTH] {
+        self.multiply_add(self.nibbles(words, below), scale, zero)
+    }
+
     #[inline(always)]
     fn multiply_add(self, a: [f32; WIDTH], b: [f32; WIDTH], mut c: [f32; WIDTH]) -> [f32; WIDTH] {
         for lane in 0..WIDTH {

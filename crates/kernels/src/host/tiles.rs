@@ -10,7 +10,7 @@
 use super::float_isa::FloatIsa;
 use super::float_simd::{AlignedFloats, FloatSimd, FloatTask, WIDTH};
 use super::partition::{OutputPart, OutputPartition, PANEL, run_parallel, tile_rows};
-use super::weights::{BLOCK, VECTORS, WeightRows};
+use super::weights::{BLOCK, VECTORS, WeightRow, WeightRows};
 
 /// Blocks of k per panel, whose size is then 512 KiB.
 const PANEL_BLOCKS: usize = 32;
@@ -69,10 +69,10 @@ impl<R: WeightRows> FloatTileTask<'_, R> {
     #[inline(always)]
     fn unpack<L: FloatSimd>(&self, lanes: L, column: usize, width: usize, start: usize, panel: &mut [FloatPanelRow]) {
         for at in 0..width {
-            let row = self.part.column + column + at;
             let (vector, lane) = (at / WIDTH, at % WIDTH);
+            let row = self.rows.row(self.part.column + column + at);
             for (block, lines) in panel.chunks_mut(BLOCK).enumerate() {
-                let numbers = self.rows.block(lanes, row, start / BLOCK + block);
+                let numbers = row.block(lanes, start / BLOCK + block);
                 for (i, &sixteen) in numbers.iter().enumerate() {
                     for (j, number) in lanes.store(sixteen).into_iter().enumerate() {
                         let place = if R::STRIDED { j * VECTORS + i } else { i * WIDTH + j };

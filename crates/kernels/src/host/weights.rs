@@ -1,7 +1,7 @@
 //! Stored weights, and dequantization of their rows in blocks of 128.
 
 use super::float_simd::{FloatSimd, WIDTH};
-use super::float_vec::FloatVec;
+use super::float_vec::{FloatVec, StoredFloat};
 
 /// Elements of a block: the words of 128 4-bit values fill a vector.
 pub const BLOCK: usize = 128;
@@ -35,9 +35,9 @@ pub struct Int4Weight {
     pub codes: Vec<u32>,
     /// Scale per group, row by row; the last group of a row may be incomplete.
     pub scales: FloatVec,
-    /// Zero point per group, in the order of the scales.
+    /// Zero point per group, in the order and the dtype of the scales.
     pub zeros: FloatVec,
-    /// Group size: 32, 64, or a multiple of 128.
+    /// Group size: a power of two, at least 32.
     pub group: usize,
 }
 
@@ -52,18 +52,70 @@ impl HostGemmWeight {
     }
 }
 
-/// Dequantization of weight rows.
+/// Rows of a stored weight.
 pub trait WeightRows: Sync {
     /// True if vector `i` of a block holds every eighth element from the `i`th on, instead of sixteen adjacent ones.
     const STRIDED: bool;
 
-    /// Returns a block of a row without the row scale. Elements beyond the end of the row are finite.
-    fn block<L: FloatSimd>(&self, lanes: L, row: usize, block: usize) -> [L::Floats; VECTORS];
+    /// One row.
+    type Row<'a>: WeightRow
+    where
+        Self: 'a;
+
+    /// Returns a row.
+    fn row(&self, row: usize) -> Self::Row<'_>;
 
     /// Scale of a row, applied to the accumulator.
     #[inline(always)]
     fn scale(&self, _row: usize) -> f32 {
         1.0
+    }
+}
+
+/// Row of a stored weight, in blocks of 128 elements.
+pub trait WeightRow: Copy {
+    /// Stored values of a block.
+    type Block: Copy;
+
+    /// Returns the whole blocks.
+    fn whole_blocks(&self) -> &[Self::Block];
+
+    /// Returns the incomplete block at the end of the row, padded with zeros.
+    fn last_block(&self) -> Self::Block;
+
+    /// Dequantizes the block at an index, without the row scale. Elements beyond the end of the row are finite.
+    fn dequantize<L: FloatSimd>(&self, lanes: L, block: &Self::Block, index: usize) -> [L::Floats; VECTORS];
+
+    /// Dequantizes the block at an index; the last one may be incomplete.
+    #[inline(always)]
+    fn block<L: FloatSimd>(&self, lanes: L, index: usize) -> [L::Floats; VECTORS] {
+        match self.whole_blocks().get(index) {
+            Some(block) => self.dequantize(lanes, block, index),
+            None => self.dequantize(lanes, &self.last_block(), index),
+        }
+    }
+}
+
+/// Stored values of a row, in blocks of `N` words.
+#[derive(Debug, Clone, Copy)]
+pub struct RowBlocks<'a, T, const N: usize> {
+    whole: &'a [[T; N]],
+    rest: &'a [T],
+}
+
+impl<'a, T: Copy + Default, const N: usize> RowBlocks<'a, T, N> {
+    /// Divides row `row` of rows of `length` words.
+    #[inline(always)]
+    fn new(words: &'a [T], row: usize, length: usize) -> Self {
+        let (whole, rest) = words[row * length..][..length].as_chunks();
+        Self { whole, rest }
+    }
+
+    #[inline(always)]
+    fn padded_rest(&self) -> [T; N] {
+        let mut padded = [T::default(); N];
+        padded[..self.rest.len()].copy_from_slice(self.rest);
+        padded
     }
 }
 
@@ -73,12 +125,34 @@ pub struct F32Rows<'a>(pub &'a [f32], pub usize);
 impl WeightRows for F32Rows<'_> {
     const STRIDED: bool = false;
 
+    type Row<'a>
+        = RowBlocks<'a, f32, BLOCK>
+    where
+        Self: 'a;
+
     #[inline(always)]
-    fn block<L: FloatSimd>(&self, lanes: L, row: usize, block: usize) -> [L::Floats; VECTORS] {
-        let mut spare = [0.0; BLOCK];
-        let numbers = padded_block(&self.0[row * self.1..][..self.1], block, &mut spare);
+    fn row(&self, row: usize) -> Self::Row<'_> {
+        RowBlocks::new(self.0, row, self.1)
+    }
+}
+
+impl WeightRow for RowBlocks<'_, f32, BLOCK> {
+    type Block = [f32; BLOCK];
+
+    #[inline(always)]
+    fn whole_blocks(&self) -> &[[f32; BLOCK]] {
+        self.whole
+    }
+
+    #[inline(always)]
+    fn last_block(&self) -> [f32; BLOCK] {
+        self.padded_rest()
+    }
+
+    #[inline(always)]
+    fn dequantize<L: FloatSimd>(&self, lanes: L, block: &[f32; BLOCK], _: usize) -> [L::Floats; VECTORS] {
         let mut floats = [lanes.splat(0.0); VECTORS];
-        for (floats, numbers) in floats.iter_mut().zip(numbers.as_chunks::<WIDTH>().0) {
+        for (floats, numbers) in floats.iter_mut().zip(block.as_chunks::<WIDTH>().0) {
             *floats = lanes.load(numbers);
         }
         floats
@@ -91,17 +165,42 @@ pub struct Bf16Rows<'a>(pub &'a [u16], pub usize);
 impl WeightRows for Bf16Rows<'_> {
     const STRIDED: bool = false;
 
+    type Row<'a>
+        = RowBlocks<'a, u16, BLOCK>
+    where
+        Self: 'a;
+
     #[inline(always)]
-    fn block<L: FloatSimd>(&self, lanes: L, row: usize, block: usize) -> [L::Floats; VECTORS] {
-        let mut spare = [0; BLOCK];
-        let numbers = padded_block(&self.0[row * self.1..][..self.1], block, &mut spare);
+    fn row(&self, row: usize) -> Self::Row<'_> {
+        RowBlocks::new(self.0, row, self.1)
+    }
+}
+
+impl WeightRow for RowBlocks<'_, u16, BLOCK> {
+    type Block = [u16; BLOCK];
+
+    #[inline(always)]
+    fn whole_blocks(&self) -> &[[u16; BLOCK]] {
+        self.whole
+    }
+
+    #[inline(always)]
+    fn last_block(&self) -> [u16; BLOCK] {
+        self.padded_rest()
+    }
+
+    #[inline(always)]
+    fn dequantize<L: FloatSimd>(&self, lanes: L, block: &[u16; BLOCK], _: usize) -> [L::Floats; VECTORS] {
         let mut floats = [lanes.splat(0.0); VECTORS];
-        for (floats, numbers) in floats.iter_mut().zip(numbers.as_chunks::<WIDTH>().0) {
+        for (floats, numbers) in floats.iter_mut().zip(block.as_chunks::<WIDTH>().0) {
             *floats = lanes.load_bf16(numbers);
         }
         floats
     }
 }
+
+/// Words of a block of int8 values.
+const INT8_WORDS: usize = BLOCK / 4;
 
 /// int8 rows, with the words per row.
 pub struct Int8WeightRows<'a>(pub &'a Int8Weight, pub usize);
@@ -109,15 +208,14 @@ pub struct Int8WeightRows<'a>(pub &'a Int8Weight, pub usize);
 impl WeightRows for Int8WeightRows<'_> {
     const STRIDED: bool = false;
 
+    type Row<'a>
+        = RowBlocks<'a, u32, INT8_WORDS>
+    where
+        Self: 'a;
+
     #[inline(always)]
-    fn block<L: FloatSimd>(&self, lanes: L, row: usize, block: usize) -> [L::Floats; VECTORS] {
-        let mut spare = [0; BLOCK / 4];
-        let words = padded_block(&self.0.codes[row * self.1..][..self.1], block, &mut spare);
-        let mut floats = [lanes.splat(0.0); VECTORS];
-        for (floats, words) in floats.iter_mut().zip(words.as_chunks::<4>().0) {
-            *floats = lanes.load_i8(words);
-        }
-        floats
+    fn row(&self, row: usize) -> Self::Row<'_> {
+        RowBlocks::new(&self.0.codes, row, self.1)
     }
 
     #[inline(always)]
@@ -126,45 +224,127 @@ impl WeightRows for Int8WeightRows<'_> {
     }
 }
 
-/// uint4 rows, with the words and the groups per row.
-pub struct Int4WeightRows<'a>(pub &'a Int4Weight, pub usize, pub usize);
-
-impl WeightRows for Int4WeightRows<'_> {
-    // A word holds eight adjacent values, and a vector one value of every word.
-    const STRIDED: bool = true;
+impl WeightRow for RowBlocks<'_, u32, INT8_WORDS> {
+    type Block = [u32; INT8_WORDS];
 
     #[inline(always)]
-    fn block<L: FloatSimd>(&self, lanes: L, row: usize, block: usize) -> [L::Floats; VECTORS] {
-        let Int4Weight { codes, scales, zeros, group } = self.0;
-        let mut spare = [0; BLOCK / 8];
-        let words = lanes.words(padded_block(&codes[row * self.1..][..self.1], block, &mut spare));
-        let first = row * self.2 + block * BLOCK / group;
-        let (scale, zero) = if *group >= BLOCK {
-            (lanes.splat(scales.get(first)), lanes.splat(zeros.get(first)))
-        } else {
-            let last = (row + 1) * self.2 - 1;
-            let (mut four_scales, mut four_zeros) = ([0.0; 4], [0.0; 4]);
-            for (quarter, (scale, zero)) in four_scales.iter_mut().zip(&mut four_zeros).enumerate() {
-                let at = (first + quarter * (BLOCK / 4) / group).min(last);
-                (*scale, *zero) = (scales.get(at), zeros.get(at));
-            }
-            (lanes.splat_quarters(four_scales), lanes.splat_quarters(four_zeros))
-        };
-        let mut floats = [zero; VECTORS];
-        for (below, floats) in floats.iter_mut().enumerate() {
-            *floats = lanes.multiply_add(lanes.nibbles(words, below as u32), scale, zero);
+    fn whole_blocks(&self) -> &[[u32; INT8_WORDS]] {
+        self.whole
+    }
+
+    #[inline(always)]
+    fn last_block(&self) -> [u32; INT8_WORDS] {
+        self.padded_rest()
+    }
+
+    #[inline(always)]
+    fn dequantize<L: FloatSimd>(&self, lanes: L, block: &[u32; INT8_WORDS], _: usize) -> [L::Floats; VECTORS] {
+        let mut floats = [lanes.splat(0.0); VECTORS];
+        for (floats, words) in floats.iter_mut().zip(block.as_chunks::<4>().0) {
+            *floats = lanes.load_i8(words);
         }
         floats
     }
 }
 
-/// Returns a block of a row; at the end of the row, a copy in `spare` that is padded with zeros.
-#[inline(always)]
-fn padded_block<'a, T: Copy, const N: usize>(row: &'a [T], block: usize, spare: &'a mut [T; N]) -> &'a [T; N] {
-    let (whole, rest) = row.as_chunks::<N>();
-    if let Some(whole) = whole.get(block) {
-        return whole;
+/// Words of a block of 4-bit values.
+const INT4_WORDS: usize = BLOCK / 8;
+
+/// uint4 rows with scales and zero points of type `S`. `WHOLE_BLOCKS`: a group consists of whole blocks.
+pub struct Int4WeightRows<'a, S, const WHOLE_BLOCKS: bool> {
+    codes: &'a [u32],
+    scales: &'a [S],
+    zeros: &'a [S],
+    /// Words and groups per row.
+    words: usize,
+    groups: usize,
+    /// Base-2 logarithm of the blocks per group, or of the groups per block.
+    shift: u32,
+}
+
+impl<'a, S: StoredFloat, const WHOLE_BLOCKS: bool> Int4WeightRows<'a, S, WHOLE_BLOCKS> {
+    /// Views a weight of `n` rows.
+    pub fn new(weight: &'a Int4Weight, scales: &'a [S], zeros: &'a [S], n: usize) -> Self {
+        let shift = weight.group.ilog2().abs_diff(BLOCK.ilog2());
+        Self { codes: &weight.codes, scales, zeros, words: weight.codes.len() / n, groups: scales.len() / n, shift }
     }
-    spare[..rest.len()].copy_from_slice(rest);
-    spare
+}
+
+/// uint4 row.
+#[derive(Debug, Clone, Copy)]
+pub struct Int4Row<'a, S, const WHOLE_BLOCKS: bool> {
+    words: RowBlocks<'a, u32, INT4_WORDS>,
+    scales: &'a [S],
+    zeros: &'a [S],
+    shift: u32,
+}
+
+impl<S: StoredFloat, const WHOLE_BLOCKS: bool> WeightRows for Int4WeightRows<'_, S, WHOLE_BLOCKS> {
+    // A word holds eight adjacent values, and a vector one value of every word.
+    const STRIDED: bool = true;
+
+    type Row<'a>
+        = Int4Row<'a, S, WHOLE_BLOCKS>
+    where
+        Self: 'a;
+
+    #[inline(always)]
+    fn row(&self, row: usize) -> Int4Row<'_, S, WHOLE_BLOCKS> {
+        let Self { codes, scales, zeros, words, groups, shift } = *self;
+        let [scales, zeros] = [scales, zeros].map(|floats| &floats[row * groups..][..groups]);
+        Int4Row { words: RowBlocks::new(codes, row, words), scales, zeros, shift }
+    }
+}
+
+impl<S: StoredFloat, const WHOLE_BLOCKS: bool> WeightRow for Int4Row<'_, S, WHOLE_BLOCKS> {
+    type Block = [u32; INT4_WORDS];
+
+    #[inline(always)]
+    fn whole_blocks(&self) -> &[[u32; INT4_WORDS]] {
+        self.words.whole
+    }
+
+    #[inline(always)]
+    fn last_block(&self) -> [u32; INT4_WORDS] {
+        self.words.padded_rest()
+    }
+
+    #[inline(always)]
+    fn dequantize<L: FloatSimd>(&self, lanes: L, block: &[u32; INT4_WORDS], index: usize) -> [L::Floats; VECTORS] {
+        let words = lanes.words(block);
+        let mut floats = [lanes.splat(0.0); VECTORS];
+        if WHOLE_BLOCKS {
+            let group = index >> self.shift;
+            let table = lanes.nibble_table(self.scales[group].to_f32(), self.zeros[group].to_f32());
+            for (below, floats) in floats.iter_mut().enumerate() {
+                *floats = lanes.look_up_nibbles(words, below as u32, table);
+            }
+        } else {
+            let scales = lanes.splat_quarters(quarters(self.scales, index, self.shift));
+            let zeros = lanes.splat_quarters(quarters(self.zeros, index, self.shift));
+            for (below, floats) in floats.iter_mut().enumerate() {
+                *floats = lanes.multiply_add(lanes.nibbles(words, below as u32), scales, zeros);
+            }
+        }
+        floats
+    }
+}
+
+/// Returns the floats of the quarters of a block with `2^shift` groups.
+#[inline(always)]
+fn quarters<S: StoredFloat>(floats: &[S], block: usize, shift: u32) -> [f32; 4] {
+    let mut quarters = [0.0; 4];
+    if shift == 2
+        && let Some(four) = floats.as_chunks::<4>().0.get(block)
+    {
+        for (quarter, float) in quarters.iter_mut().zip(four) {
+            *quarter = float.to_f32();
+        }
+    } else {
+        for (at, quarter) in quarters.iter_mut().enumerate() {
+            // The last block of a row may have fewer groups.
+            *quarter = floats[((4 * block + at) << shift >> 2).min(floats.len() - 1)].to_f32();
+        }
+    }
+    quarters
 }

@@ -4,7 +4,7 @@ use crate::format::{Grouping, QuantMethod, ZeroPoint};
 use crate::host::layer::{Cpu, HostLayer, HostLayerContext, HostWeight, is_stored, require_dense_gemm};
 use crate::host::{FloatGemm, FloatVec, HostGemmWeight, Int4Weight};
 use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
-use crate::{Element, LayerSpec, MatmulMode};
+use crate::{Dtype, Element, LayerSpec, MatmulMode};
 
 /// See [`FloatGemm`].
 pub(super) struct Int4WeightOnly;
@@ -47,7 +47,9 @@ impl LayerKernel<Cpu> for Int4WeightOnly {
         else {
             return Err(EXPECTED);
         };
-        let (codes, scales, zeros) = (codes.clone(), FloatVec::new(scales, scale), FloatVec::new(zeros, zero));
+        // Scales and zero points of different dtypes are stored in f32, which represents both.
+        let dtype = if scale == zero { scale } else { Element::Float(Dtype::F32) };
+        let (codes, scales, zeros) = (codes.clone(), FloatVec::new(scales, dtype), FloatVec::new(zeros, dtype));
         let weight = HostGemmWeight::Int4(Int4Weight { codes, scales, zeros, group });
         Ok(Box::new(FloatGemm::new(weight, shape.n, shape.k)))
     }

@@ -58,6 +58,22 @@ pub enum ShapeError {
         /// Description of the parameter.
         about: &'static str,
     },
+    /// Missing key of a model's configuration.
+    #[error("the configuration of the model has no {key:?}")]
+    MissingKey {
+        /// Key.
+        key: &'static str,
+    },
+    /// A size that the devices of a model, or its heads, do not divide.
+    #[error("{what} ({size}) cannot be divided by {parts}")]
+    NotDivisible {
+        /// Name of the size.
+        what: &'static str,
+        /// Size.
+        size: u64,
+        /// Number of parts.
+        parts: u64,
+    },
     /// Duplicate parameter or axis.
     #[error("{name} is given twice: keep one")]
     DuplicateName {

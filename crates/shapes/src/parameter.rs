@@ -42,6 +42,11 @@ pub enum ParameterKind {
         /// Known names.
         known: &'static [&'static str],
     },
+    /// True or false.
+    Flag {
+        /// Default.
+        default: bool,
+    },
     /// List of shapes; required.
     Shapes,
     /// Path of a file; required.
@@ -58,6 +63,8 @@ pub enum SettingValue {
     Sizes(Vec<u64>),
     /// Known names.
     Names(Vec<String>),
+    /// True or false.
+    Flag(bool),
     /// Shapes.
     Shapes(Vec<Shape>),
     /// Path of a file.
@@ -77,6 +84,7 @@ impl ParameterKind {
             Self::Power { .. } => "an exponent of two",
             Self::Sizes { .. } => "a list of sizes",
             Self::Names { .. } => "a list of names",
+            Self::Flag { .. } => "true or false",
             Self::Shapes => "a list of shapes [m, k, n]",
             Self::Path => "the path of a file",
         }
@@ -93,6 +101,7 @@ impl ParameterKind {
             Self::Power { default } => Some(default.to_string()),
             Self::Sizes { default } => Some(format!("{default:?}")),
             Self::Names { known, .. } => Some(format!("[{}]", known.join(", "))),
+            Self::Flag { default } => Some(default.to_string()),
             Self::Shapes | Self::Path => None,
         }
     }
@@ -105,6 +114,7 @@ impl SettingValue {
             Self::Power(_) => "an exponent",
             Self::Sizes(_) => "sizes",
             Self::Names(_) => "names",
+            Self::Flag(_) => "true or false",
             Self::Shapes(_) => "shapes",
             Self::Path(_) => "a path",
         }
@@ -131,7 +141,9 @@ impl Parameter {
             }
             // `custom` has always accepted duplicate shapes.
             (ParameterKind::Shapes, SettingValue::Shapes(shapes)) => self.check_nonempty(shapes),
-            (ParameterKind::Path, SettingValue::Path(_)) => Ok(()),
+            (ParameterKind::Flag { .. }, SettingValue::Flag(_)) | (ParameterKind::Path, SettingValue::Path(_)) => {
+                Ok(())
+            }
             (kind, value) => {
                 Err(ShapeError::WrongValue { parameter: self.name, expects: kind.expects(), found: value.describe() })
             }
@@ -207,6 +219,18 @@ impl GeneratorSettings {
         match (self.get(parameter), parameter.kind) {
             (Some(SettingValue::Names(names)), _) => names.iter().map(String::as_str).collect(),
             (None, ParameterKind::Names { known, .. }) => known.to_vec(),
+            _ => mismatch(parameter),
+        }
+    }
+
+    /// Value of a [`ParameterKind::Flag`], or its default.
+    ///
+    /// # Panics
+    /// If the parameter belongs to another generator or has another kind.
+    pub fn flag(&self, parameter: &Parameter) -> bool {
+        match (self.get(parameter), parameter.kind) {
+            (Some(SettingValue::Flag(flag)), _) => *flag,
+            (None, ParameterKind::Flag { default }) => default,
             _ => mismatch(parameter),
         }
     }

@@ -61,6 +61,7 @@ impl Serialize for ShapeSource {
                 SettingValue::Power(power) => map.serialize_entry(name, power)?,
                 SettingValue::Sizes(sizes) => map.serialize_entry(name, sizes)?,
                 SettingValue::Names(names) => map.serialize_entry(name, names)?,
+                SettingValue::Flag(flag) => map.serialize_entry(name, flag)?,
                 SettingValue::Shapes(shapes) => map.serialize_entry(name, shapes)?,
                 SettingValue::Path(path) => map.serialize_entry(name, path)?,
             }
@@ -189,12 +190,29 @@ impl<'de> Visitor<'de> for &'static Parameter {
         }
     }
 
+    fn visit_bool<E: Error>(self, found: bool) -> Result<SettingValue, E> {
+        match self.kind {
+            ParameterKind::Flag { .. } => Ok(SettingValue::Flag(found)),
+            _ => Err(E::invalid_type(serde::de::Unexpected::Bool(found), &self)),
+        }
+    }
+
+    /// One size is a list with one element.
+    fn visit_u64<E: Error>(self, found: u64) -> Result<SettingValue, E> {
+        match self.kind {
+            ParameterKind::Sizes { .. } => {
+                size_bounds(self.name).check(found).map(|size| SettingValue::Sizes(vec![size])).map_err(E::custom)
+            }
+            _ => Err(E::invalid_type(serde::de::Unexpected::Unsigned(found), &self)),
+        }
+    }
+
     fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<SettingValue, A::Error> {
         let value = match self.kind {
             ParameterKind::Sizes { .. } => SettingValue::Sizes(read_list(seq, size_bounds(self.name))?),
             ParameterKind::Names { what, known } => SettingValue::Names(read_list(seq, KnownNameSeed { what, known })?),
             ParameterKind::Shapes => SettingValue::Shapes(read_list(seq, PhantomData)?),
-            ParameterKind::Power { .. } | ParameterKind::Path => {
+            ParameterKind::Power { .. } | ParameterKind::Flag { .. } | ParameterKind::Path => {
                 return Err(Error::invalid_type(serde::de::Unexpected::Seq, &self));
             }
         };
@@ -315,6 +333,7 @@ mod tests {
             ("- name: pow2\n  max_power: -1\n", "[0].max_power", power("-1"), (2, 14)),
             ("- name: pow2\n  max_power: [1]\n", "[0].max_power", power("a list"), (2, 14)),
             ("- name: custom\n", "[0]", missing, (1, 3)),
+            ("- {name: model, config: a, tp: 0}\n", "[0].tp", size("tp", "0"), (1, 32)),
             ("- name: custom\n  shapes: []\n", "[0].shapes", ShapeError::EmptyList { name: "shapes".into() }, (2, 11)),
             (
                 "- name: decode\n  models: [llama3_8b, qwen_32b]\n",
@@ -336,6 +355,8 @@ mod tests {
         for (yaml, place, position) in [
             ("- name: custom\n  shapes: 8\n", "[0].shapes: ", " at line 2 column 11"),
             ("- llama\n", "[0]: ", " at line 1 column 3"),
+            ("- {name: model, fused: 1}\n", "[0].fused: ", " at line 1 column 24"),
+            ("- {name: model, config: true}\n", "[0].config: ", " at line 1 column 25"),
         ] {
             let error = error_of(yaml);
             assert!(error.starts_with(place) && error.ends_with(position), "{error}");
@@ -375,6 +396,10 @@ mod tests {
                 )
             }),
             "[a-z]{1,8}\\.csv".prop_map(|path| ShapeSource::new("csv", [("path", SettingValue::Path(path.into()))])),
+            ("[a-z]{1,8}\\.json", any::<bool>()).prop_map(|(path, fused)| {
+                let config = SettingValue::Path(path.into());
+                ShapeSource::new("model", [("config", config), ("fused", SettingValue::Flag(fused))])
+            }),
             Just(ShapeSource::new("llama", [])),
         ]
         .prop_map(Result::unwrap)

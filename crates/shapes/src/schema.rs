@@ -55,14 +55,17 @@ fn parameter_schema(parameter: &Parameter, schemas: &mut SchemaGenerator) -> Sch
         ParameterKind::Power { default } => json_schema!({
             "description": about, "type": "integer", "minimum": 0, "maximum": MAX_POWER, "default": default,
         }),
-        ParameterKind::Sizes { default } => json_schema!({
-            "description": about,
-            "type": "array",
-            "items": {"type": "integer", "minimum": 1, "maximum": MAX_SIZE},
-            "minItems": 1,
-            "uniqueItems": true,
-            "default": default,
-        }),
+        ParameterKind::Sizes { default } => {
+            let size = json_schema!({"type": "integer", "minimum": 1, "maximum": MAX_SIZE});
+            json_schema!({
+                "description": about,
+                "anyOf": [size, {"type": "array", "items": size, "minItems": 1, "uniqueItems": true}],
+                "default": default,
+            })
+        }
+        ParameterKind::Flag { default } => {
+            json_schema!({"description": about, "type": "boolean", "default": default})
+        }
         ParameterKind::Names { known, .. } => json_schema!({
             "description": about,
             "type": "array",

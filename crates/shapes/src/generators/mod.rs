@@ -4,6 +4,7 @@ mod csv;
 mod custom;
 mod decode;
 mod llama;
+mod model;
 mod powers;
 mod published;
 mod sweep;
@@ -24,6 +25,7 @@ pub(crate) const BUILT_IN: &[&Generator] = &[
     &published::QWEN3_32B,
     &published::GEMMA3_27B,
     &decode::DECODE,
+    &model::MODEL,
     &csv::CSV,
 ];
 

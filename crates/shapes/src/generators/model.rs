@@ -181,7 +181,7 @@ impl ModelConfig {
             Ok(())
         };
         let experts = self.experts();
-        let intermediate = || self.intermediate_size.ok_or(missing("intermediate_size"));
+        let intermediate = || self.intermediate_size.ok_or(missing_key("intermediate_size"));
         if experts.is_none() || self.first_k_dense_replace.is_some_and(|layers| layers > 0) {
             mlp(["gate_up", "gate", "down"], intermediate()?, false)?;
         }
@@ -209,7 +209,7 @@ impl ModelConfig {
         let (hidden, heads) = (self.hidden_size, divide(self.num_attention_heads, tp, "the attention heads")?);
         let layer = |name, k, n| ModelLayer { name, k, n, is_routed: false };
         if let Some(kv_rank) = self.kv_lora_rank {
-            let size = |size: Option<u64>, key| size.ok_or(missing(key));
+            let size = |size: Option<u64>, key| size.ok_or(missing_key(key));
             let nope = size(self.qk_nope_head_dim, "qk_nope_head_dim")?;
             let rope = size(self.qk_rope_head_dim, "qk_rope_head_dim")?;
             let value = size(self.v_head_dim, "v_head_dim")?;
@@ -249,7 +249,7 @@ impl ModelConfig {
     }
 }
 
-fn missing(key: &'static str) -> ShapeError {
+fn missing_key(key: &'static str) -> ShapeError {
     ShapeError::MissingKey { key }
 }
 

@@ -111,10 +111,30 @@ fn models_match_references_on_cpu() {
     check(Device::Cpu, &[Implementation::Eager, Implementation::Native], &every_model(), &few_variants(), &SHAPES);
 }
 
+/// Every recipe in one model.
+fn check_recipes_on_cpu(model: &str, shapes: &[(u64, u64, u64)]) {
+    let implementations = [Implementation::Eager, Implementation::Native];
+    check(Device::Cpu, &implementations, &[model.to_owned()], &every_variant(), shapes);
+}
+
 #[test]
-fn recipes_match_references_on_cpu() {
-    let models = ["linear", "ln_linear_gelu", "transformer_block"].map(str::to_owned);
-    check(Device::Cpu, &[Implementation::Eager, Implementation::Native], &models, &every_variant(), &SHAPES);
+fn recipes_of_linear_match_references_on_cpu() {
+    check_recipes_on_cpu("linear", &SHAPES);
+}
+
+#[test]
+fn recipes_of_fused_layers_match_references_on_cpu() {
+    check_recipes_on_cpu("ln_linear_gelu", &SHAPES);
+}
+
+#[test]
+fn recipes_of_transformer_blocks_match_references_on_cpu() {
+    check_recipes_on_cpu("transformer_block", &SHAPES[..2]);
+}
+
+#[test]
+fn recipes_of_large_transformer_blocks_match_references_on_cpu() {
+    check_recipes_on_cpu("transformer_block", &SHAPES[2..]);
 }
 
 #[test]

@@ -406,7 +406,7 @@ warnings
   12 × the clock was throttled
 
 int8wo native is up to 1.73x (±10%) faster than the eager bf16 baseline, at 44 dB SQNR (linear, m1024-k1024-n1024).
-Noise in 2 of 17 cases, 2 not converged: close programs or raise --max-time."
+Noise: 2 of 17 cases did not converge; close programs or raise --max-time."
         );
         assert_eq!(summary(&[], &[], Color::Never, WIDTH), "0 cases");
     }

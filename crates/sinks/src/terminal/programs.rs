@@ -185,7 +185,7 @@ comparison, with 95 % intervals
   ./same is as fast as ./old: 1.00x [0.95, 1.06]
   unclear which of ./noisy and ./old is faster: 1.02x [0.97, 1.08]
 
-Noise in 1 of 5 cases, 1 not converged: close programs or raise --max-time."
+Noise: 1 of 5 cases did not converge; close programs or raise --max-time."
         );
     }
 

@@ -97,24 +97,19 @@ fn warnings_by_kind(records: &[Record]) -> Vec<String> {
     kinds.into_iter().map(line).collect()
 }
 
-/// Counts cases that drift, scatter, or did not converge, and gives advice.
+/// Counts cases that did not converge, and gives advice. The intervals of converged cases contain the noise.
 fn noise(records: &[Record]) -> Option<String> {
-    let is_unconverged = |record: &&Record| record.time.converged == Some(false);
-    let is_noisy = |record: &&Record| record.warnings.iter().any(|warning| warning.code.is_noise());
-    let affected: Vec<&Record> = records.iter().filter(|record| is_unconverged(record) || is_noisy(record)).collect();
+    let unconverged: Vec<&Record> = records.iter().filter(|record| record.time.converged == Some(false)).collect();
     let timed = records.iter().filter(|record| record.time.time_ns.is_some()).count();
-    let unconverged = match affected.iter().filter(|record| is_unconverged(record)).count() {
-        0 => String::new(),
-        count => format!(", {count} not converged"),
-    };
     let lock = "lock the clock of the throttled device (--lock-clocks)";
     let measure = "close programs or raise --max-time";
-    let advice = match affected.iter().filter(|record| was_throttled(record)).count() {
+    let advice = match unconverged.iter().filter(|record| was_throttled(record)).count() {
         0 => measure.into(),
-        throttled if throttled == affected.len() => lock.into(),
+        throttled if throttled == unconverged.len() => lock.into(),
         _ => format!("{lock}, {measure}"),
     };
-    (!affected.is_empty()).then(|| format!("Noise in {} of {timed} cases{unconverged}: {advice}.", affected.len()))
+    (!unconverged.is_empty())
+        .then(|| format!("Noise: {} of {timed} cases did not converge; {advice}.", unconverged.len()))
 }
 
 /// True if a power or temperature limit slowed the device while the case or its group was measured.

@@ -197,7 +197,7 @@ impl<'de> Visitor<'de> for &'static Parameter {
         }
     }
 
-    /// One size is a list with one element.
+    /// Reads one size as a list with one element.
     fn visit_u64<E: Error>(self, found: u64) -> Result<SettingValue, E> {
         match self.kind {
             ParameterKind::Sizes { .. } => {

@@ -6,8 +6,8 @@ use crate::{
 };
 use std::time::Duration;
 
-/// Accepted coverage of 95 % intervals. Chance drift and few windows widen them: 96 to 98 % are common.
-const NOMINAL_COVERAGE: std::ops::RangeInclusive<f64> = 0.93..=0.98;
+/// Accepted coverage of 95 % intervals.
+const NOMINAL_COVERAGE: std::ops::RangeInclusive<f64> = 0.93..=0.975;
 /// True speed-up of the simulated candidates.
 const CANDIDATE_RATIO: f64 = 1.05;
 /// Launch that fills a window of the default length: hundreds of windows in the minimum time.
@@ -146,11 +146,11 @@ fn coverage_under_drift_of_50_windows() {
 fn slow_drift_affects_times_not_ratios() {
     let options = Options { max_windows: 400, ..Options::default() };
     for (nanos, windows) in [(LONG_LAUNCH_NANOS, 50.0), (SHORT_LAUNCH_NANOS, 500.0), (SHORT_LAUNCH_NANOS, 5000.0)] {
-        let found = simulate(&drifting(nanos, windows), &options, 1000);
+        let found = simulate(&drifting(nanos, windows), &options, 4000);
         println!("a drift of {windows} windows: {found:?}");
         assert!(NOMINAL_COVERAGE.contains(&found.speed_up), "a drift of {windows} windows: {found:?}");
         assert!(found.time < *NOMINAL_COVERAGE.start(), "a drift of {windows} windows: {found:?}");
-        assert!(found.wrong < 0.06, "a drift of {windows} windows: {found:?}");
+        assert!(found.wrong <= 0.05, "a drift of {windows} windows: {found:?}");
         // Drift is only detected if it moves the windows noticeably during the measurement.
         assert!(windows != 500.0 || found.sound < 0.5, "a drift of {windows} windows: {found:?}");
     }

@@ -3,11 +3,11 @@
 use super::float_simd::{FloatSimd, FloatTask, WIDTH};
 use super::int8_simd::{Int8Simd, Int8Task};
 use core::arch::x86_64::{
-    __m256, __m256i, _MM_HINT_T0, _mm_cvtsi32_si128, _mm_loadu_si64, _mm_loadu_si128, _mm_prefetch, _mm256_add_epi32,
-    _mm256_and_si256, _mm256_castsi256_ps, _mm256_cvtepi8_epi32, _mm256_cvtepi32_ps, _mm256_cvtepu16_epi32,
-    _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_madd_epi16, _mm256_set1_epi16, _mm256_set1_epi32,
-    _mm256_set1_ps, _mm256_setr_ps, _mm256_setzero_si256, _mm256_slli_epi16, _mm256_slli_epi32, _mm256_srai_epi16,
-    _mm256_srl_epi32, _mm256_srli_epi16, _mm256_storeu_ps, _mm256_storeu_si256, _mm256_sub_epi32,
+    __m256, __m256i, _mm_cvtsi32_si128, _mm_loadu_si64, _mm_loadu_si128, _mm256_add_epi32, _mm256_and_si256,
+    _mm256_castsi256_ps, _mm256_cvtepi8_epi32, _mm256_cvtepi32_ps, _mm256_cvtepu16_epi32, _mm256_fmadd_ps,
+    _mm256_loadu_ps, _mm256_loadu_si256, _mm256_madd_epi16, _mm256_set1_epi16, _mm256_set1_epi32, _mm256_set1_ps,
+    _mm256_setr_ps, _mm256_setzero_si256, _mm256_slli_epi16, _mm256_slli_epi32, _mm256_srai_epi16, _mm256_srl_epi32,
+    _mm256_srli_epi16, _mm256_storeu_ps, _mm256_storeu_si256, _mm256_sub_epi32,
 };
 
 /// Proof that the processor has AVX2 and FMA.
@@ -128,11 +128,6 @@ impl FloatSimd for Avx2 {
     }
 
     #[inline(always)]
-    fn prefetch<T>(self, value: &T) {
-        prefetch(value);
-    }
-
-    #[inline(always)]
     fn store(self, [low, high]: [__m256; 2]) -> [f32; WIDTH] {
         let mut numbers = [0.0; WIDTH];
         // SAFETY: the processor has the instructions; sixteen elements are written.
@@ -196,14 +191,5 @@ impl Int8Simd for Avx2 {
             _mm256_storeu_si256(numbers[8..].as_mut_ptr().cast(), high);
         }
         numbers
-    }
-}
-
-/// Loads the cache lines of a value.
-#[inline(always)]
-pub fn prefetch<T>(value: &T) {
-    for offset in (0..size_of::<T>()).step_by(64) {
-        // SAFETY: every x86-64 processor has the instruction, which does not fault.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast::<i8>().wrapping_add(offset)) };
     }
 }

@@ -1,6 +1,5 @@
 //! AVX-512: sixteen floats in a register; a 16-entry lookup table decodes 4-bit values.
 
-use super::avx2::prefetch;
 use super::float_simd::{FloatSimd, FloatTask, WIDTH};
 use crate::rowwise::to_bf16;
 use core::arch::x86_64::{
@@ -146,11 +145,6 @@ impl FloatSimd for Avx512 {
             places.iter_mut().zip(chunks).for_each(|(to, numbers)| *to = numbers.map(to_bf16));
         }
         last.iter_mut().zip(rest).for_each(|(to, &number)| *to = to_bf16(number));
-    }
-
-    #[inline(always)]
-    fn prefetch<T>(self, value: &T) {
-        prefetch(value);
     }
 
     #[inline(always)]

@@ -14,6 +14,7 @@
 use super::float_isa::FloatIsa;
 use super::float_simd::{AlignedFloats, FloatSimd, FloatTask, WIDTH};
 use super::partition::{OutputPart, OutputPartition, run_parallel};
+use super::prefetch::prefetch;
 use super::weights::{BLOCK, VECTORS, WeightRow, WeightRows};
 use std::array;
 
@@ -100,7 +101,7 @@ impl<R: WeightRows> DotTask<'_, R> {
         let mut sums = [[lanes.splat(0.0); M]; N];
         for block in 0..whole {
             for ((sums, row), next_row) in sums.iter_mut().zip(&rows).zip(&next_rows) {
-                lanes.prefetch(&next_row.whole_blocks()[block]);
+                prefetch(&next_row.whole_blocks()[block]);
                 let weights = row.dequantize(lanes, &row.whole_blocks()[block], block);
                 add_products(lanes, &weights, &x, block, sums);
             }

@@ -3,9 +3,7 @@
 use super::float_isa::FloatIsa;
 use super::float_vec::{FloatVec, StoredFloat};
 use super::partition::OutputPartition;
-use super::weights::{
-    BLOCK, Bf16Rows, F32Rows, HostGemmWeight, Int4Weight, Int4WeightRows, Int8WeightRows, WeightRows,
-};
+use super::weights::{BLOCK, FloatRows, HostGemmWeight, Int4Weight, Int4WeightRows, Int8WeightRows, WeightRows};
 use super::{dot_products, tiles};
 use std::mem::discriminant;
 
@@ -81,8 +79,8 @@ impl FloatGemm {
             y.len()
         );
         match &self.weights {
-            HostGemmWeight::Floats(FloatVec::F32(numbers)) => self.run_with_rows(&F32Rows(numbers, k), x, y),
-            HostGemmWeight::Floats(FloatVec::Bf16(numbers)) => self.run_with_rows(&Bf16Rows(numbers, k), x, y),
+            HostGemmWeight::Floats(FloatVec::F32(numbers)) => self.run_with_rows(&FloatRows(numbers, k), x, y),
+            HostGemmWeight::Floats(FloatVec::Bf16(numbers)) => self.run_with_rows(&FloatRows(numbers, k), x, y),
             HostGemmWeight::Int8(rows) => self.run_with_rows(&Int8WeightRows(rows, rows.codes.len() / n), x, y),
             HostGemmWeight::Int4(rows) => match (&rows.scales, &rows.zeros) {
                 (FloatVec::F32(scales), FloatVec::F32(zeros)) => self.run_with_int4(rows, scales, zeros, x, y),

@@ -62,10 +62,6 @@ pub trait FloatSimd: Copy {
         to.iter_mut().zip(numbers).for_each(|(to, &number)| *to = to_bf16(number));
     }
 
-    /// Loads the cache lines of a value into the cache, if the set has an instruction for it.
-    #[inline(always)]
-    fn prefetch<T>(self, _: &T) {}
-
     /// Stores sixteen floats.
     fn store(self, floats: Self::Floats) -> [f32; WIDTH];
 

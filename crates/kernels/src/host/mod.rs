@@ -34,6 +34,8 @@ mod neon;
 mod neon_dot;
 mod partition;
 mod portable;
+#[allow(unsafe_code, reason = "an instruction that every x86-64 processor has")]
+mod prefetch;
 mod rows;
 mod tiles;
 mod weights;

@@ -57,7 +57,7 @@ pub trait WeightRows: Sync {
     /// True if vector `i` of a block holds every eighth element from the `i`th on, instead of sixteen adjacent ones.
     const STRIDED: bool;
 
-    /// One row.
+    /// Row of the weight.
     type Row<'a>: WeightRow
     where
         Self: 'a;
@@ -119,80 +119,51 @@ impl<'a, T: Copy + Default, const N: usize> RowBlocks<'a, T, N> {
     }
 }
 
-/// f32 rows, with the row length.
-pub struct F32Rows<'a>(pub &'a [f32], pub usize);
-
-impl WeightRows for F32Rows<'_> {
-    const STRIDED: bool = false;
-
-    type Row<'a>
-        = RowBlocks<'a, f32, BLOCK>
-    where
-        Self: 'a;
-
-    #[inline(always)]
-    fn row(&self, row: usize) -> Self::Row<'_> {
-        RowBlocks::new(self.0, row, self.1)
-    }
+/// Block whose dequantization needs no scale of a group.
+pub trait PlainBlock: Copy {
+    /// Converts to floats.
+    fn to_floats<L: FloatSimd>(&self, lanes: L) -> [L::Floats; VECTORS];
 }
 
-impl WeightRow for RowBlocks<'_, f32, BLOCK> {
-    type Block = [f32; BLOCK];
+impl<T: Copy + Default, const N: usize> WeightRow for RowBlocks<'_, T, N>
+where
+    [T; N]: PlainBlock,
+{
+    type Block = [T; N];
 
     #[inline(always)]
-    fn whole_blocks(&self) -> &[[f32; BLOCK]] {
+    fn whole_blocks(&self) -> &[[T; N]] {
         self.whole
     }
 
     #[inline(always)]
-    fn last_block(&self) -> [f32; BLOCK] {
+    fn last_block(&self) -> [T; N] {
         self.padded_rest()
     }
 
     #[inline(always)]
-    fn dequantize<L: FloatSimd>(&self, lanes: L, block: &[f32; BLOCK], _: usize) -> [L::Floats; VECTORS] {
+    fn dequantize<L: FloatSimd>(&self, lanes: L, block: &[T; N], _: usize) -> [L::Floats; VECTORS] {
+        block.to_floats(lanes)
+    }
+}
+
+impl PlainBlock for [f32; BLOCK] {
+    #[inline(always)]
+    fn to_floats<L: FloatSimd>(&self, lanes: L) -> [L::Floats; VECTORS] {
         let mut floats = [lanes.splat(0.0); VECTORS];
-        for (floats, numbers) in floats.iter_mut().zip(block.as_chunks::<WIDTH>().0) {
+        for (floats, numbers) in floats.iter_mut().zip(self.as_chunks::<WIDTH>().0) {
             *floats = lanes.load(numbers);
         }
         floats
     }
 }
 
-/// bf16 rows, with the row length.
-pub struct Bf16Rows<'a>(pub &'a [u16], pub usize);
-
-impl WeightRows for Bf16Rows<'_> {
-    const STRIDED: bool = false;
-
-    type Row<'a>
-        = RowBlocks<'a, u16, BLOCK>
-    where
-        Self: 'a;
-
+/// bf16 bit patterns.
+impl PlainBlock for [u16; BLOCK] {
     #[inline(always)]
-    fn row(&self, row: usize) -> Self::Row<'_> {
-        RowBlocks::new(self.0, row, self.1)
-    }
-}
-
-impl WeightRow for RowBlocks<'_, u16, BLOCK> {
-    type Block = [u16; BLOCK];
-
-    #[inline(always)]
-    fn whole_blocks(&self) -> &[[u16; BLOCK]] {
-        self.whole
-    }
-
-    #[inline(always)]
-    fn last_block(&self) -> [u16; BLOCK] {
-        self.padded_rest()
-    }
-
-    #[inline(always)]
-    fn dequantize<L: FloatSimd>(&self, lanes: L, block: &[u16; BLOCK], _: usize) -> [L::Floats; VECTORS] {
+    fn to_floats<L: FloatSimd>(&self, lanes: L) -> [L::Floats; VECTORS] {
         let mut floats = [lanes.splat(0.0); VECTORS];
-        for (floats, numbers) in floats.iter_mut().zip(block.as_chunks::<WIDTH>().0) {
+        for (floats, numbers) in floats.iter_mut().zip(self.as_chunks::<WIDTH>().0) {
             *floats = lanes.load_bf16(numbers);
         }
         floats
@@ -201,6 +172,37 @@ impl WeightRow for RowBlocks<'_, u16, BLOCK> {
 
 /// Words of a block of int8 values.
 const INT8_WORDS: usize = BLOCK / 4;
+
+impl PlainBlock for [u32; INT8_WORDS] {
+    #[inline(always)]
+    fn to_floats<L: FloatSimd>(&self, lanes: L) -> [L::Floats; VECTORS] {
+        let mut floats = [lanes.splat(0.0); VECTORS];
+        for (floats, words) in floats.iter_mut().zip(self.as_chunks::<4>().0) {
+            *floats = lanes.load_i8(words);
+        }
+        floats
+    }
+}
+
+/// f32 or bf16 rows, with the row length.
+pub struct FloatRows<'a, T>(pub &'a [T], pub usize);
+
+impl<T: StoredFloat> WeightRows for FloatRows<'_, T>
+where
+    [T; BLOCK]: PlainBlock,
+{
+    const STRIDED: bool = false;
+
+    type Row<'a>
+        = RowBlocks<'a, T, BLOCK>
+    where
+        Self: 'a;
+
+    #[inline(always)]
+    fn row(&self, row: usize) -> Self::Row<'_> {
+        RowBlocks::new(self.0, row, self.1)
+    }
+}
 
 /// int8 rows, with the words per row.
 pub struct Int8WeightRows<'a>(pub &'a Int8Weight, pub usize);
@@ -221,29 +223,6 @@ impl WeightRows for Int8WeightRows<'_> {
     #[inline(always)]
     fn scale(&self, row: usize) -> f32 {
         self.0.scales.get(row)
-    }
-}
-
-impl WeightRow for RowBlocks<'_, u32, INT8_WORDS> {
-    type Block = [u32; INT8_WORDS];
-
-    #[inline(always)]
-    fn whole_blocks(&self) -> &[[u32; INT8_WORDS]] {
-        self.whole
-    }
-
-    #[inline(always)]
-    fn last_block(&self) -> [u32; INT8_WORDS] {
-        self.padded_rest()
-    }
-
-    #[inline(always)]
-    fn dequantize<L: FloatSimd>(&self, lanes: L, block: &[u32; INT8_WORDS], _: usize) -> [L::Floats; VECTORS] {
-        let mut floats = [lanes.splat(0.0); VECTORS];
-        for (floats, words) in floats.iter_mut().zip(block.as_chunks::<4>().0) {
-            *floats = lanes.load_i8(words);
-        }
-        floats
     }
 }
 

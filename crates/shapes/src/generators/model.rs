@@ -105,7 +105,7 @@ fn shapes(settings: &GeneratorSettings, path: &Path) -> Result<Vec<NamedShape>, 
         let layers = config.layers(tp, settings.flag(&FUSED))?;
         for layer in layers.iter().filter(|layer| selected.contains(&layer.name)) {
             for &tokens in settings.sizes(&TOKENS) {
-                let m = if layer.is_routed { config.rows_per_expert(tokens) } else { tokens };
+                let m = if layer.is_routed { config.rows_per_expert(tokens)? } else { tokens };
                 if known.insert([m, layer.k, layer.n]) {
                     let devices = if tp == 1 { String::new() } else { format!("_tp{tp}") };
                     let name = format!("{model}.{}{devices}_m{m}", layer.name);
@@ -141,6 +141,7 @@ struct ModelConfig {
     num_local_experts: Option<u64>,
     n_routed_experts: Option<u64>,
     num_experts_per_tok: Option<u64>,
+    experts_per_token: Option<u64>,
     moe_intermediate_size: Option<u64>,
     n_shared_experts: Option<u64>,
     shared_expert_intermediate_size: Option<u64>,
@@ -244,8 +245,10 @@ impl ModelConfig {
     }
 
     /// Rows of an expert if tokens are distributed evenly.
-    fn rows_per_expert(&self, tokens: u64) -> u64 {
-        tokens.saturating_mul(self.num_experts_per_tok.unwrap_or(1)).div_ceil(self.experts().unwrap_or(1))
+    fn rows_per_expert(&self, tokens: u64) -> Result<u64, ShapeError> {
+        let active = self.num_experts_per_tok.or(self.experts_per_token).ok_or(missing_key("num_experts_per_tok"))?;
+        let experts = self.experts().ok_or(missing_key("num_experts"))?;
+        Ok(tokens.saturating_mul(active).div_ceil(experts))
     }
 }
 
@@ -335,6 +338,23 @@ mod tests {
     }
 
     #[test]
+    fn layers_of_decode_follow_from_the_configurations() {
+        for (decode, model) in [
+            ("llama3_8b", "llama-3.1-8b"),
+            ("llama3_70b", "llama-3.1-70b"),
+            ("qwen3_32b", "qwen3-32b"),
+            ("gemma3_27b", "gemma-3-27b"),
+            ("deepseek_v3", "deepseek-v3"),
+        ] {
+            let layers = ["true", "false"].map(|fused| listing(model, &format!("tokens: 1, fused: {fused}"))).concat();
+            for line in super::super::listing(&format!("{{name: decode, models: [{decode}], m: [1]}}")) {
+                let sizes = line.split_once(' ').unwrap().1.strip_prefix("1 ").unwrap().to_owned();
+                assert!(layers.iter().any(|layer| layer.ends_with(&format!(" {sizes}"))), "{line}: {layers:?}");
+            }
+        }
+    }
+
+    #[test]
     fn key_value_heads_are_replicated_on_many_devices() {
         // Eight query heads and one of four key-value heads.
         assert_eq!(listing("qwen3-30b-a3b", "tokens: 1, tp: [8], layers: [qkv]"), ["qkv_tp8_m1 2048 768"]);
@@ -385,6 +405,8 @@ mod tests {
         }
         let no_mlp = r#"{"hidden_size": 8, "num_attention_heads": 2, "vocab_size": 9}"#;
         assert_eq!(error(no_mlp, ""), ShapeError::MissingKey { key: "intermediate_size" });
+        let experts = r#"{"hidden_size": 8, "num_attention_heads": 2, "vocab_size": 9, "intermediate_size": 8, "num_experts": 4}"#;
+        assert_eq!(error(experts, ""), ShapeError::MissingKey { key: "num_experts_per_tok" });
         for text in ["{}", "[1]", "{\"hidden_size\": -1", "\u{0}"] {
             assert!(matches!(error(text, ""), ShapeError::Unreadable { .. }), "{text}");
         }

@@ -49,6 +49,7 @@ mod gate_data;
 mod host;
 mod implementations;
 mod layer_table;
+mod lazy_fill;
 mod matrix;
 mod model;
 mod name_identity;

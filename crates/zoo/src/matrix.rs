@@ -1,5 +1,6 @@
 //! Matrix in host memory.
 
+use crate::lazy_fill::fill_chunks;
 use crate::random_matrix::RandomMatrix;
 use crate::{OutputSample, RotationAxis};
 use rayon::prelude::*;
@@ -163,18 +164,22 @@ impl fmt::Debug for Values {
     }
 }
 
-/// Rotates each segment of `line` elements by `by`; the last elements come first.
+/// Rotates each segment of `line` elements by `by`, which is less than `line`; the last elements come first.
 pub(crate) fn rotate_segments(values: &[f32], line: usize, by: usize) -> Vec<f32> {
-    const SHARE: usize = 1 << 16;
-    let copy = |to: &mut [f32], from: &[f32]| {
-        to.par_chunks_mut(SHARE).zip(from.par_chunks(SHARE)).for_each(|(to, from)| to.copy_from_slice(from));
-    };
+    const CHUNK_LEN: usize = 1 << 16;
     let mut moved = vec![0.0; values.len()];
-    moved.par_chunks_mut(line.max(1)).zip(values.par_chunks(line.max(1))).for_each(|(moved, values)| {
-        let (before, after) = values.split_at(values.len() - by);
-        let (first, rest) = moved.split_at_mut(by);
-        copy(first, after);
-        copy(rest, before);
+    fill_chunks(&mut moved, CHUNK_LEN, |chunk, mut to| {
+        let mut at = chunk * CHUNK_LEN;
+        while !to.is_empty() {
+            let (segment, offset) = (at / line * line, at % line);
+            // Elements of a segment before `by` come from its end, the others from its start.
+            let end = if offset < by { by } else { line };
+            let from = segment + source_index(offset, by, line);
+            let (part, rest) = to.split_at_mut(to.len().min(end - offset));
+            part.copy_from_slice(&values[from..from + part.len()]);
+            at += part.len();
+            to = rest;
+        }
     });
     moved
 }
@@ -184,6 +189,33 @@ mod tests {
     use super::*;
     use crate::{Fill, Operand};
     use calorimeter_recipes::{Dtype, Element};
+
+    /// While a thread computes lazy values in parallel, it may take over another task that needs the same values. A
+    /// lock around rayon calls would then wait for itself.
+    #[test]
+    fn parallel_access_to_lazy_values_terminates() {
+        const THREADS: usize = 16;
+        const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
+        let (done, finished) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(THREADS).build().unwrap();
+            pool.install(|| {
+                for seed in 0..20 {
+                    let gate = Operand::normal(40, 70_000, Element::E4m3).gate_matrix(seed);
+                    let of_columns = |matrix: &Matrix| -> f32 {
+                        let sum = |col: usize| (0..matrix.rows).map(|row| matrix.row(row)[col]).sum::<f32>();
+                        (0..500).into_par_iter().map(sum).sum()
+                    };
+                    of_columns(&gate);
+                    of_columns(&gate.rotated(RotationAxis::Columns, 3));
+                    let whole = Operand::normal(300, 1000, Element::E4m3).gate_matrix(seed);
+                    (0..500).into_par_iter().map(|at| whole.values[at]).sum::<f32>();
+                }
+            });
+            done.send(()).unwrap();
+        });
+        finished.recv_timeout(TIMEOUT).expect("no deadlock");
+    }
 
     #[test]
     fn rotated_matrices_are_computed_on_demand() {

@@ -1,9 +1,9 @@
 //! Random matrix whose elements are computed on demand from (seed, index).
 
+use crate::lazy_fill::fill_chunks;
 use crate::scale_factors::ScaleFactors;
 use crate::stream::RandomStream;
 use calorimeter_recipes::{Element, ElementCodec, FloatType};
-use rayon::prelude::*;
 
 /// Parameters of a random matrix.
 #[derive(Debug)]
@@ -22,34 +22,35 @@ pub struct RandomMatrix {
     pub element: Option<Element>,
 }
 
-/// Elements of a row that one task computes.
+/// Adjacent elements that one thread computes at a time.
 const CHUNK_LEN: usize = 1 << 14;
 
 impl RandomMatrix {
     /// Computes all elements, row-major.
     pub fn all_elements(&self) -> Vec<f32> {
-        let Self { rows, cols, .. } = *self;
-        let mut values = vec![0.0; rows * cols];
-        self.scale_factors.iter().for_each(|louder| louder.cache_column_factors(rows));
-        values.par_chunks_mut(cols.max(1)).enumerate().for_each(|(row, values)| {
-            self.fill_row(row, values);
-        });
-        values
+        self.elements_from(0, self.rows * self.cols)
     }
 
     /// Computes one row.
     pub fn row(&self, row: usize) -> Box<[f32]> {
-        let Self { rows, cols, .. } = *self;
-        self.scale_factors.iter().for_each(|louder| louder.cache_column_factors(rows));
-        let mut values = vec![0.0; cols].into_boxed_slice();
-        self.fill_row(row, &mut values);
-        values
+        self.elements_from(row * self.cols, self.cols).into_boxed_slice()
     }
 
-    /// Fills a row in parallel chunks.
-    fn fill_row(&self, row: usize, values: &mut [f32]) {
-        let pieces = values.par_chunks_mut(CHUNK_LEN).enumerate();
-        pieces.for_each(|(piece, values)| self.fill(row, piece * CHUNK_LEN, values));
+    /// Computes `count` elements from the row-major index `start` on. May be called in the initializer of a lock.
+    fn elements_from(&self, start: usize, count: usize) -> Vec<f32> {
+        self.scale_factors.iter().for_each(|factors| factors.cache_column_factors(self.rows));
+        let mut values = vec![0.0; count];
+        fill_chunks(&mut values, CHUNK_LEN, |chunk, mut values| {
+            let mut at = start + chunk * CHUNK_LEN;
+            while !values.is_empty() {
+                let (row, col) = (at / self.cols, at % self.cols);
+                let (part, rest) = values.split_at_mut(values.len().min(self.cols - col));
+                self.fill(row, col, part);
+                at += part.len();
+                values = rest;
+            }
+        });
+        values
     }
 
     /// Computes one element.

@@ -2,6 +2,7 @@
 //!
 //! A scale read from the wrong group then fails the check.
 
+use crate::lazy_fill::fill_chunks;
 use crate::stream::mix;
 #[cfg(feature = "native")]
 use calorimeter_kernels::native::MagnitudeGains;
@@ -96,8 +97,14 @@ impl ScaleFactors {
     /// Computes the column factors once if there is more than one row.
     pub fn cache_column_factors(&self, rows: usize) {
         if rows > 1 {
-            self.column_factors
-                .get_or_init(|| (0..self.cols).into_par_iter().map(|col| self.column_factor(col)).collect());
+            self.column_factors.get_or_init(|| {
+                const CHUNK: usize = 1 << 12;
+                let mut factors = vec![0.0; self.cols];
+                fill_chunks(&mut factors, CHUNK, |chunk, factors| {
+                    factors.iter_mut().zip(chunk * CHUNK..).for_each(|(factor, col)| *factor = self.column_factor(col));
+                });
+                factors
+            });
         }
     }
 

@@ -8,7 +8,6 @@ use super::{
     kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
     layer_specs::{PackedFormat, PackedSpec},
     nvrtc::CudaSource,
-    packed_gemm::SplitKWorkspace,
     packed_weight::weight_parts,
     sizes::{MULTIPROCESSORS, check_size},
     tma_tiles::TmaTiles,
@@ -16,19 +15,22 @@ use super::{
 use crate::format::ZeroPoint;
 use crate::{Dtype, Format, PackedTensor};
 
-/// Kernels that reorder a weight once and multiply it, and the split-K workspace.
+/// Kernels that reorder a weight once and multiply it.
 #[derive(Debug)]
 pub(super) struct TiledGemm {
     order: CudaKernel,
     ordered_bytes: usize,
     parts: usize,
     kernel: CudaKernel,
-    split_k: Option<SplitKWorkspace>,
+    /// Name of the layout, which depends on the tiles of a block.
+    pub(super) layout: &'static str,
     pub(super) algorithm: String,
 }
 
 /// Weight rows and columns (k) per tile.
-const WEIGHT_TILE: (usize, usize) = (128, 64);
+const WEIGHT_TILE: (usize, usize) = (64, 64);
+/// Threads of a warp group.
+const GROUP_THREADS: usize = 128;
 
 impl TiledGemm {
     /// True if the kernel supports the specification: TMA needs 16-byte rows of x, 16 adjacent values must share a
@@ -51,9 +53,10 @@ impl TiledGemm {
         added: bool,
     ) -> Result<Self, NativeError> {
         let LinearShape { m, k, n } = shape;
-        let tile = TiledGemmTile::new(spec, shape);
-        let tiles = check_size("the number of tiles", n.div_ceil(WEIGHT_TILE.0) * k.div_ceil(WEIGHT_TILE.1))?;
-        let ordered_bytes = tiles * tile_bytes(spec.weight);
+        let tile = TiledGemmTile::fastest(spec, shape);
+        let weight_tiles = n.div_ceil(tile.weight_rows()) * tile.weight_tiles() * k.div_ceil(WEIGHT_TILE.1);
+        let weight_tiles = check_size("the number of tiles", weight_tiles)?;
+        let ordered_bytes = weight_tiles * tile_bytes(spec.weight);
         let name = format!("tile_{}_weight", spec.weight.name());
         // Row scales are not reordered.
         let (mut reorder_reads, mut gemm_reads) = (spec.reads(shape), vec![("quantized values", ordered_bytes)]);
@@ -64,36 +67,37 @@ impl TiledGemm {
             device,
             CudaSource::TileWeight,
             &name,
-            macros(&name, spec, shape, 1),
+            tile.reorder_macros(&name, spec, shape),
             KernelArgs { reads: reorder_reads, writes: vec![("tiles", ordered_bytes)], sizes: (n as u64, 0) },
-            LaunchGeometry { blocks: tiles as u32, threads: (256, 1) },
+            LaunchGeometry::new(weight_tiles, (GROUP_THREADS, 1))?,
         )?;
 
-        let output_tiles = tile.output_tiles(shape);
-        let blocks = check_size("the number of blocks", output_tiles * tile.splits)?;
         let parts = gemm_reads.len();
         let mut reads = vec![("x", shape.x_bytes(spec.operand_dtype()))];
         reads.extend(gemm_reads);
         reads.extend(spec.tensor_scale_reads());
         reads.extend(added.then(|| ("addend", shape.y_bytes(spec.kind))));
-        let mut writes = vec![("y", shape.y_bytes(spec.kind))];
-        let sums = blocks * WEIGHT_TILE.0 * tile.columns;
-        let shared = (tile.splits > 1).then(|| SplitKWorkspace::new(device, sums, output_tiles)).transpose()?;
-        writes.extend(shared.iter().flat_map(SplitKWorkspace::kernel_writes));
+        let writes = vec![("y", shape.y_bytes(spec.kind))];
         let name = tile.name(spec);
         let extent = KernelArgs { reads, writes, sizes: (m as u64, n as u64) };
-        let geometry = LaunchGeometry { blocks: blocks as u32, threads: (3 * 128, 1) };
+        let geometry = LaunchGeometry::new(tile.blocks(shape), ((1 + tile.consumers) * GROUP_THREADS, 1))?;
         let macros = tile.macros(&name, spec, shape, added);
         let kernel = CudaKernel::prepare(device, CudaSource::WgmmaPackedWeightGemm, &name, macros, extent, geometry)?;
-        let boxes =
-            TmaTiles { input: 0, kind: spec.operand_dtype(), matrices: 1, rows: m, columns: k, height: tile.columns };
+        let boxes = TmaTiles {
+            input: 0,
+            kind: spec.operand_dtype(),
+            matrices: 1,
+            rows: m,
+            columns: k,
+            height: tile.rows / tile.sharing,
+        };
         Ok(Self {
             order,
             ordered_bytes,
             parts,
-            kernel: kernel.with_tma_tiles(vec![boxes]).with_dynamic_smem(tile.shared_bytes(spec.weight))?,
-            split_k: shared,
-            algorithm: tile.describe(&name),
+            kernel: kernel.with_tma_tiles(vec![boxes]).with_dynamic_smem(tile.smem_bytes(spec.weight))?,
+            layout: tile.layout(),
+            algorithm: tile.describe(&name, spec.weight),
         })
     }
 
@@ -116,75 +120,245 @@ impl TiledGemm {
 
     /// Enqueues a launch on x, the parts of a reordered weight, and the addend.
     pub(super) fn enqueue<'x>(
-        &mut self,
+        &self,
         inputs: impl IntoIterator<Item = &'x DeviceMemory>,
         y: &mut DeviceMemory,
     ) -> Result<(), NativeError> {
-        SplitKWorkspace::enqueue(self.split_k.as_mut(), &self.kernel, inputs, y)
+        self.kernel.enqueue_all(inputs, [y])
     }
 }
 
-/// Tile configuration of the tiled GEMM.
+/// Tile configuration of the tiled GEMM; the comment of the kernel describes the parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TiledGemmTile {
-    /// Rows of x per block.
-    columns: usize,
-    /// Blocks that split k.
+    /// Rows of x per block (`BLOCK_M`).
+    rows: usize,
+    /// Consumer warp groups.
+    consumers: usize,
+    /// Weight tiles per consumer warp group.
+    fragments: usize,
+    /// Blocks of a cluster that share rows of x (`CLUSTER_N`).
+    sharing: usize,
+    /// Blocks of a cluster that split k.
     splits: usize,
-    /// Pipeline stages.
-    stages: usize,
 }
 
 impl TiledGemmTile {
     /// Shared memory per block, less the static part of the kernel.
-    const MAX_SMEM_BYTES: usize = 224 << 10;
+    const MAX_SMEM_BYTES: usize = 226 << 10;
+    const MIN_STAGES: usize = 3;
+    const MAX_STAGES: usize = 12;
+    const ROWS: [usize; 9] = [8, 16, 32, 64, 96, 128, 160, 192, 256];
+    /// Maximum blocks of a cluster.
+    const MAX_CLUSTER: usize = 8;
+    /// Clusters of 1 to 8 blocks that are resident at the same time. The multiprocessors of a cluster belong to one part
+    /// of the GPU (GPC), so that large clusters leave some of them idle. Measured on an H200
+    /// (`cuOccupancyMaxActiveClusters`).
+    const RESIDENT_CLUSTERS: [usize; Self::MAX_CLUSTER] =
+        [MULTIPROCESSORS, MULTIPROCESSORS / 2, 39, 30, 22, 17, 15, 15];
+    /// Minimum steps along k of a block with split-K.
+    const MIN_SPLIT_STEPS: usize = 3;
 
-    fn new(spec: PackedSpec, shape: LinearShape) -> Self {
-        let columns = shape.m.next_power_of_two().clamp(16, 128);
-        let stages = (Self::MAX_SMEM_BYTES / stage_bytes(spec.weight, columns)).min(12);
-        let tile = Self { columns, splits: 1, stages };
-        // At least four tiles per block; otherwise the reduction costs more than the split saves.
-        let max_splits = (shape.k.div_ceil(WEIGHT_TILE.1) / 4).max(1);
-        Self { splits: (MULTIPROCESSORS / tile.output_tiles(shape)).clamp(1, max_splits), ..tile }
+    /// The configuration with the lowest estimated time.
+    fn fastest(spec: PackedSpec, shape: LinearShape) -> Self {
+        Self::candidates(spec, shape)
+            .map(|tile| (tile.estimated_nanos(spec.weight, shape), tile))
+            .min_by(|(first, _), (second, _)| first.total_cmp(second))
+            .map(|(_, tile)| tile)
+            .expect("a tile of 8 rows fits every format")
     }
 
-    /// Output tiles; each is computed by one block, or by several with split-K.
-    fn output_tiles(&self, shape: LinearShape) -> usize {
-        shape.n.div_ceil(WEIGHT_TILE.0) * shape.m.div_ceil(self.columns)
+    fn candidates(spec: PackedSpec, shape: LinearShape) -> impl Iterator<Item = Self> {
+        // More than twice the rows of x would only add work.
+        let rows = Self::ROWS.into_iter().filter(move |rows| *rows == Self::ROWS[0] || rows / 2 < shape.m);
+        let consumers = move |rows| (1..=3).map(move |consumers| (rows, consumers));
+        let fragments = |(rows, consumers)| [1, 2].map(|fragments| (rows, consumers, fragments));
+        let clusters = |(rows, consumers, fragments)| {
+            let splits = move |sharing| (1..=Self::MAX_CLUSTER / sharing).map(move |splits| (sharing, splits));
+            [1, 2].into_iter().flat_map(splits).map(move |(sharing, splits)| Self {
+                rows,
+                consumers,
+                fragments,
+                sharing,
+                splits,
+            })
+        };
+        rows.flat_map(consumers)
+            .flat_map(fragments)
+            .flat_map(clusters)
+            .filter(move |tile| tile.fits(spec.weight) && tile.divides(shape))
+    }
+
+    /// True if registers and shared memory suffice.
+    fn fits(&self, codes: Format) -> bool {
+        // Three consumer groups have 160 registers per thread, fewer groups 240; the sums take rows / 2 per fragment.
+        let max_sums = if self.consumers == 3 { 80 } else { 128 };
+        // TMA boxes have whole groups of eight rows.
+        let boxes_fit = (self.rows / self.sharing).is_multiple_of(8);
+        let partial_bytes = 4 * self.rows * (self.weight_rows() + 4);
+        boxes_fit
+            && self.fragments * self.rows / 2 <= max_sums
+            && self.stages(codes) >= Self::MIN_STAGES
+            && (self.splits == 1 || partial_bytes <= self.stages(codes) * self.stage_bytes(codes))
+    }
+
+    /// True if a split is worth its reduction, and all clusters with split-K are resident.
+    fn divides(&self, shape: LinearShape) -> bool {
+        let steps = shape.k.div_ceil(WEIGHT_TILE.1) / self.splits;
+        self.splits == 1
+            || steps >= Self::MIN_SPLIT_STEPS && self.clusters(shape) <= Self::RESIDENT_CLUSTERS[self.cluster() - 1]
+    }
+
+    /// Estimated time on an H200. The constants were fitted to 570 measured pairs of configuration and shape, for int8 and
+    /// int4 weights.
+    fn estimated_nanos(&self, codes: Format, shape: LinearShape) -> f64 {
+        const CLOCK_GHZ: f64 = 1.98;
+        const LAUNCH_CYCLES: f64 = 6741.0;
+        // Sustained FLOP per nanosecond at the power limit, and the relative energy of dequantization and of rows of x
+        // that are not shared.
+        const POWER_LIMIT: f64 = 776e3;
+        const DEQUANTIZE_ENERGY: f64 = 0.13 * 128.0;
+        const UNSHARED_ENERGY: f64 = 0.04;
+        let as_f64 = |count: usize| count as f64;
+        let (tiles, rows) = (as_f64(self.weight_tiles()), as_f64(self.rows));
+        let clusters = self.clusters(shape);
+        let waves = as_f64(clusters.div_ceil(Self::RESIDENT_CLUSTERS[self.cluster() - 1]));
+        let blocks = as_f64((clusters * self.cluster()).min(MULTIPROCESSORS));
+        let row_tiles = as_f64(shape.m.div_ceil(self.rows));
+
+        let weight_bytes = as_f64(self.weight_tiles() * tile_bytes(codes));
+        let multiply = tiles * if self.uses_wgmma() { (1.94 * rows).max(248.0) + 73.0 } else { 124.0 + 3.9 * rows };
+        // A single warp group cannot dequantize while another one multiplies.
+        let serial = if self.consumers == 1 { as_f64(self.fragments) * (245.0 + 2.0 * rows) } else { 0.0 };
+        // Blocks with the same weights read them from memory once.
+        let memory = weight_bytes * blocks / row_tiles.min(as_f64(clusters)) / 2145.0;
+        let l2 =
+            (as_f64(self.x_bytes()) / as_f64(self.sharing) + weight_bytes) * blocks / as_f64(MULTIPROCESSORS) / 52.0;
+        let step = multiply.max(serial).max(memory).max(l2) + 37.0;
+
+        let steps = as_f64(shape.k.div_ceil(WEIGHT_TILE.1).div_ceil(self.splits));
+        let is_split = self.splits > 1;
+        let epilogue = rows * tiles * if is_split { 24.9 } else { 18.7 }
+            + if self.cluster() > 1 { 516.0 } else { 0.0 }
+            + if is_split { 1295.0 } else { 0.0 };
+        let cycles = waves * (steps * step + epilogue) + LAUNCH_CYCLES;
+        let flops = 2.0 * row_tiles * rows * as_f64(shape.k) * as_f64(shape.n);
+        let unshared = if self.sharing == 1 { UNSHARED_ENERGY } else { 0.0 };
+        let at_power_limit =
+            flops / POWER_LIMIT * (1.0 + DEQUANTIZE_ENERGY / rows + unshared) + LAUNCH_CYCLES / CLOCK_GHZ;
+        // A smooth maximum of the two limits.
+        ((cycles / CLOCK_GHZ).powi(6) + at_power_limit.powi(6)).powf(1.0 / 6.0)
+    }
+
+    /// True if rows of x suffice for wgmma; the kernel uses mma for fewer.
+    fn uses_wgmma(&self) -> bool {
+        self.rows > 32
+    }
+
+    fn weight_tiles(&self) -> usize {
+        self.consumers * self.fragments
+    }
+
+    /// Weight rows per block.
+    fn weight_rows(&self) -> usize {
+        self.weight_tiles() * WEIGHT_TILE.0
+    }
+
+    /// Blocks of a cluster.
+    fn cluster(&self) -> usize {
+        self.sharing * self.splits
+    }
+
+    /// Clusters that together compute every output tile once.
+    fn clusters(&self, shape: LinearShape) -> usize {
+        shape.n.div_ceil(self.weight_rows()).div_ceil(self.sharing) * shape.m.div_ceil(self.rows)
+    }
+
+    /// Blocks of a launch. With split-K a cluster computes one output tile, otherwise as many as necessary.
+    fn blocks(&self, shape: LinearShape) -> usize {
+        let resident = if self.splits == 1 { MULTIPROCESSORS / self.sharing } else { usize::MAX };
+        self.clusters(shape).min(resident) * self.cluster()
+    }
+
+    fn x_bytes(&self) -> usize {
+        2 * self.rows * WEIGHT_TILE.1
+    }
+
+    /// Bytes of a stage: weight tiles and the matching tile of x.
+    fn stage_bytes(&self, codes: Format) -> usize {
+        self.weight_tiles() * tile_bytes(codes) + self.x_bytes()
+    }
+
+    /// Bytes in which the warps stage parts of y; with split-K, the stages hold the partial sums.
+    fn staging_bytes(&self) -> usize {
+        const PITCH_BYTES: usize = 80;
+        if self.splits > 1 { 0 } else { self.consumers * GROUP_THREADS / 32 * self.rows.min(32) * PITCH_BYTES }
+    }
+
+    fn stages(&self, codes: Format) -> usize {
+        ((Self::MAX_SMEM_BYTES - self.staging_bytes()) / self.stage_bytes(codes)).min(Self::MAX_STAGES)
+    }
+
+    fn smem_bytes(&self, codes: Format) -> usize {
+        self.stages(codes) * self.stage_bytes(codes) + self.staging_bytes()
+    }
+
+    /// Name of the layout of a weight.
+    fn layout(&self) -> &'static str {
+        match self.weight_tiles() {
+            1 => "tiled by 64 rows",
+            2 => "tiled by 128 rows",
+            3 => "tiled by 192 rows",
+            4 => "tiled by 256 rows",
+            _ => "tiled by 384 rows",
+        }
     }
 
     /// Kernel name with the parameters of the tile, which is all that a profiler shows.
     fn name(&self, spec: PackedSpec) -> String {
         format!(
-            "{}_{}_product_tiled_{}x{}_k{}",
+            "{}_{}_product_tiled_{}x{}_c{}_k{}",
             spec.weight.name(),
             spec.kind,
-            self.columns,
-            WEIGHT_TILE.0,
+            self.rows,
+            self.weight_rows(),
+            self.sharing,
             self.splits
         )
     }
 
-    fn shared_bytes(&self, codes: Format) -> usize {
-        self.stages * stage_bytes(codes, self.columns)
-    }
-
     fn macros(&self, name: &str, spec: PackedSpec, shape: LinearShape, added: bool) -> Vec<String> {
-        let Self { columns, splits, stages } = self;
+        let Self { rows, consumers, fragments, sharing, splits } = self;
         let width = if shape.n.is_multiple_of(vector_width(spec.kind)) { vector_width(spec.kind) } else { 1 };
         let mut macros = macros(name, spec, shape, width);
-        macros.extend([format!("BLOCK_M={columns}"), format!("SPLIT_K={splits}")]);
-        macros.extend([format!("STAGES={stages}")]);
+        macros.extend([
+            format!("BLOCK_M={rows}"),
+            format!("CONSUMERS={consumers}"),
+            format!("FRAGMENTS_N={fragments}"),
+        ]);
+        macros.extend([format!("CLUSTER_N={sharing}"), format!("SPLIT_K={splits}")]);
+        macros.extend([format!("STAGES={}", self.stages(spec.weight))]);
         macros.extend(added.then(|| "ADDEND".into()));
         macros
     }
 
-    fn describe(&self, name: &str) -> String {
-        let Self { columns, splits, stages } = self;
+    fn reorder_macros(&self, name: &str, spec: PackedSpec, shape: LinearShape) -> Vec<String> {
+        let mut macros = macros(name, spec, shape, 1);
+        macros.push(format!("BLOCK_TILES={}", self.weight_tiles()));
+        macros
+    }
+
+    fn describe(&self, name: &str, codes: Format) -> String {
+        let instruction = if self.uses_wgmma() { "wgmma" } else { "mma" };
         format!(
-            "{name}: wgmma, tile of {columns} rows of x by {} weight rows, split-K over {splits} blocks, {stages} \
-             stages of k={}",
-            WEIGHT_TILE.0, WEIGHT_TILE.1
+            "{name}: {instruction}, tile of {} rows of x by {} weight rows, {} blocks share rows of x, split-K over {} \
+             blocks, {} stages of k={}",
+            self.rows,
+            self.weight_rows(),
+            self.sharing,
+            self.splits,
+            self.stages(codes),
+            WEIGHT_TILE.1
         )
     }
 }
@@ -194,11 +368,6 @@ fn tile_bytes(codes: Format) -> usize {
     let arrays_per_group = if codes.zero == ZeroPoint::None { 1 } else { 2 };
     let scales = codes.group().map_or(0, |group| WEIGHT_TILE.1.div_ceil(group) * arrays_per_group);
     WEIGHT_TILE.0 * WEIGHT_TILE.1 * codes.element.bits() as usize / 8 + 2 * WEIGHT_TILE.0 * scales
-}
-
-/// Bytes of a stage: a weight tile and the matching tile of x.
-fn stage_bytes(codes: Format, columns: usize) -> usize {
-    tile_bytes(codes) + 2 * columns * WEIGHT_TILE.1
 }
 
 fn macros(name: &str, spec: PackedSpec, shape: LinearShape, width: usize) -> Vec<String> {
@@ -236,33 +405,61 @@ mod tests {
         assert!(!TiledGemm::is_supported(int8, shape, ComputeCapability { major: 10, minor: 0 }));
     }
 
+    fn tile(spec: PackedSpec, m: usize, k: usize, n: usize) -> TiledGemmTile {
+        TiledGemmTile::fastest(spec, LinearShape { m, k, n })
+    }
+
     #[test]
     fn smem_holds_stages_and_epilogue() {
         for spec in supported_specs() {
-            for m in [1, 17, 33, 65, 129, 5000] {
-                for k in [8, 64, 1000, 4096, 28672] {
-                    let shape = LinearShape { m, k, n: 1000 };
-                    let tile = TiledGemmTile::new(spec, shape);
-                    assert!(tile.shared_bytes(spec.weight) <= TiledGemmTile::MAX_SMEM_BYTES, "{tile:?}");
-                    assert!(tile.shared_bytes(spec.weight) >= 4 * tile.columns * (WEIGHT_TILE.0 + 4), "{tile:?}");
-                    assert!(tile.splits <= k.div_ceil(WEIGHT_TILE.1), "{tile:?}");
-                    assert!(tile.stages > 2, "{tile:?}");
+            for shape in [1, 17, 33, 65, 129, 5000].map(|m| LinearShape { m, k: 8 * m, n: 1000 }) {
+                for tile in TiledGemmTile::candidates(spec, shape) {
+                    assert!(tile.smem_bytes(spec.weight) <= TiledGemmTile::MAX_SMEM_BYTES, "{tile:?}");
+                    assert!(tile.splits <= shape.k.div_ceil(WEIGHT_TILE.1), "{tile:?}");
+                    assert!(tile.blocks(shape).is_multiple_of(tile.cluster()), "{tile:?}");
                 }
             }
         }
     }
 
     #[test]
+    fn tiles_fill_the_multiprocessors() {
+        let int8 = weight_only(Dtype::Bf16, formats::int8(Dtype::Bf16));
+        for (m, k, n) in
+            [(16, 8192, 10240), (64, 14336, 4096), (256, 4096, 6144), (1024, 7168, 2112), (128, 5120, 3456)]
+        {
+            let found = tile(int8, m, k, n);
+            let shape = LinearShape { m, k, n };
+            let waves = found.blocks(shape).div_ceil(MULTIPROCESSORS) * MULTIPROCESSORS;
+            assert!(found.blocks(shape) * 10 >= waves * 6, "{m} {k} {n}: {found:?}");
+        }
+        // Few rows use mma, many rows large tiles.
+        assert!(!tile(int8, 16, 8192, 8192).uses_wgmma() && tile(int8, 64, 8192, 8192).uses_wgmma());
+        assert_eq!(tile(int8, 4096, 8192, 8192).rows, 256);
+    }
+
+    #[test]
     #[ignore = "needs NVRTC"]
     fn sources_compile_for_every_spec_and_tile() {
         for (at, spec) in supported_specs().enumerate() {
-            for m in [1, 20, 64, 500].into_iter().skip(at % 2).step_by(2) {
-                let shape = LinearShape { m, k: 4096 - 8 * at, n: 4096 - at };
-                let tile = TiledGemmTile::new(spec, shape);
+            for (m, n) in [(1, 4096), (20, 4096), (64, 1000), (500, 20000)].into_iter().skip(at % 2).step_by(2) {
+                let shape = LinearShape { m, k: 4096 - 8 * at, n: n - at };
+                let tile = TiledGemmTile::fastest(spec, shape);
                 assert_compiles(CudaSource::WgmmaPackedWeightGemm, &tile.macros("product", spec, shape, at % 2 == 0));
+                assert_compiles(CudaSource::TileWeight, &tile.reorder_macros("order", spec, shape));
             }
-            let shape = LinearShape { m: 1, k: 129, n: 3 };
-            assert_compiles(CudaSource::TileWeight, &macros("order", spec, shape, 1));
+        }
+    }
+
+    #[test]
+    #[ignore = "needs NVRTC"]
+    fn source_compiles_for_every_tile() {
+        let specs = [formats::int8(Dtype::Bf16), formats::int4(128, Dtype::Bf16)];
+        for (spec, k) in specs.map(|format| weight_only(Dtype::Bf16, format)).into_iter().zip([4096, 14336]) {
+            let shape = LinearShape { m: 512, k, n: 1000 };
+            for tile in TiledGemmTile::candidates(spec, shape).step_by(7) {
+                assert_compiles(CudaSource::WgmmaPackedWeightGemm, &tile.macros("product", spec, shape, false));
+            }
         }
     }
 }

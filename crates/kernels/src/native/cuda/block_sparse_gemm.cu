@@ -88,13 +88,6 @@ __device__ __forceinline__ void cp_async(unsigned destination, const element *so
                  : "memory");
 }
 
-__device__ __forceinline__ void ldmatrix_x4(unsigned (&words)[4], unsigned address) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
-                 : "r"(address)
-                 : "memory");
-}
-
 extern "C" __global__ void __launch_bounds__(THREADS)
     KERNEL(const element *__restrict__ x, const element *__restrict__ values,
            const unsigned *__restrict__ block_columns,

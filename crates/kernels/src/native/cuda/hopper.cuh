@@ -41,6 +41,9 @@ template <int COUNT> __device__ __forceinline__ void warpgroup_reg_alloc() {
 __device__ __forceinline__ void named_barrier_sync(int id, int threads) {
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
+__device__ __forceinline__ void named_barrier_arrive(int id, int threads) {
+    asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
 
 // mbarriers. A phase ends after `arrivals` arrivals; a waiter passes the parity of the phase.
 __device__ __forceinline__ void mbarrier_init(unsigned barrier, int arrivals) {
@@ -97,6 +100,10 @@ struct __align__(64) tensor_map {
     u64 words[16];
 };
 
+__device__ __forceinline__ void prefetch_tensor_map(const tensor_map &matrix) {
+    asm volatile("prefetch.tensormap [%0];" ::"l"(&matrix) : "memory");
+}
+
 // Starts a TMA load of one box; called by one thread.
 __device__ __forceinline__ void tma_load(unsigned destination, const tensor_map &matrix, int column, int row, int plane,
                                          unsigned barrier) {
@@ -106,14 +113,14 @@ __device__ __forceinline__ void tma_load(unsigned destination, const tensor_map 
         "l"(&matrix), "r"(barrier), "r"(column), "r"(row), "r"(plane)
         : "memory");
 }
-// Starts a TMA load of one box into the same offset of both blocks of a cluster. Each block is notified at its own
-// barrier.
+// Starts a TMA load of one box into the same offset of the blocks of a cluster whose bits are set in `blocks`. Each
+// block is notified at its own barrier.
 __device__ __forceinline__ void tma_load_multicast(unsigned destination, const tensor_map &matrix, int column, int row,
-                                                   unsigned barrier) {
+                                                   unsigned barrier, unsigned short blocks) {
     asm volatile(
         "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
         "[%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(destination),
-        "l"(&matrix), "r"(barrier), "r"(column), "r"(row), "r"(0), "h"((unsigned short)3)
+        "l"(&matrix), "r"(barrier), "r"(column), "r"(row), "r"(0), "h"(blocks)
         : "memory");
 }
 // Starts a contiguous copy of `bytes` bytes, a multiple of 16.
@@ -176,29 +183,41 @@ template <int DEPTH> struct pipeline_state {
     }
 };
 
-// Operand lists of 32, 64 or 128 accumulator registers from %0 on, and the matching constraints for inline assembly.
-#define ACCUMULATORS_32                                                      \
-    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define ACCUMULATORS_64                                                                    \
-    ACCUMULATORS_32                                                                        \
-        ", "                                                                               \
-        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define ACCUMULATORS_128                                                                               \
-    ACCUMULATORS_64                                                                                    \
-        ", "                                                                                           \
-        "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "             \
-        "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "             \
-        "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
-        "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+// Operand lists of accumulator registers from %0 on, and the matching constraints for inline assembly.
+#define ACCUMULATORS_8 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define ACCUMULATORS_16 ACCUMULATORS_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define ACCUMULATORS_32 \
+    ACCUMULATORS_16 ", %16, %17, %18, %19, %20, %21, %22, %23" \
+                    ", %24, %25, %26, %27, %28, %29, %30, %31"
+#define ACCUMULATORS_48 \
+    ACCUMULATORS_32 ", %32, %33, %34, %35, %36, %37, %38, %39" \
+                    ", %40, %41, %42, %43, %44, %45, %46, %47"
+#define ACCUMULATORS_64 \
+    ACCUMULATORS_48 ", %48, %49, %50, %51, %52, %53, %54, %55" \
+                    ", %56, %57, %58, %59, %60, %61, %62, %63"
+#define ACCUMULATORS_80 \
+    ACCUMULATORS_64 ", %64, %65, %66, %67, %68, %69, %70, %71" \
+                    ", %72, %73, %74, %75, %76, %77, %78, %79"
+#define ACCUMULATORS_96 \
+    ACCUMULATORS_80 ", %80, %81, %82, %83, %84, %85, %86, %87" \
+                    ", %88, %89, %90, %91, %92, %93, %94, %95"
+#define ACCUMULATORS_112 \
+    ACCUMULATORS_96 ", %96, %97, %98, %99, %100, %101, %102, %103" \
+                    ", %104, %105, %106, %107, %108, %109, %110, %111"
+#define ACCUMULATORS_128 \
+    ACCUMULATORS_112 ", %112, %113, %114, %115, %116, %117, %118, %119" \
+                    ", %120, %121, %122, %123, %124, %125, %126, %127"
 #define BIND_8(constraint, d, i)                                                                              \
     constraint(d[i]), constraint(d[i + 1]), constraint(d[i + 2]), constraint(d[i + 3]), constraint(d[i + 4]), \
         constraint(d[i + 5]), constraint(d[i + 6]), constraint(d[i + 7])
-#define BIND_32(constraint, d, i) \
-    BIND_8(constraint, d, i), BIND_8(constraint, d, i + 8), BIND_8(constraint, d, i + 16), BIND_8(constraint, d, i + 24)
-#define BIND_64(constraint, d) BIND_32(constraint, d, 0), BIND_32(constraint, d, 32)
-#define BIND_128(constraint, d) BIND_64(constraint, d), BIND_32(constraint, d, 64), BIND_32(constraint, d, 96)
+#define BIND_16(constraint, d, i) BIND_8(constraint, d, i), BIND_8(constraint, d, i + 8)
+#define BIND_32(constraint, d, i) BIND_16(constraint, d, i), BIND_16(constraint, d, i + 16)
+#define BIND_48(constraint, d, i) BIND_32(constraint, d, i), BIND_16(constraint, d, i + 32)
+#define BIND_64(constraint, d, i) BIND_32(constraint, d, i), BIND_32(constraint, d, i + 32)
+#define BIND_80(constraint, d, i) BIND_64(constraint, d, i), BIND_16(constraint, d, i + 64)
+#define BIND_96(constraint, d, i) BIND_64(constraint, d, i), BIND_32(constraint, d, i + 64)
+#define BIND_112(constraint, d, i) BIND_96(constraint, d, i), BIND_16(constraint, d, i + 96)
+#define BIND_128(constraint, d, i) BIND_64(constraint, d, i), BIND_64(constraint, d, i + 64)
 
 // m64n128k16 with both operands in shared memory; overwrites d unless `accumulate` is set.
 __device__ __forceinline__ void wgmma_shared(float (&d)[64], u64 a, u64 b, int accumulate) {
@@ -206,49 +225,28 @@ __device__ __forceinline__ void wgmma_shared(float (&d)[64], u64 a, u64 b, int a
         "{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, %66, 0;\n"
         "wgmma.mma_async.sync.aligned.m64n128k16.f32." MMA_DTYPE "." MMA_DTYPE " {" ACCUMULATORS_64
         "}, %64, %65, accumulate, 1, 1, 0, 0;\n}"
-        : BIND_64("+f", d)
+        : BIND_64("+f", d, 0)
         : "l"(a), "l"(b), "r"(accumulate));
 }
 
-// m64nNk16 with A in registers and B in shared memory, N = 128, 64, 32 or 16; MN_MAJOR if B is MN-major.
-template <bool MN_MAJOR>
-__device__ __forceinline__ void wgmma_registers(float (&d)[64], const unsigned *a, u64 b, int accumulate) {
-    asm volatile(
-        "{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, %69, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32." MMA_DTYPE "." MMA_DTYPE " {" ACCUMULATORS_64
-        "}, {%64, %65, %66, %67}, %68, accumulate, 1, 1, %70;\n}"
-        : BIND_64("+f", d)
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(MN_MAJOR));
-}
-template <bool MN_MAJOR>
-__device__ __forceinline__ void wgmma_registers(float (&d)[32], const unsigned *a, u64 b, int accumulate) {
-    asm volatile(
-        "{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, %37, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32." MMA_DTYPE "." MMA_DTYPE " {" ACCUMULATORS_32
-        "}, {%32, %33, %34, %35}, %36, accumulate, 1, 1, %38;\n}"
-        : BIND_32("+f", d, 0)
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(MN_MAJOR));
-}
-template <bool MN_MAJOR>
-__device__ __forceinline__ void wgmma_registers(float (&d)[16], const unsigned *a, u64 b, int accumulate) {
-    asm volatile(
-        "{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, %21, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n32k16.f32." MMA_DTYPE "." MMA_DTYPE
-        " {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
-        "}, {%16, %17, %18, %19}, %20, accumulate, 1, 1, %22;\n}"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]),
-          "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(MN_MAJOR));
-}
-template <bool MN_MAJOR>
-__device__ __forceinline__ void wgmma_registers(float (&d)[8], const unsigned *a, u64 b, int accumulate) {
-    asm volatile(
-        "{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, %13, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n16k16.f32." MMA_DTYPE "." MMA_DTYPE
-        " {"
-        "%0, %1, %2, %3, %4, %5, %6, %7"
-        "}, {%8, %9, %10, %11}, %12, accumulate, 1, 1, %14;\n}"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(MN_MAJOR));
-}
+// m64nNk16 with A in registers and B in shared memory; MN_MAJOR if B is MN-major. The operands after the COUNT = N / 2
+// accumulators are numbered A0 to A3, B, ACCUMULATE and MAJOR.
+#define WGMMA_REGISTERS(N, COUNT, A0, A1, A2, A3, B, ACCUMULATE, MAJOR)                                           \
+    template <bool MN_MAJOR>                                                                                      \
+    __device__ __forceinline__ void wgmma_registers(float (&d)[COUNT], const unsigned *a, u64 b, int accumulate) { \
+        asm volatile("{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, %" #ACCUMULATE ", 0;\n"                  \
+                     "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." MMA_DTYPE "." MMA_DTYPE                    \
+                     " {" ACCUMULATORS_##COUNT "}, {%" #A0 ", %" #A1 ", %" #A2 ", %" #A3 "}, %" #B                \
+                     ", accumulate, 1, 1, %" #MAJOR ";\n}"                                                        \
+                     : BIND_##COUNT("+f", d, 0)                                                                   \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(MN_MAJOR));       \
+    }
+WGMMA_REGISTERS(16, 8, 8, 9, 10, 11, 12, 13, 14)
+WGMMA_REGISTERS(32, 16, 16, 17, 18, 19, 20, 21, 22)
+WGMMA_REGISTERS(64, 32, 32, 33, 34, 35, 36, 37, 38)
+WGMMA_REGISTERS(96, 48, 48, 49, 50, 51, 52, 53, 54)
+WGMMA_REGISTERS(128, 64, 64, 65, 66, 67, 68, 69, 70)
+WGMMA_REGISTERS(160, 80, 80, 81, 82, 83, 84, 85, 86)
+WGMMA_REGISTERS(192, 96, 96, 97, 98, 99, 100, 101, 102)
+WGMMA_REGISTERS(224, 112, 112, 113, 114, 115, 116, 117, 118)
+WGMMA_REGISTERS(256, 128, 128, 129, 130, 131, 132, 133, 134)

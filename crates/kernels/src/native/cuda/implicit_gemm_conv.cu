@@ -84,7 +84,7 @@ __device__ __forceinline__ void wgmma(float (&d)[128], u64 a, u64 b, int accumul
         "{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, %130, 0;\n"
         "wgmma.mma_async.sync.aligned.m64n256k16.f32." MMA_DTYPE "." MMA_DTYPE " {" ACCUMULATORS_128
         "}, %128, %129, accumulate, 1, 1, 0, 0;\n}"
-        : BIND_128("+f", d)
+        : BIND_128("+f", d, 0)
         : "l"(a), "l"(b), "r"(accumulate));
 }
 #elif BLOCK_N == 128

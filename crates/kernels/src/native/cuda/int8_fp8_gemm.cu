@@ -86,7 +86,7 @@ __device__ __forceinline__ void wgmma(accumulator (&d)[128], u64 a, u64 b, int a
         "{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, %130, 0;\n"
         "wgmma.mma_async.sync.aligned.m64n256k32." WGMMA_DTYPES " {" ACCUMULATORS_128
         "}, %128, %129, accumulate" IMM_SCALES ";\n}"
-        : BIND_128(ACCUMULATOR, d)
+        : BIND_128(ACCUMULATOR, d, 0)
         : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -147,7 +147,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER_SIZE, 1, 1) __launch_bounds_
                 // TMA boxes count 16-bit elements, i.e. pairs of 8-bit values.
                 tma_load(destination, x_map, step * (BLOCK_K / 2), origin.row + rank * BLOCK_M, 0, barrier);
                 tma_load_multicast(destination + X_BYTES + rank * (W_BYTES / CLUSTER_SIZE), w_map, step * (BLOCK_K / 2),
-                                   origin.column + rank * (BLOCK_N / CLUSTER_SIZE), barrier);
+                                   origin.column + rank * (BLOCK_N / CLUSTER_SIZE), barrier, 3);
             }
         }
     } else {

@@ -37,3 +37,12 @@ __device__ __forceinline__ void mma_m16n8k16(float (&sums)[4], unsigned a0, unsi
         : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
         : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
+
+// Loads four 8 x 8 matrices of 16-bit elements from shared memory: lane 8 i + r passes the address of row r of matrix i;
+// word i of lane 4 r + t are the elements 2 t and 2 t + 1 of row r of matrix i.
+__device__ __forceinline__ void ldmatrix_x4(unsigned (&words)[4], unsigned address) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "r"(address)
+                 : "memory");
+}

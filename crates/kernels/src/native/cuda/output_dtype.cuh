@@ -1,4 +1,4 @@
-// Output dtype of a GEMM, if it can differ from the operand dtype, with its conversions and a vector of WIDTH outputs.
+// Output dtype of a GEMM, if it can differ from the operand dtype, with its conversions.
 //
 // Parameters:
 //   OUTPUT_F32  optional: the output is f32
@@ -29,7 +29,3 @@ typedef element output;
 __device__ __forceinline__ float from_output(output value) { return widen(value); }
 __device__ __forceinline__ output to_output(float value) { return narrow(value); }
 #endif
-
-struct __align__(WIDTH * sizeof(output)) output_vec {
-    output val[WIDTH];
-};

@@ -8,6 +8,7 @@
 //   KERNEL                   name of the kernel
 //   ELEMENT_*                dtype `element`: ELEMENT_F16 or ELEMENT_BF16 (checked in element.cuh)
 //   WIDTH                    any value; required by element.cuh
+//   BLOCK_TILES              adjacent tiles of weight rows that a block of the GEMM multiplies
 //   K                        reduction size: elements of a weight row
 //   BITS                     bits of a quantized value, 1 to 8
 //   SIGNED_VALUES            defined if the values are signed integers
@@ -23,6 +24,10 @@
 
 #ifndef KERNEL
 #error "KERNEL: name of the kernel"
+#endif
+
+#ifndef BLOCK_TILES
+#error "BLOCK_TILES: adjacent tiles of weight rows that a block of the GEMM multiplies"
 #endif
 
 #include "element.cuh"
@@ -68,8 +73,10 @@ extern "C" __global__ void __launch_bounds__(TILE_THREADS)
 #endif
 #endif
            unsigned char *__restrict__ tiles, u64 n, u64) {
-    const u64 first_row = (u64)(blockIdx.x / K_TILES) * TILE_N;
-    const unsigned first_k = blockIdx.x % K_TILES * TILE_K;
+    const unsigned k_tile = blockIdx.x / BLOCK_TILES % K_TILES;
+    const unsigned n_tile = blockIdx.x / BLOCK_TILES / K_TILES * BLOCK_TILES + blockIdx.x % BLOCK_TILES;
+    const u64 first_row = (u64)n_tile * TILE_N;
+    const unsigned first_k = k_tile * TILE_K;
     unsigned char *const tile = tiles + (u64)blockIdx.x * TILE_BYTES;
 
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;

@@ -2,16 +2,16 @@
 // register order. The layout plays the role of Marlin's offline weight permutation ("MARLIN: Mixed-Precision
 // Auto-Regressive Parallel Inference on Large Language Models", Frantar et al., 2024).
 //
-// A tile is TILE_N = 128 weight rows by TILE_K = 64 elements; tiles of the same rows follow each other. Two warp groups
-// of 128 threads take 64 rows each. Thread 4 g + t of warp w (of 8) holds 16 pairs of adjacent elements, four per step
-// of 16 elements: fragment A of m64n*k16, see PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16".
+// A tile is TILE_N = 64 weight rows by TILE_K = 64 elements; tiles of the same rows follow each other. Thread 4 g + t of
+// warp w of a warp group holds 16 pairs of adjacent elements, four per step of 16 elements: fragment A of m64n*k16, see
+// PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16".
 //
 //     pair   row          k                     pair   row          k
 //     4 s    16 w + g     16 s + 2 t, + 1       4 s+2  16 w + g     16 s + 2 t + 8, + 9
 //     4 s+1  16 w + g+8   16 s + 2 t, + 1       4 s+3  16 w + g+8   16 s + 2 t + 8, + 9
 //
 //     tile in memory (BITS = 5):   | plane of bits 0-3      | plane of bit 4 | scales | zero points |
-//     plane of B bits per value:   | thread 0: B words | thread 1: B words | ... | thread 255 |
+//     plane of B bits per value:   | thread 0: B words | thread 1: B words | ... | thread 127 |
 //
 // BITS = 8: two vectors of 16 bytes per thread, one word per row and step; bytes 0 and 2 of a word are the elements k =
 // 2 t and 2 t + 1, bytes 1 and 3 are k = 2 t + 8 and 2 t + 9. Other widths: planes of 4, 2 and 1 bits, from the lowest
@@ -26,9 +26,9 @@
 #include "packed_weight.cuh"
 #include "dequantize_pairs.cuh"
 
-constexpr int TILE_N = 128;
+constexpr int TILE_N = 64;
 constexpr int TILE_K = 64;
-constexpr int TILE_THREADS = 256, THREAD_PAIRS = 16;
+constexpr int TILE_THREADS = 128, THREAD_PAIRS = 16;
 constexpr int VALUE_BYTES = TILE_N * TILE_K * BITS / 8;
 #if defined(GROUP_SIZE)
 static_assert(GROUP_SIZE % TILE_K == 0 || GROUP_SIZE == 16 || GROUP_SIZE == 32,

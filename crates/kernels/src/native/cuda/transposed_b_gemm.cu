@@ -63,7 +63,7 @@ __device__ __forceinline__ void wgmma(float (&d)[BLOCK_M / 2], const unsigned *a
         "{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, %69, 0;\n"
         "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3 {" ACCUMULATORS_64
         "}, {%64, %65, %66, %67}, %68, accumulate, 1, 1;\n}"
-        : BIND_64("+f", d)
+        : BIND_64("+f", d, 0)
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
 }
 
@@ -134,7 +134,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER_SIZE, 1, 1) __launch_bounds_
                 mbarrier_arrive_expect_tx(barrier, STAGE_BYTES);
                 // TMA boxes count 16-bit elements, i.e. pairs of 8-bit values.
                 tma_load_multicast(destination + rank * (X_BYTES / CLUSTER_SIZE), x_map, step * (BLOCK_K / 2),
-                                   row + rank * (BLOCK_M / CLUSTER_SIZE), barrier);
+                                   row + rank * (BLOCK_M / CLUSTER_SIZE), barrier, 3);
                 tma_load(destination + X_BYTES, w_map, column / 2, step * BLOCK_K, 0, barrier);
             }
         }

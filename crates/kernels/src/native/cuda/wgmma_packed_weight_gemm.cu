@@ -2,28 +2,36 @@
 // of tiled_weight.cuh. x is row-major in f16 or bf16, y and the addend have the output dtype. No dequantized weight is
 // written to memory.
 //
-// Algorithm: warp-specialized mixed-input GEMM, as in CUTLASS example 55 (hopper_mixed_dtype_gemm). The operands are
-// swapped, y^T = w x^T, because wgmma takes only A from registers: A is the dequantized weight, B is x in shared memory
-// (PTX ISA, "wgmma.mma_async"). A producer thread loads x by TMA and tiles of w by bulk copies into STAGES stages. Two
-// consumer warp groups take 64 weight rows each and dequantize the next tile while the tensor cores multiply the
-// previous one (two register buffers). Sums are f32; row scales are applied in the epilogue. The last block to arrive
-// adds the SPLIT_K partial tiles in fixed order.
+// Algorithm: persistent, warp-specialized mixed-input GEMM, as in CUTLASS example 55 (hopper_mixed_dtype_gemm). The
+// operands are swapped, y^T = w x^T, because wgmma takes only A from registers: A is the dequantized weight, B is x in
+// shared memory (PTX ISA, "wgmma.mma_async"). A producer thread loads x by TMA and tiles of w by bulk copies into STAGES
+// stages. Each of CONSUMERS warp groups takes FRAGMENTS_N tiles of 64 weight rows and dequantizes the next tile while the
+// tensor cores multiply the previous one (two register buffers). The warp groups take turns with wgmma, as in
+// FlashAttention-3. Up to 32 rows of x are multiplied by mma.m16n8k16 instead of wgmma. Sums are f32; row scales are
+// applied in the epilogue.
 //
-//     warp group 0:  producer     x tile [BLOCK_M][64], swizzled  ]
-//                                 w tile [128][64], BITS bits     ]  x STAGES
-//     warp group 1:  rows   0.. 63 of the w tile  --dequantize-->  A fragments  --wgmma m64n(BLOCK_M)k16-->  y^T
-//     warp group 2:  rows  64..127 of the w tile  --dequantize-->  A fragments  --wgmma m64n(BLOCK_M)k16-->  y^T
+// A cluster has CLUSTER_N x SPLIT_K blocks. CLUSTER_N blocks of different weight rows share the rows of x: each loads a
+// part of them and multicasts it to the others. SPLIT_K blocks share an output tile: each sums a part of k, and then adds
+// the partial sums of all for a part of the rows, read from distributed shared memory in fixed order.
 //
-// Traffic: w once per BLOCK_M rows of x; x from L2 n / 128 times; with SPLIT_K > 1 also 8 m n SPLIT_K bytes of partial
-// sums. Roofline: bytes of w over memory bandwidth, or 2 m n K over 4096 FLOP per cycle and SM: a tile of w is 4
-// BLOCK_M cycles of wgmma, and about 200 cycles of dequantization that overlap them.
+//     warp group 0:  producer     x tile [BLOCK_M][64], swizzled                  ]
+//                                 w tiles [FRAGMENTS_N * CONSUMERS][64][64]       ]  x STAGES
+//     warp group 1:  w tiles 0 to FRAGMENTS_N - 1  --dequantize-->  A fragments  --wgmma m64n(BLOCK_M)k16-->  y^T
+//     warp group 2:  the next FRAGMENTS_N w tiles  --dequantize-->  A fragments  --wgmma m64n(BLOCK_M)k16-->  y^T
+//
+// Traffic: w once per BLOCK_M rows of x; x from L2 n / (CLUSTER_N * BLOCK_N) times; y once. Roofline: bytes of w over
+// memory bandwidth, or 2 m n K over 4096 FLOP per cycle and SM: a tile of w takes max(256, 2 BLOCK_M) cycles of wgmma,
+// since A fragments in registers are read at a rate of one m64k16 fragment per 64 cycles.
 //
 // Parameters:
 //   KERNEL                   name of the kernel
 //   ELEMENT_*                dtype `element`: ELEMENT_F16 or ELEMENT_BF16 (checked in element.cuh)
 //   WIDTH                    elements of y per store: those of 16 bytes, or 1 (checked in element.cuh)
-//   BLOCK_M                  rows of x per block: 16, 32, 64 or 128
-//   SPLIT_K                  blocks that split k
+//   BLOCK_M                  rows of x per block: 8, 16, or a multiple of 32 up to 256
+//   CONSUMERS                consumer warp groups: 1, 2 or 3
+//   FRAGMENTS_N              w tiles per consumer warp group: 1 or 2
+//   CLUSTER_N                blocks that share rows of x: 1 or 2
+//   SPLIT_K                  blocks that split k: 1 to 8; with more than one, a cluster computes one output tile
 //   STAGES                   pipeline stages
 //   TENSOR_SCALES            optional: y is multiplied by tensor-wide scales of w and x
 //   ADDEND                   optional: an addend is added to y
@@ -46,10 +54,19 @@
 #error "KERNEL: name of the kernel"
 #endif
 #ifndef BLOCK_M
-#error "BLOCK_M: rows of x per block: 16, 32, 64 or 128"
+#error "BLOCK_M: rows of x per block: 8, 16, or a multiple of 32 up to 256"
+#endif
+#ifndef CONSUMERS
+#error "CONSUMERS: consumer warp groups: 1, 2 or 3"
+#endif
+#ifndef FRAGMENTS_N
+#error "FRAGMENTS_N: w tiles per consumer warp group: 1 or 2"
+#endif
+#ifndef CLUSTER_N
+#error "CLUSTER_N: blocks that share rows of x: 1 or 2"
 #endif
 #ifndef SPLIT_K
-#error "SPLIT_K: blocks that split k"
+#error "SPLIT_K: blocks that split k: 1 to 8"
 #endif
 #ifndef STAGES
 #error "STAGES: pipeline stages"
@@ -61,10 +78,29 @@
 #include "tiled_weight.cuh"
 
 constexpr int GROUP_THREADS = 128;
+constexpr int CONSUMER_THREADS = CONSUMERS * GROUP_THREADS;
+constexpr int CLUSTER_SIZE = CLUSTER_N * SPLIT_K;
+constexpr int BLOCK_TILES = CONSUMERS * FRAGMENTS_N;
+constexpr int BLOCK_N = BLOCK_TILES * TILE_N;
 constexpr int X_BYTES = BLOCK_M * TILE_K * 2;
+constexpr int W_BYTES = BLOCK_TILES * TILE_BYTES;
+constexpr int STAGE_BYTES = X_BYTES + W_BYTES;
 constexpr int THREAD_SUMS = BLOCK_M / 2;
-// Pitch of the staged sums, in floats: no two threads of a warp access one bank.
-constexpr int PITCH = TILE_N + 4;
+// For few rows, wgmma with A in registers is slower than mma: it takes 64 cycles for any BLOCK_M up to 128.
+#define USE_WGMMA (BLOCK_M > 32)
+// Named barriers: one for all consumers, and one for the turn of each consumer warp group.
+constexpr int CONSUMERS_BARRIER = 1, TURN_BARRIER = 2;
+// The registers of an SM, distributed over the threads of a block in multiples of 8.
+constexpr int CONSUMER_REGISTERS = CONSUMERS == 3 ? 160 : 240;
+// x tiles come first, because they need an alignment of 1024 bytes.
+constexpr int W_OFFSET = STAGES * X_BYTES;
+// With SPLIT_K = 1, each warp stages 16 columns by 32 rows of y at a time. The pitch avoids bank conflicts.
+constexpr int STAGING_OFFSET = STAGES * STAGE_BYTES;
+constexpr int STAGING_ROWS = BLOCK_M < 32 ? BLOCK_M : 32;
+constexpr int STAGING_PITCH = 20;
+// With SPLIT_K > 1, the partial sums of the block take the place of the stages.
+constexpr int PARTIAL_PITCH = BLOCK_N + 4;
+static_assert(SPLIT_K == 1 || BLOCK_M * PARTIAL_PITCH * 4 <= STAGES * STAGE_BYTES, "partial sums must fit");
 
 #if defined(GROUP_SIZE)
 // Scale and zero point of a tile row at a step of 16 elements.
@@ -137,7 +173,85 @@ __device__ __forceinline__ void dequantize_tile(const unsigned char *tile, int t
 #endif
 }
 
-extern "C" __global__ void __launch_bounds__(3 * GROUP_THREADS, 1)
+#if !USE_WGMMA
+// Multiplies 16 rows of dequantized weights per warp by the tile of x, with mma. The fragments of A and of the sums are
+// those of wgmma; two B fragments are loaded from the swizzled tile at a time.
+__device__ __forceinline__ void multiply_by_mma(float (&sums)[THREAD_SUMS], const unsigned (&values)[THREAD_PAIRS],
+                                                unsigned x_stage, int lane) {
+    constexpr int LOADED_ROWS = BLOCK_M == 8 ? 8 : 16;
+#pragma unroll
+    for (int part = 0; part < TILE_K / 16; part += 16 / LOADED_ROWS) {
+#pragma unroll
+        for (int first = 0; first < BLOCK_M; first += LOADED_ROWS) {
+            // Lane 8 i + r passes the address of row r of matrix i: two halves of a step, then the next rows or step.
+            const int row = first + lane % 8 + (LOADED_ROWS == 16 ? lane / 16 * 8 : 0);
+            const int vector = 2 * part + (LOADED_ROWS == 16 ? lane / 8 % 2 : lane / 8);
+            unsigned b[4];
+            ldmatrix_x4(b, x_stage + row * 128 + ((vector ^ row % 8) << 4));
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                const int fragment = LOADED_ROWS == 16 ? first / 8 + i : 0, k_step = LOADED_ROWS == 16 ? part : part + i;
+                float(&fragment_sums)[4] = *reinterpret_cast<float(*)[4]>(&sums[4 * fragment]);
+                const unsigned *const a = &values[4 * k_step];
+                mma_m16n8k16(fragment_sums, a[0], a[1], a[2], a[3], b[2 * i], b[2 * i + 1]);
+            }
+        }
+    }
+}
+#endif
+
+// Loads four floats from the shared memory of another block of the cluster.
+__device__ __forceinline__ float4 load_remote(unsigned address, unsigned block) {
+    float4 value;
+    asm volatile("{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, %4, %5;\n"
+                 "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [remote];\n}"
+                 : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
+                 : "r"(address), "r"(block));
+    return value;
+}
+
+// One store of 16 bytes. In this kernel, the compiler splits an assignment of a uint4 into four stores.
+__device__ __forceinline__ void store_16_bytes(output *to, const unsigned (&words)[4]) {
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]),
+                 "r"(words[3])
+                 : "memory");
+}
+
+// Adds an addend, if there is one, to eight adjacent elements of a row and stores them, in accesses of 16 bytes unless
+// WIDTH is 1. `count` is the number of elements up to the end of the row, or zero to store none.
+__device__ __forceinline__ void store_eight(float (&values)[8], output *y, const output *addend, u64 count) {
+#if WIDTH == 1
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        if (i >= count) return;
+        y[i] = to_output(addend ? values[i] + from_output(addend[i]) : values[i]);
+    }
+#elif defined(OUTPUT_F32)
+#pragma unroll
+    for (int i = 0; i < 8; i += 4) {
+        if (i >= count) return;
+        unsigned words[4];
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            words[j] = __float_as_uint(addend ? values[i + j] + addend[i + j] : values[i + j]);
+        store_16_bytes(y + i, words);
+    }
+#else
+    if (count == 0) return;
+    if (addend) {
+        const uint4 addends = *reinterpret_cast<const uint4 *>(addend);
+        const unsigned words[4] = {addends.x, addends.y, addends.z, addends.w};
+#pragma unroll
+        for (int i = 0; i < 8; i++) values[i] += from_output((output)(words[i / 2] >> 16 * (i % 2)));
+    }
+    unsigned words[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) words[i] = to_output(values[2 * i]) | (unsigned)to_output(values[2 * i + 1]) << 16;
+    store_16_bytes(y, words);
+#endif
+}
+
+extern "C" __global__ void __cluster_dims__(CLUSTER_SIZE, 1, 1) __launch_bounds__(GROUP_THREADS + CONSUMER_THREADS, 1)
     KERNEL(const element *, const unsigned char *__restrict__ weights,
 #if !defined(GROUP_SIZE)
            const stored_scale *__restrict__ scales,
@@ -148,134 +262,209 @@ extern "C" __global__ void __launch_bounds__(3 * GROUP_THREADS, 1)
 #ifdef ADDEND
            const output *__restrict__ addend,
 #endif
-           output *__restrict__ y,
-#if SPLIT_K > 1
-           float *__restrict__ partials, unsigned *__restrict__ arrivals,
-#endif
-           u64 m, u64 n, const __grid_constant__ tensor_map x_map) {
+           output *__restrict__ y, u64 m, u64 n, const __grid_constant__ tensor_map x_map) {
     extern __shared__ __align__(1024) unsigned char shared[];
     __shared__ __align__(8) u64 barriers[2 * STAGES];
     const unsigned full = shared_address(barriers), empty = full + 8 * STAGES;
-    unsigned char *const w_stages = shared + STAGES * X_BYTES;
-    const unsigned x_stages = shared_address(shared);
-    if (threadIdx.x == 0) init_pipeline_barriers<STAGES>(full, empty, 2 * GROUP_THREADS / 32);
+    const unsigned stages = shared_address(shared);
+    // Arrivals at `empty`: each consumer warp of this block, and one warp per consumer group of the other block.
+    if (threadIdx.x == 0) {
+        init_pipeline_barriers<STAGES>(full, empty, CONSUMER_THREADS / 32 + (CLUSTER_N - 1) * CONSUMERS);
+        prefetch_tensor_map(x_map);
+    }
     publish_barriers();
+    if (CLUSTER_SIZE > 1) cluster_sync();
 
-    const unsigned output_tiles = gridDim.x / SPLIT_K;
-    const unsigned split = blockIdx.x / output_tiles, output_tile = blockIdx.x % output_tiles;
-    const unsigned n_tiles = ((unsigned)n + TILE_N - 1) / TILE_N;
-    const u64 first_n = (u64)(output_tile % n_tiles) * TILE_N;
-    const u64 first_m = (u64)(output_tile / n_tiles) * BLOCK_M;
-    const int first_tile = (int)((u64)K_TILES * split / SPLIT_K);
-    const int tiles = (int)((u64)K_TILES * (split + 1) / SPLIT_K) - first_tile;
+    const unsigned rank = blockIdx.x % CLUSTER_SIZE, column = rank % CLUSTER_N, split = rank / CLUSTER_N;
+    const unsigned first_cluster = blockIdx.x / CLUSTER_SIZE, clusters = gridDim.x / CLUSTER_SIZE;
+    const unsigned m_tiles = ((unsigned)m + BLOCK_M - 1) / BLOCK_M;
+    const unsigned n_tiles = ((unsigned)n + BLOCK_N - 1) / BLOCK_N;
+    const unsigned output_tiles = (n_tiles + CLUSTER_N - 1) / CLUSTER_N * m_tiles;
+    const unsigned first_step = K_TILES * split / SPLIT_K, steps = K_TILES * (split + 1) / SPLIT_K - first_step;
+    // First row of x and first row of w of an output tile. Tiles advance along m first, so that w is read once.
+    const auto first_row = [&](unsigned tile) { return tile % m_tiles * BLOCK_M; };
+    const auto n_tile = [&](unsigned tile) { return tile / m_tiles * CLUSTER_N + column; };
 
     if (threadIdx.x < GROUP_THREADS) {
         warpgroup_reg_dealloc<24>();
-        const unsigned char *const source =
-            weights + ((u64)(output_tile % n_tiles) * K_TILES + first_tile) * TILE_BYTES;
-        for (int tile = 0; threadIdx.x == 0 && tile < tiles; tile++) {
-            const int stage = tile % STAGES;
-            const unsigned barrier = full + 8 * stage;
-            if (tile >= STAGES) mbarrier_wait(empty + 8 * stage, (tile / STAGES - 1) % 2);
-            mbarrier_arrive_expect_tx(barrier, X_BYTES + TILE_BYTES);
-            tma_load(x_stages + stage * X_BYTES, x_map, (first_tile + tile) * TILE_K, (int)first_m, 0, barrier);
-            bulk_load(x_stages + STAGES * X_BYTES + stage * TILE_BYTES, source + (u64)tile * TILE_BYTES, TILE_BYTES,
-                      barrier);
+        pipeline_state<STAGES> pipe = {0, 0};
+        for (unsigned tile = first_cluster; threadIdx.x == 0 && tile < output_tiles; tile += clusters) {
+            const unsigned row = first_row(tile) + column * (BLOCK_M / CLUSTER_N);
+            const unsigned char *w_source = weights + ((u64)n_tile(tile) * K_TILES + first_step) * W_BYTES;
+            // The last cluster may have a block without weights. It multiplies old values, which reach no element of y.
+            const bool has_weights = n_tile(tile) < n_tiles;
+            for (unsigned step = first_step; step < first_step + steps; step++, pipe.advance(), w_source += W_BYTES) {
+                const unsigned barrier = full + 8 * pipe.stage;
+                const unsigned x_stage = stages + pipe.stage * X_BYTES + column * (X_BYTES / CLUSTER_N);
+                if (pipe.round > 0) mbarrier_wait(empty + 8 * pipe.stage, (pipe.round - 1) % 2);
+                mbarrier_arrive_expect_tx(barrier, X_BYTES + (has_weights ? W_BYTES : 0));
+                if (CLUSTER_N == 1) {
+                    tma_load(x_stage, x_map, step * TILE_K, row, 0, barrier);
+                } else {
+                    const unsigned short blocks = ((1 << CLUSTER_N) - 1) << split * CLUSTER_N;
+                    tma_load_multicast(x_stage, x_map, step * TILE_K, row, barrier, blocks);
+                }
+                // One long copy: the copy engine needs about 250 cycles for a copy of any length.
+                if (has_weights) bulk_load(stages + W_OFFSET + pipe.stage * W_BYTES, w_source, W_BYTES, barrier);
+            }
         }
-        return;
-    }
-
-    warpgroup_reg_alloc<240>();
-    const int thread = threadIdx.x - GROUP_THREADS, lane = thread % 32;
-    float sums[THREAD_SUMS] = {};
-    const auto multiply_tile = [&](int tile, unsigned (&fragments)[THREAD_PAIRS]) {
-        const int stage = tile % STAGES;
-        mbarrier_wait(full + 8 * stage, tile / STAGES % 2);
-        dequantize_tile(w_stages + stage * TILE_BYTES, thread, fragments);
-        // All values are complete before the first wgmma; otherwise the instructions would be serialized.
-#pragma unroll
-        for (int i = 0; i < THREAD_PAIRS; i++) asm volatile("" : "+r"(fragments[i]));
-        wgmma_fence();
-#pragma unroll
-        for (int step = 0; step < TILE_K / 16; step++) {
-            const u64 x_descriptor = k_major(x_stages + stage * X_BYTES + step * 32);
-            wgmma_registers<false>(sums, &fragments[4 * step], x_descriptor, tile != 0 || step != 0);
-        }
-        wgmma_commit();
-        // The wgmma group of the previous tile is complete: its registers and its stage are free.
-        wgmma_wait<1>();
-        if (tile > 0 && lane == 0) mbarrier_arrive(empty + 8 * ((tile - 1) % STAGES));
-    };
-    unsigned even[THREAD_PAIRS], odd[THREAD_PAIRS];
-    int tile = 0;
-    for (; tile + 1 < tiles; tile += 2) {
-        multiply_tile(tile, even);
-        multiply_tile(tile + 1, odd);
-    }
-    if (tile < tiles) multiply_tile(tile, even);
-    wgmma_wait_accumulators<0>(sums);
-
-    const auto sync_consumers = [] { named_barrier_sync(1, 2 * GROUP_THREADS); };
-#if SPLIT_K > 1
-    float *const block_partials = partials + ((u64)output_tile * SPLIT_K + split) * (TILE_N * BLOCK_M) + thread;
-#pragma unroll
-    for (int i = 0; i < THREAD_SUMS; i++) block_partials[i * 2 * GROUP_THREADS] = sums[i];
-    __threadfence();
-    sync_consumers();
-    __shared__ bool last;
-    if (thread == 0) last = atomicAdd(arrivals + output_tile, 1u) == SPLIT_K - 1;
-    sync_consumers();
-    if (!last) return;
-    __threadfence();
-    const float *const tile_partials = partials + (u64)output_tile * SPLIT_K * (TILE_N * BLOCK_M) + thread;
-#pragma unroll
-    for (int i = 0; i < THREAD_SUMS; i++) {
-        sums[i] = 0;
-        for (int part = 0; part < SPLIT_K; part++)
-            sums[i] += __ldcg(tile_partials + (u64)part * (TILE_N * BLOCK_M) + i * 2 * GROUP_THREADS);
-    }
-    // Resets the counter for the next launch.
-    if (thread == 0) arrivals[output_tile] = 0;
-#endif
-
-    // Epilogue through shared memory, which is unused once both groups are here, so that rows of y are written
-    // contiguously.
-    sync_consumers();
-    float *const staged = reinterpret_cast<float *>(shared);
-    const int row = thread / 32 * 16 + lane / 4;
-#if !defined(GROUP_SIZE)
-    float scale[2];
-#pragma unroll
-    for (int h = 0; h < 2; h++)
-        scale[h] = first_n + row + 8 * h < n ? SCALE_DTYPE::to_float(scales[first_n + row + 8 * h]) : 0;
-#elif defined(TENSOR_SCALES)
-    const float tensor_scale = *weight_tensor_scale * *x_tensor_scale;
-#endif
-#pragma unroll
-    for (int i = 0; i < THREAD_SUMS; i++) {
-        const int column = i / 4 * 8 + lane % 4 * 2 + i % 2, h = i / 2 % 2;
-#if !defined(GROUP_SIZE)
-        sums[i] *= scale[h];
-#elif defined(TENSOR_SCALES)
-        sums[i] *= tensor_scale;
-#endif
-        staged[column * PITCH + row + 8 * h] = sums[i];
-    }
-    sync_consumers();
-    for (int index = thread * WIDTH; index < BLOCK_M * TILE_N; index += 2 * GROUP_THREADS * WIDTH) {
-        const u64 m_index = first_m + index / TILE_N, n_index = first_n + index % TILE_N;
-        if (m_index >= m || n_index >= n) continue;
-        float values[WIDTH];
-#pragma unroll
-        for (int i = 0; i < WIDTH; i++) values[i] = staged[index / TILE_N * PITCH + index % TILE_N + i];
+        __syncwarp();
+        // The consumers write and read partial sums.
+        if (SPLIT_K > 1) cluster_sync();
+    } else {
+        warpgroup_reg_alloc<CONSUMER_REGISTERS>();
+        const int group = threadIdx.x / GROUP_THREADS - 1, thread = threadIdx.x % GROUP_THREADS;
+        const int warp = thread / 32, lane = thread % 32;
+        const auto release = [&](int stage) {
+            if (lane == 0) mbarrier_arrive(empty + 8 * stage);
+            // The wgmma of a warp group is complete for all of its four warps.
+            if (CLUSTER_N > 1 && lane == 0 && warp == 0) mbarrier_arrive_remote(empty + 8 * stage, rank ^ 1);
+        };
+        const auto store = [&](float(&values)[8], u64 m_index, u64 n_index) {
+            const u64 index = m_index * n + n_index;
 #ifdef ADDEND
-        const output_vec addends = *reinterpret_cast<const output_vec *>(addend + m_index * n + n_index);
-#pragma unroll
-        for (int i = 0; i < WIDTH; i++) values[i] += from_output(addends.val[i]);
+            const output *const addends = addend + index;
+#else
+            const output *const addends = nullptr;
 #endif
-        output_vec result;
+            store_eight(values, y + index, addends, m_index < m && n_index < n ? n - n_index : 0);
+        };
+        pipeline_state<STAGES> pipe = {0, 0};
+        // The first warp group has the first turn.
+        if (USE_WGMMA && CONSUMERS > 1 && group == CONSUMERS - 1) named_barrier_arrive(TURN_BARRIER, 2 * GROUP_THREADS);
+        for (unsigned tile = first_cluster; tile < output_tiles; tile += clusters) {
+            const u64 first_n = (u64)n_tile(tile) * BLOCK_N + group * FRAGMENTS_N * TILE_N + warp * 16;
+            float factors[FRAGMENTS_N][2];
 #pragma unroll
-        for (int i = 0; i < WIDTH; i++) result.val[i] = to_output(values[i]);
-        *reinterpret_cast<output_vec *>(y + m_index * n + n_index) = result;
+            for (int f = 0; f < FRAGMENTS_N; f++) {
+#pragma unroll
+                for (int h = 0; h < 2; h++) {
+#if !defined(GROUP_SIZE)
+                    const u64 row = first_n + f * TILE_N + 8 * h + lane / 4;
+                    factors[f][h] = row < n ? SCALE_DTYPE::to_float(scales[row]) : 0;
+#elif defined(TENSOR_SCALES)
+                    factors[f][h] = *weight_tensor_scale * *x_tensor_scale;
+#else
+                    factors[f][h] = 1;
+#endif
+                }
+            }
+            float sums[FRAGMENTS_N][THREAD_SUMS] = {};
+            int previous = 0;
+            // Multiplies the tile of fragment f. With wgmma, `values` stay in use until the next call has returned.
+            const auto multiply = [&](unsigned (&values)[THREAD_PAIRS], int f, unsigned step) {
+                const unsigned char *const w_stage = shared + W_OFFSET + pipe.stage * W_BYTES;
+                const unsigned x_stage = stages + pipe.stage * X_BYTES;
+                dequantize_tile(w_stage + (group * FRAGMENTS_N + f) * TILE_BYTES, thread, values);
+#if USE_WGMMA
+                // All values are complete before the first wgmma; otherwise the instructions would be serialized.
+#pragma unroll
+                for (int i = 0; i < THREAD_PAIRS; i++) asm volatile("" : "+r"(values[i]));
+                // The warp groups take turns: otherwise all would dequantize, and then all would multiply.
+                if (CONSUMERS > 1) named_barrier_sync(TURN_BARRIER + group, 2 * GROUP_THREADS);
+                wgmma_fence();
+#pragma unroll
+                for (int part = 0; part < TILE_K / 16; part++) {
+                    wgmma_registers<false>(sums[f], &values[4 * part], k_major(x_stage + part * 32),
+                                           step != 0 || part != 0);
+                }
+                wgmma_commit();
+                if (CONSUMERS > 1) named_barrier_arrive(TURN_BARRIER + (group + 1) % CONSUMERS, 2 * GROUP_THREADS);
+                // The previous wgmma group is complete: its registers are free, and so is the previous stage.
+                wgmma_wait<1>();
+                if (f == 0 && step != 0) release(previous);
+#else
+                multiply_by_mma(sums[f], values, x_stage, lane);
+                if (f == FRAGMENTS_N - 1) {
+                    __syncwarp();
+                    release(pipe.stage);
+                }
+#endif
+            };
+            unsigned even[THREAD_PAIRS], odd[THREAD_PAIRS];
+            const auto consume = [&](unsigned (&first)[THREAD_PAIRS], unsigned (&second)[THREAD_PAIRS], unsigned step) {
+                mbarrier_wait(full + 8 * pipe.stage, pipe.round % 2);
+                multiply(first, 0, step);
+                if constexpr (FRAGMENTS_N == 2) multiply(second, FRAGMENTS_N - 1, step);
+                previous = pipe.stage;
+                pipe.advance();
+            };
+            // The buffers alternate from one wgmma group to the next.
+            for (unsigned step = 0; step < steps; step += 2) {
+                consume(even, odd, step);
+                if (step + 1 == steps) break;
+                if constexpr (FRAGMENTS_N == 2) {
+                    consume(even, odd, step + 1);
+                } else {
+                    consume(odd, even, step + 1);
+                }
+            }
+#if USE_WGMMA
+#pragma unroll
+            for (int f = 0; f < FRAGMENTS_N; f++) wgmma_wait_accumulators<0>(sums[f]);
+            release(previous);
+#endif
+
+#if SPLIT_K > 1
+            // No stage is read any more: the partial sums take their place.
+            named_barrier_sync(CONSUMERS_BARRIER, CONSUMER_THREADS);
+            float *const partials = reinterpret_cast<float *>(shared);
+#pragma unroll
+            for (int f = 0; f < FRAGMENTS_N; f++) {
+#pragma unroll
+                for (int i = 0; i < THREAD_SUMS; i++) {
+                    const int row = i / 4 * 8 + lane % 4 * 2 + i % 2, h = i / 2 % 2;
+                    partials[row * PARTIAL_PITCH + (group * FRAGMENTS_N + f) * TILE_N + warp * 16 + 8 * h + lane / 4] =
+                        sums[f][i] * factors[f][h];
+                }
+            }
+            cluster_sync();
+            const int rows_begin = BLOCK_M * split / SPLIT_K, rows_end = BLOCK_M * (split + 1) / SPLIT_K;
+            for (int part = rows_begin * (BLOCK_N / 8) + group * GROUP_THREADS + thread; part < rows_end * (BLOCK_N / 8);
+                 part += CONSUMER_THREADS) {
+                const int row = part / (BLOCK_N / 8), n_part = part % (BLOCK_N / 8) * 8;
+                const unsigned address = stages + (row * PARTIAL_PITCH + n_part) * 4;
+                float4 loaded[SPLIT_K][2];
+#pragma unroll
+                for (int block = 0; block < SPLIT_K; block++) {
+                    loaded[block][0] = load_remote(address, block * CLUSTER_N + column);
+                    loaded[block][1] = load_remote(address + 16, block * CLUSTER_N + column);
+                }
+                float values[8] = {};
+#pragma unroll
+                for (int block = 0; block < SPLIT_K; block++) {
+#pragma unroll
+                    for (int i = 0; i < 8; i++) values[i] += (&loaded[block][i / 4].x)[i % 4];
+                }
+                store(values, first_row(tile) + row, (u64)n_tile(tile) * BLOCK_N + n_part);
+            }
+#else
+            float *const staging = reinterpret_cast<float *>(shared + STAGING_OFFSET) +
+                                   (group * 4 + warp) * (STAGING_ROWS * STAGING_PITCH);
+#pragma unroll
+            for (int f = 0; f < FRAGMENTS_N; f++) {
+#pragma unroll
+                for (int first = 0; first < BLOCK_M; first += STAGING_ROWS) {
+                    __syncwarp();
+#pragma unroll
+                    for (int i = 0; i < STAGING_ROWS / 2; i++) {
+                        const int row = i / 4 * 8 + lane % 4 * 2 + i % 2, h = i / 2 % 2;
+                        staging[row * STAGING_PITCH + 8 * h + lane / 4] = sums[f][first / 2 + i] * factors[f][h];
+                    }
+                    __syncwarp();
+#pragma unroll
+                    for (int row = lane % 16; row < STAGING_ROWS; row += 16) {
+                        const float4 *const source =
+                            reinterpret_cast<const float4 *>(staging + row * STAGING_PITCH + lane / 16 * 8);
+                        const float4 low = source[0], high = source[1];
+                        float values[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+                        store(values, first_row(tile) + first + row, first_n + f * TILE_N + lane / 16 * 8);
+                    }
+                }
+            }
+#endif
+        }
     }
+    // Shared memory must remain valid until the other blocks have finished multicasts, remote arrivals and remote loads.
+    if (CLUSTER_SIZE > 1) cluster_sync();
 }

@@ -14,17 +14,7 @@ use crate::{LayerSpec, PackedTensor};
 pub(super) struct TiledWgmma;
 
 /// Rows of x for which this kernel is the fastest, for formats that it supports.
-///
-/// Times in µs on an H200 for k = n = 4096 in bf16:
-///
-/// | rows | tiled | other |
-/// |---|---|---|
-/// | 8 | 10.3 | 8-bit packed 8.3, 4-bit packed 7.6 |
-/// | 12 | 10.3 | 8-bit packed 10.8, 4-bit packed 12.1 |
-/// | 32, 64, 128, 256 | 11.5, 12.7, 17.5, 21.9 | |
-/// | 512, 1024 | 29, 56 | |
-/// | 2048 | 111 | dequantize and cuBLASLt 101 (61 for 1025 rows) |
-const FASTEST_ROWS: std::ops::RangeInclusive<usize> = 9..=1024;
+const FASTEST_ROWS: std::ops::RangeInclusive<usize> = 9..=4096;
 
 impl LayerKernel<Cuda> for TiledWgmma {
     fn name(&self) -> &'static str {
@@ -35,7 +25,7 @@ impl LayerKernel<Cuda> for TiledWgmma {
         if !TiledGemm::is_supported(PackedSpec::parse(spec)?, shape, *capability) {
             return Err(Rejection::Spec("rows of 16 bytes, 16 values that share a scale, and a GPU with wgmma"));
         }
-        if FASTEST_ROWS.contains(&shape.m) { Ok(Cost::Fastest) } else { Err(Rejection::Spec("9 to 1024 rows")) }
+        if FASTEST_ROWS.contains(&shape.m) { Ok(Cost::Fastest) } else { Err(Rejection::Spec("9 to 4096 rows")) }
     }
 
     fn prepare(
@@ -51,7 +41,7 @@ impl LayerKernel<Cuda> for TiledWgmma {
 
 impl LayerGemm for TiledGemm {
     fn layout(&self) -> &'static str {
-        "tiled"
+        self.layout
     }
 
     fn prepack(

@@ -12,16 +12,18 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use std::time::Duration;
 
-/// Minimum load before the first window that counts. On an H200 the clock of a large matmul still drops after 0.6 s,
-/// and hardly after 1 s.
+/// Minimum load before the first window that counts, if the device was not throttled before. On an H200 the clock of a
+/// large matmul still drops after 0.6 s, and hardly after 1 s.
 const MIN_LEAD: Duration = Duration::from_secs(1);
+/// Minimum load directly after another arm that was throttled: the device is hot, and only its clock changes.
+const MIN_HOT_LEAD: Duration = Duration::from_millis(300);
 /// Maximum lead-in if bursts do not agree earlier.
 const MAX_LEAD: Duration = Duration::from_secs(3);
 /// Maximum relative difference of two successive bursts at the end of the lead-in.
 const LEAD_TOLERANCE: f64 = 0.01;
 /// Approximate duration of a burst, the windows between two pauses: synchronizing and reading clocks takes a few
 /// milliseconds.
-const BURST_DURATION: Duration = Duration::from_millis(400);
+const BURST_DURATION: Duration = Duration::from_millis(150);
 /// Maximum number of windows in a burst.
 const MAX_BURST_WINDOWS: u64 = 400;
 
@@ -40,12 +42,17 @@ pub fn measure_isolated(
     let mut blocks: Vec<Option<ArmState>> = lanes.iter().map(|_| None).collect();
     let mut order: Vec<usize> = (0..arms.len()).filter(|&index| lanes[index].failure.is_none()).collect();
     order.shuffle(rng);
+    let mut is_hot = false;
     for index in order {
         if observer.interrupted() {
             break;
         }
-        match measure_isolated_arm(index, &mut arms[index], lanes[index].launches, options, rng, observer) {
-            Ok(block) => blocks[index] = Some(block),
+        let min_lead = if is_hot { MIN_HOT_LEAD } else { MIN_LEAD };
+        match measure_isolated_arm(index, &mut arms[index], lanes[index].launches, min_lead, options, rng, observer) {
+            Ok(block) => {
+                is_hot = block.states.last().is_some_and(|state| state.throttled);
+                blocks[index] = Some(block);
+            }
             Err(failure) => lanes[index].failure = Some(failure),
         }
     }
@@ -56,6 +63,7 @@ fn measure_isolated_arm(
     index: usize,
     arm: &mut Arm<'_>,
     launches: u32,
+    min_lead: Duration,
     options: &Options,
     rng: &mut ChaCha8Rng,
     observer: &mut dyn Observer,
@@ -64,11 +72,12 @@ fn measure_isolated_arm(
     let mut lead_in = ArmState { launches, ..ArmState::new() };
     let window_nanos = time_window(arm.stopwatch, arm.work, launches)?.max(1);
     let windows = (BURST_DURATION.as_nanos() as u64 / window_nanos).clamp(1, MAX_BURST_WINDOWS) as usize;
-    let (mut start, mut previous) = (arm.stopwatch.now(), None);
+    let (mut start, mut previous, mut throttled_bursts) = (arm.stopwatch.now(), None, [true; 2]);
     let settled = loop {
         let first = lead_in.windows.len();
         measure_burst(arm, &mut lead_in, windows, Phase::Isolated, rng, observer)?;
         let current = arm.estimate(&lead_in.windows[first..]).map(|time| time.median);
+        throttled_bursts = [throttled_bursts[1], lead_in.states.last().is_none_or(|state| state.throttled)];
         let agree = previous
             .zip(current)
             .is_some_and(|(previous, current): (f64, f64)| (current / previous - 1.0).abs() <= LEAD_TOLERANCE);
@@ -76,7 +85,8 @@ fn measure_isolated_arm(
         if elapsed >= MAX_LEAD || observer.interrupted() {
             break agree;
         }
-        if agree && elapsed >= MIN_LEAD {
+        // An arm that the device does not throttle runs at the full clock from the start.
+        if agree && (elapsed >= min_lead || throttled_bursts == [false; 2]) {
             break true;
         }
         previous = current;

@@ -69,9 +69,11 @@ const TUNING_FORBIDDEN: &str = "autotuning is off, and its kernels are not tuned
 /// Maximum size of a buffer that is meant to stay in the cache.
 const MAX_CACHED_BYTES: u64 = 64 << 20;
 /// Short bursts after pauses, in which a device reaches its highest clock.
-const BURST_COUNT: u32 = 20;
+const BURST_COUNT: u32 = 10;
 const BURST_LAUNCHES: u32 = 3;
 const BURST_PAUSE: Duration = Duration::from_millis(20);
+/// Maximum predicted duration of a launch on a GPU: a matmul of this duration fills every device.
+const MAX_LAUNCH_NANOS: f64 = 20e6;
 /// Samples of shared memory: number and maximum duration.
 const SAMPLE_COUNT: u32 = 4;
 const SAMPLE_TIME: Duration = Duration::from_millis(60);
@@ -128,7 +130,7 @@ impl PeakProbe<'_> {
                 let times = if self.shares_memory() {
                     self.sample_times(&mut mover)?
                 } else {
-                    vec![self.shortest_time(&mut mover)?]
+                    vec![self.fastest_window(&mut mover)?]
                 };
                 Ok(times.into_iter().map(|nanos| moved / nanos).collect::<Vec<f64>>())
             });
@@ -158,18 +160,28 @@ impl PeakProbe<'_> {
         self.check_may_tune()?;
         let trials = self.platform().defaults(self.facts.software);
         let mut best = Err("no probe available".to_owned());
-        for &size in trials.peak_matmul_sizes {
+        let mut sizes = trials.peak_matmul_sizes.iter().copied().peekable();
+        while let Some(size) = sizes.next() {
             let start = Instant::now();
-            let rate = square(size).and_then(|form| Ok((self.burst_rate(kind, form)?, form)));
-            let failed = rate.is_err();
+            let rate = square(size).and_then(|form| {
+                let nanos = self.fastest_time(kind, form, Self::fastest_window)?;
+                Ok((rate(form, nanos), form))
+            });
+            let next_nanos = rate
+                .as_ref()
+                .ok()
+                .zip(sizes.peek())
+                .and_then(|((rate, _), &next)| Some(square(next).ok()?.flops() as f64 / rate / 1e3));
             best = faster(best, rate);
-            if failed || start.elapsed() > trials.max_matmul_time {
+            let is_too_long = |nanos| !self.platform().is_synchronous() && nanos > MAX_LAUNCH_NANOS;
+            if start.elapsed() > trials.max_matmul_time || next_nanos.is_none_or(is_too_long) {
                 break;
             }
         }
-        let (burst, form) = best?;
+        let (window_rate, form) = best?;
+        let burst = self.fastest_time(kind, form, Self::fastest_burst).map_err(|error| error.to_string())?;
         let sustained = self.sustained_rate(kind, form)?;
-        Ok(GemmPeak { burst: burst.max(sustained), sustained })
+        Ok(GemmPeak { burst: window_rate.max(rate(form, burst)).max(sustained), sustained })
     }
 
     /// Precisions that the device supports.
@@ -196,7 +208,8 @@ impl PeakProbe<'_> {
         // Reads and copies of one or two sizes, in memory and in the cache.
         let traffic = if self.shares_memory() { 8 * SAMPLE_COUNT } else { 4 };
         let total = |sizes: usize, once: Duration| {
-            matmuls * (sizes as f64 * (once + pauses).as_secs_f64() + load) + f64::from(traffic) * once.as_secs_f64()
+            let matmul = sizes as f64 * once.as_secs_f64() + pauses.as_secs_f64() + load;
+            matmuls * matmul + f64::from(traffic) * once.as_secs_f64()
         };
         (total(1, quick.min_time), total(sizes, quick.max_warm_up + quick.max_time))
     }
@@ -209,15 +222,10 @@ impl PeakProbe<'_> {
         }
     }
 
-    fn burst_rate(&mut self, kind: MatmulPrecision, form: Shape) -> Result<f64, Failure> {
-        let nanos = self.fastest_time(kind, form, Self::shortest_time)?;
-        Ok(form.flops() as f64 / nanos / 1e3)
-    }
-
     /// Rate of a matmul under continuous load, in TFLOP/s.
     pub fn sustained_rate(&mut self, kind: MatmulPrecision, form: Shape) -> Result<f64, String> {
         let nanos = self.fastest_time(kind, form, Self::sustained_time);
-        Ok(form.flops() as f64 / nanos.map_err(|error| error.to_string())? / 1e3)
+        Ok(rate(form, nanos.map_err(|error| error.to_string())?))
     }
 
     /// Time of the fastest implementation of a matmul in nanoseconds.
@@ -361,28 +369,39 @@ impl PeakProbe<'_> {
         Ok(rates.peak().ok_or("the stopwatch measured no time")?.recip())
     }
 
-    /// Time per launch in the fastest window, in nanoseconds. A throttled rate is not a peak.
-    fn shortest_time(&mut self, work: &mut dyn Work) -> Result<f64, Failure> {
+    /// Time per launch in the fastest window, in nanoseconds.
+    fn fastest_window(&mut self, work: &mut dyn Work) -> Result<f64, Failure> {
+        let mut stopwatch = self.primed_stopwatch(work)?;
+        Ok(time_one(work, stopwatch.as_mut(), &quick_options())?.scatter.values.min)
+    }
+
+    /// Time per launch in the fastest of several short bursts, in nanoseconds; infinite on a processor. Under load a GPU
+    /// lowers its clock to stay within its power limit; a case with pauses may run at a higher clock.
+    fn fastest_burst(&mut self, work: &mut dyn Work) -> Result<f64, Failure> {
+        let mut shortest = f64::INFINITY;
+        if self.platform().is_synchronous() {
+            return Ok(shortest);
+        }
+        let mut stopwatch = self.primed_stopwatch(work)?;
+        for _ in 0..BURST_COUNT {
+            std::thread::sleep(BURST_PAUSE);
+            let launches = BURST_LAUNCHES.next_multiple_of(stopwatch.launch_multiple());
+            let nanos = stopwatch.window(work, launches)?.resolve()? as f64;
+            if stopwatch.overhead() == Overhead::Excluded && nanos > 0.0 {
+                shortest = shortest.min(nanos / f64::from(launches));
+            }
+        }
+        Ok(shortest)
+    }
+
+    /// Runs the work a few times and returns a stopwatch for it.
+    fn primed_stopwatch(&mut self, work: &mut dyn Work) -> Result<Box<dyn Stopwatch>, Failure> {
         for _ in 0..3 {
             work.launch()?;
         }
         work.synchronize()?;
         let setup = self.platform().probe_setup(self.device)?;
-        let (mut stopwatch, _) = stopwatch(Regime::DeviceHot, setup, self.machines, work)?;
-        let mut shortest = time_one(work, stopwatch.as_mut(), &quick_options())?.scatter.values.min;
-        if !self.platform().is_synchronous() {
-            // Under load the device lowers its clock to stay within its power limit; a case with pauses may run at a
-            // higher clock.
-            for _ in 0..BURST_COUNT {
-                std::thread::sleep(BURST_PAUSE);
-                let launches = BURST_LAUNCHES.next_multiple_of(stopwatch.launch_multiple());
-                let nanos = stopwatch.window(work, launches)?.resolve()? as f64;
-                if stopwatch.overhead() == Overhead::Excluded && nanos > 0.0 {
-                    shortest = shortest.min(nanos / f64::from(launches));
-                }
-            }
-        }
-        Ok(shortest)
+        Ok(stopwatch(Regime::DeviceHot, setup, self.machines, work)?.0)
     }
 }
 
@@ -391,6 +410,7 @@ fn quick_options() -> Options {
         min_windows: 15,
         min_time: Duration::from_millis(100),
         max_time: Duration::from_millis(400),
+        warm_up: Duration::from_millis(50),
         max_warm_up: Duration::from_millis(400),
         ..Options::default()
     }
@@ -470,6 +490,11 @@ impl OpenProbe {
             rate: self.amount / measured.scatter.values.min / unit,
         })
     }
+}
+
+/// TFLOP/s of a matmul.
+fn rate(form: Shape, nanos: f64) -> f64 {
+    form.flops() as f64 / nanos / 1e3
 }
 
 fn square(size: u64) -> Result<Shape, Failure> {

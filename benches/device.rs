@@ -12,13 +12,13 @@ use criterion::measurement::{Measurement, WallTime};
 use std::time::Duration;
 
 /// Device from `CALORIMETER_BENCH_DEVICE` (`cpu`, `cuda`, `vulkan:1`, …); default is the CPU.
-pub fn device() -> Device {
+pub(crate) fn device() -> Device {
     let name = std::env::var("CALORIMETER_BENCH_DEVICE").unwrap_or_else(|_| "cpu".into());
     name.parse().unwrap_or_else(|error| panic!("CALORIMETER_BENCH_DEVICE: {error}"))
 }
 
 /// Configures short measurements, so that all benchmarks together take less than ten minutes.
-pub fn with_short_times<M: Measurement + 'static>(criterion: Criterion<M>) -> Criterion<M> {
+pub(crate) fn with_short_times<M: Measurement + 'static>(criterion: Criterion<M>) -> Criterion<M> {
     criterion
         .warm_up_time(Duration::from_millis(300))
         .measurement_time(Duration::from_millis(1000))
@@ -27,23 +27,23 @@ pub fn with_short_times<M: Measurement + 'static>(criterion: Criterion<M>) -> Cr
 }
 
 /// Criterion with device times.
-pub fn device_criterion() -> Criterion<DeviceTime> {
+pub(crate) fn device_criterion() -> Criterion<DeviceTime> {
     with_short_times(Criterion::default().with_measurement(DeviceTime))
 }
 
 /// Criterion with wall-clock times.
-pub fn host_criterion() -> Criterion<WallTime> {
+pub(crate) fn host_criterion() -> Criterion<WallTime> {
     with_short_times(Criterion::default())
 }
 
 /// Stopwatch for a device: launches on the CPU are synchronous; on other devices the slope method removes the cost of
 /// synchronization.
-pub fn clock(device: Device) -> Box<dyn Stopwatch> {
+pub(crate) fn clock(device: Device) -> Box<dyn Stopwatch> {
     if device == Device::Cpu { Box::new(WallClock::synchronous()) } else { Box::new(WallClock::slope()) }
 }
 
 /// Adapter from a workload of the zoo to the timing crate.
-pub struct WorkloadAdapter(Box<dyn Workload>);
+pub(crate) struct WorkloadAdapter(Box<dyn Workload>);
 
 impl Work for WorkloadAdapter {
     fn launch(&mut self) -> Result<(), Failure> {
@@ -56,7 +56,7 @@ impl Work for WorkloadAdapter {
 }
 
 /// Creates the task of a model or operator at a size.
-pub fn task(name: &str, axes: &Axes, dtype: &str) -> Task {
+pub(crate) fn task(name: &str, axes: &Axes, dtype: &str) -> Task {
     let subject: Subject = name.parse().unwrap_or_else(|error| panic!("{error}"));
     let element = dtype.parse().unwrap_or_else(|error| panic!("{error}"));
     Task::new(subject, axes, element, None, 42).unwrap_or_else(|error| panic!("{error}"))
@@ -64,7 +64,7 @@ pub fn task(name: &str, axes: &Axes, dtype: &str) -> Task {
 
 /// Opens a case with enough buffer sets that operands are not cached, or returns the reason why the device does not
 /// support it.
-pub fn open_case(
+pub(crate) fn open_case(
     task: &Task,
     variant: RecipeVariant,
     implementation: Implementation,

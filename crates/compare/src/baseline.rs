@@ -48,7 +48,7 @@ pub fn save(name: &SavedBaseline, dir: &Path) -> Result<PathBuf, CompareError> {
 }
 
 /// Lists the saved baselines, for error messages.
-pub fn saved_names() -> String {
+pub(crate) fn saved_names() -> String {
     let files = cache::cache_dir("baselines").and_then(|folder| std::fs::read_dir(folder).ok());
     let names = files.into_iter().flatten().flatten().map(|file| file.path());
     let names = names.filter(|path| path.extension().is_some_and(|ending| ending == EXTENSION));

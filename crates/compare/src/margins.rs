@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns the margin of each device, and notes about it. If each side is a single process, intervals exclude the
 /// variation between processes; the noise floor of the device then sets the margin.
-pub fn margins(
+pub(crate) fn margins(
     options: &CompareOptions,
     devices: &BTreeSet<Device>,
     repeated: bool,

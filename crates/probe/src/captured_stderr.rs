@@ -27,7 +27,7 @@ pub fn with_stderr_prefix<T>(kind: &str, load: impl FnOnce() -> T) -> T {
 }
 
 /// Runs `load` and returns the lines it writes to standard error. They are printed only if `load` panics.
-pub fn capture_stderr<T>(load: impl FnOnce() -> T) -> (T, Vec<String>) {
+pub(crate) fn capture_stderr<T>(load: impl FnOnce() -> T) -> (T, Vec<String>) {
     let (sender, lines) = channel();
     let result = capture(|| catch_unwind(AssertUnwindSafe(load)), move |_, line| drop(sender.send(line)));
     match result {

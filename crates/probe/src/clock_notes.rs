@@ -65,7 +65,7 @@ pub(crate) fn note_file_name(identity: &str) -> String {
 
 impl LockNote {
     /// Opens or creates a note and locks the file, waiting at most `timeout` for another holder.
-    pub fn open(path: &Path, timeout: Duration) -> Result<Self, String> {
+    pub(crate) fn open(path: &Path, timeout: Duration) -> Result<Self, String> {
         let failed = |error: std::io::Error| format!("{}: {error}", path.display());
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(failed)?;
@@ -87,7 +87,7 @@ impl LockNote {
         Ok(Self { path: path.to_owned(), file })
     }
 
-    pub fn write(&mut self, locked: &LockedDevice) -> Result<(), String> {
+    pub(crate) fn write(&mut self, locked: &LockedDevice) -> Result<(), String> {
         let written = self.file.set_len(0).and_then(|()| self.file.rewind());
         let text = serde_json::to_vec(locked).unwrap_or_default();
         let written = written.and_then(|()| self.file.write_all(&text)).and_then(|()| self.file.sync_all());
@@ -95,7 +95,7 @@ impl LockNote {
     }
 
     /// Empties the note. The file stays, because another process may have it open.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         if let Err(error) = self.file.set_len(0) {
             log_line!("warning: {}: {error}; delete it", self.path.display());
         }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// Properties of the machine that determine sizes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct CalibrationTarget {
+pub(crate) struct CalibrationTarget {
     pub device: Device,
     /// True for a GPU emulated in software.
     pub software: bool,
@@ -31,7 +31,7 @@ impl CalibrationTarget {
 
 /// Options of a calibration.
 #[derive(Debug, Clone, PartialEq)]
-pub struct CalibrationOptions {
+pub(crate) struct CalibrationOptions {
     pub quick: bool,
     pub operations: Vec<CalibrationOperation>,
     pub patterns: Vec<Pattern>,
@@ -62,7 +62,7 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
 /// Returns the entries in measuring order; empty if none of the requested operations is available.
-pub fn entries(machine: &CalibrationTarget, wish: &CalibrationOptions) -> Vec<Entry> {
+pub(crate) fn entries(machine: &CalibrationTarget, wish: &CalibrationOptions) -> Vec<Entry> {
     let mut plan = CalibrationPlan { target: machine, options: wish, entries: Vec::new() };
     let dtypes = wish.dtypes(&machine.trials());
     for (index, &dtype) in dtypes.iter().enumerate() {
@@ -97,7 +97,7 @@ fn timing(quick: bool, trials: &DeviceDefaults) -> Timing {
 }
 
 /// Array size that exceeds the cache by far, within the limits of memory and time.
-pub fn array_bytes(machine: &CalibrationTarget, quick: bool) -> u64 {
+pub(crate) fn array_bytes(machine: &CalibrationTarget, quick: bool) -> u64 {
     let target_bytes = (4 * machine.cache_bytes).next_power_of_two().max(256 * MIB);
     let trials = machine.trials();
     let max_buffer = if quick { trials.quick_array_bytes } else { trials.max_buffer_bytes };
@@ -234,7 +234,7 @@ fn sizes_along(axis: &'static str, values: impl IntoIterator<Item = u64>) -> Vec
 const VECTOR_LENGTHS: [u64; 5] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 
 /// Looks up an operator of this version by name.
-pub fn operator(name: &str) -> Option<Operator> {
+pub(crate) fn operator(name: &str) -> Option<Operator> {
     Operator::all().into_iter().find(|operator| operator.info().name == name)
 }
 

@@ -11,7 +11,7 @@ pub struct InvalidRegex {
 }
 
 /// Parses a regular expression.
-pub fn parse(pattern: &str) -> Result<Regex, InvalidRegex> {
+pub(crate) fn parse(pattern: &str) -> Result<Regex, InvalidRegex> {
     Regex::new(pattern).map_err(|error| {
         // The parser marks the position over several lines; the last line holds the reason.
         let message = error.to_string();

@@ -16,7 +16,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// Result of a merge.
 #[derive(Debug)]
-pub struct MergedRun {
+pub(crate) struct MergedRun {
     /// Number of records.
     pub records: usize,
     /// Files written.
@@ -32,7 +32,7 @@ pub struct MergedRun {
 /// Error of a merge.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum MergeError {
+pub(crate) enum MergeError {
     /// A journal cannot be read or written.
     #[error(transparent)]
     Sink(#[from] SinkError),
@@ -88,7 +88,7 @@ struct RunShard {
 }
 
 /// Merges shards into a new folder, with the content of a run that one machine had measured alone.
-pub fn merge(parts: &[PathBuf], out: &Path) -> Result<MergedRun, MergeError> {
+pub(crate) fn merge(parts: &[PathBuf], out: &Path) -> Result<MergedRun, MergeError> {
     let mut parts_by_shard: BTreeMap<Shard, RunShard> = BTreeMap::new();
     let mut first: Option<(PathBuf, Request)> = None;
     for dir in parts {

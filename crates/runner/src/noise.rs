@@ -25,7 +25,7 @@ use std::time::Duration;
 
 /// Error of a noise measurement.
 #[derive(Debug, thiserror::Error)]
-pub enum NoiseError {
+pub(crate) enum NoiseError {
     /// Planning or starting workers failed.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -38,7 +38,7 @@ pub enum NoiseError {
 }
 
 /// Parameters of a noise measurement.
-pub struct NoiseRequest {
+pub(crate) struct NoiseRequest {
     /// Device to measure.
     pub device: DeviceSelection,
     /// Number of comparisons.
@@ -65,7 +65,7 @@ struct WorkloadComparisons {
 /// Each worker process compares every workload once. Memory layout and tuned kernels are fixed for the life of a
 /// process. Comparisons within one process would share them; one process per comparison would mostly measure process
 /// startup.
-pub fn measure(
+pub(crate) fn measure(
     wanted: &NoiseRequest,
     workers: &mut Subprocess,
     interrupted: &dyn Fn() -> bool,

@@ -21,29 +21,29 @@ impl From<SerializedPath> for PathBuf {
     }
 }
 
-pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     match path.to_str() {
         Some(text) => text.serialize(serializer),
         None => path.as_os_str().as_bytes().serialize(serializer),
     }
 }
 
-pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
     SerializedPath::deserialize(deserializer).map(PathBuf::from)
 }
 
 /// Serialization of optional paths.
-pub mod option {
+pub(crate) mod option {
     use super::{Deserialize, Deserializer, PathBuf, SerializedPath, Serializer};
 
-    pub fn serialize<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
         match path {
             Some(path) => super::serialize(path, serializer),
             None => serializer.serialize_none(),
         }
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
         Ok(Option::<SerializedPath>::deserialize(deserializer)?.map(PathBuf::from))
     }
 }

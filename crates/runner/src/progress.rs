@@ -5,8 +5,8 @@ mod line;
 mod remaining_time;
 mod stage_times;
 
-pub use bar::Bar;
-pub use line::ProgressState;
+pub(crate) use bar::Bar;
+pub(crate) use line::ProgressState;
 
 use crate::plan::Prediction;
 use crate::print::{print_table, width};
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 /// Output format of records during a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum RecordFormat {
+pub(crate) enum RecordFormat {
     /// Human-readable table.
     Table,
     /// JSON object per line.
@@ -35,7 +35,7 @@ pub enum RecordFormat {
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Installs the Ctrl-C handler.
-pub fn install_interrupt_handler() {
+pub(crate) fn install_interrupt_handler() {
     let installed = ctrlc::set_handler(|| {
         if INTERRUPTED.swap(true, Ordering::SeqCst) {
             clock_lock::release_all();
@@ -49,12 +49,12 @@ pub fn install_interrupt_handler() {
 }
 
 /// True after Ctrl-C.
-pub fn interrupted() -> bool {
+pub(crate) fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::SeqCst)
 }
 
 /// Listener that prints records and progress.
-pub struct Terminal {
+pub(crate) struct Terminal {
     format: RecordFormat,
     table: Option<LiveTable>,
     bar: Bar,
@@ -91,12 +91,12 @@ const MAX_ANNOUNCED_CASES: usize = 10_000;
 
 impl Terminal {
     /// Creates a listener with a table. Progress is shown only if standard error is a terminal.
-    pub fn new(format: RecordFormat, color: Color) -> Self {
+    pub(crate) fn new(format: RecordFormat, color: Color) -> Self {
         Self { table: Some(LiveTable::new(color).with_width(width())), ..Self::without_table(format) }
     }
 
     /// Creates a listener without a live table; the caller prints the table at the end.
-    pub fn without_table(format: RecordFormat) -> Self {
+    pub(crate) fn without_table(format: RecordFormat) -> Self {
         let now = Instant::now();
         Self {
             format,
@@ -116,7 +116,7 @@ impl Terminal {
     }
 
     /// Adds the predicted duration of a run, for the announcement and for the estimate of the remaining time.
-    pub fn with_predictions(self, run: &PreparedRun) -> Self {
+    pub(crate) fn with_predictions(self, run: &PreparedRun) -> Self {
         // The estimate is skipped if the progress line is hidden.
         let remaining =
             if self.bar.is_visible() { RemainingTime::new(run.predictions()) } else { RemainingTime::default() };
@@ -126,17 +126,17 @@ impl Terminal {
     }
 
     /// Also sums the wall time by stage, from the time at which the command started.
-    pub fn with_stage_times(self, started: Instant) -> Self {
+    pub(crate) fn with_stage_times(self, started: Instant) -> Self {
         Self { stage_times: Some(StageTimes::new(started)), ..self }
     }
 
     /// Returns the table of the wall time by stage, if it was requested.
-    pub fn take_stage_table(&mut self) -> Option<String> {
+    pub(crate) fn take_stage_table(&mut self) -> Option<String> {
         Some(self.stage_times.take()?.table(Instant::now()))
     }
 
     /// Prints the cases of an incomplete group, removes the progress line and returns the result of printing.
-    pub fn finish(mut self) -> std::io::Result<()> {
+    pub(crate) fn finish(mut self) -> std::io::Result<()> {
         self.print_group();
         self.bar.clear();
         self.print_result

@@ -6,18 +6,18 @@ use calorimeter_sinks::log_line;
 const LONG_SECONDS: f64 = 30.0;
 
 /// Assumption behind the predicted duration of a plan.
-pub const PLAN_ASSUMPTION: &str = ", if kernels are tuned and peaks are measured; otherwise longer";
+pub(crate) const PLAN_ASSUMPTION: &str = ", if kernels are tuned and peaks are measured; otherwise longer";
 
 /// Announces the predicted duration of a command in seconds on standard error, if it is long. The text ends with the
 /// assumption behind the prediction.
-pub fn announce_duration(min: f64, max: f64, assumption: &str) {
+pub(crate) fn announce_duration(min: f64, max: f64, assumption: &str) {
     if max > LONG_SECONDS {
         log_line!("expected duration: {}{assumption}", rough_range(min, max));
     }
 }
 
 /// Formats seconds in a suitable unit, rounded: `8 s`, `45 s`, `3 min`, `2 h 20 min`, `3 days`.
-pub fn rough_duration(seconds: f64) -> String {
+pub(crate) fn rough_duration(seconds: f64) -> String {
     let to = |step: f64| (seconds / step).round().max(1.0) * step;
     match seconds {
         ..19.5 => format!("{} s", to(1.0)),
@@ -35,13 +35,13 @@ pub fn rough_duration(seconds: f64) -> String {
 }
 
 /// Formats a range, e.g. `20 s to 2 min`; a single value if both ends round to it.
-pub fn rough_range(min: f64, max: f64) -> String {
+pub(crate) fn rough_range(min: f64, max: f64) -> String {
     let (min, max) = (rough_duration(min), rough_duration(max));
     if min == max { min } else { format!("{min} to {max}") }
 }
 
 /// Formats seconds as a clock: `0:07`, `1:02:03`.
-pub fn clock_time(seconds: u64) -> String {
+pub(crate) fn clock_time(seconds: u64) -> String {
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
 }

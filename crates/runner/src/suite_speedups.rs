@@ -11,14 +11,14 @@ use std::collections::HashMap;
 const SEED: u64 = 42;
 
 /// Mean speed-ups per recipe (or operator), implementation, device, dtype and regime, in the order of the records.
-pub fn speedups(records: &[Record]) -> Vec<SuiteSpeedup> {
+pub(crate) fn speedups(records: &[Record]) -> Vec<SuiteSpeedup> {
     let with_speedup: Vec<CaseExcerpt> =
         records.iter().filter(|record| record.speedup.is_some()).map(CaseExcerpt::from).collect();
     means(&with_speedup).into_iter().map(|mean| mean.speedup).collect()
 }
 
 /// Mean speed-ups with the indices of the cases that each covers.
-pub fn means(cases: &[CaseExcerpt]) -> Vec<MeanSpeedup> {
+pub(crate) fn means(cases: &[CaseExcerpt]) -> Vec<MeanSpeedup> {
     let mut lines: Vec<(SuiteSpeedup, Vec<f64>, Vec<usize>)> = Vec::new();
     let mut place_of: HashMap<SuiteKey, usize> = HashMap::new();
     for (index, case) in cases.iter().enumerate().filter(|(_, case)| case.status == Status::Ok) {

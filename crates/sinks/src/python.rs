@@ -6,11 +6,11 @@ use crate::columns::Cell;
 use crate::spreadsheet::escape_formula;
 
 /// Column of a table: header and accessor.
-pub type PythonColumn<R> = (&'static str, fn(&R) -> Option<Cell<'static>>);
+pub(crate) type PythonColumn<R> = (&'static str, fn(&R) -> Option<Cell<'static>>);
 
 /// Writes a table like Python's `csv.writer`, with its line ending on every system. Text that looks like a formula is
 /// escaped.
-pub fn write_csv<R>(
+pub(crate) fn write_csv<R>(
     columns: &[PythonColumn<R>],
     rows: impl Iterator<Item = R>,
     file: impl Write,
@@ -24,12 +24,12 @@ pub fn write_csv<R>(
 }
 
 /// Text cell.
-pub fn text(value: impl ToString) -> Option<Cell<'static>> {
+pub(crate) fn text(value: impl ToString) -> Option<Cell<'static>> {
     Some(Cell::Text(value.to_string().into()))
 }
 
 /// Formats a cell as Python does; an unmeasured cell is empty.
-pub fn format_cell(cell: Option<&Cell<'_>>) -> String {
+pub(crate) fn format_cell(cell: Option<&Cell<'_>>) -> String {
     match cell {
         None => String::new(),
         Some(Cell::Text(text)) => text.to_string(),
@@ -40,7 +40,7 @@ pub fn format_cell(cell: Option<&Cell<'_>>) -> String {
 }
 
 /// Formats a cell of a table. User-defined names must not be interpreted as formulas.
-pub fn spreadsheet_text(cell: Option<&Cell<'_>>) -> String {
+pub(crate) fn spreadsheet_text(cell: Option<&Cell<'_>>) -> String {
     match cell {
         Some(Cell::Text(text)) => escape_formula(text.as_ref().into()).into_owned(),
         figure => format_cell(figure),
@@ -48,7 +48,7 @@ pub fn spreadsheet_text(cell: Option<&Cell<'_>>) -> String {
 }
 
 /// Formats a float as Python's `repr`: the shortest digits that parse to an equal value.
-pub fn format_float(value: f64) -> String {
+pub(crate) fn format_float(value: f64) -> String {
     let scientific = format!("{value:e}");
     // `{:e}` always has an exponent, and Rust and Python agree on the shortest digits.
     let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };

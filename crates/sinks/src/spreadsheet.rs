@@ -3,6 +3,6 @@
 use std::borrow::Cow;
 
 /// Prefixes text that looks like a formula with an apostrophe.
-pub fn escape_formula(text: Cow<'_, str>) -> Cow<'_, str> {
+pub(crate) fn escape_formula(text: Cow<'_, str>) -> Cow<'_, str> {
     if text.len() > 1 && text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}").into() } else { text }
 }

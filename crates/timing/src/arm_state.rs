@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use std::time::Duration;
 
 /// State of an arm during its measurement.
-pub struct ArmState {
+pub(crate) struct ArmState {
     pub launches: u32,
     pub reached_plateau: bool,
     pub energy: Option<LaunchEnergy>,
@@ -29,20 +29,20 @@ pub struct ArmState {
 
 impl ArmState {
     /// Removes the last window.
-    pub fn pop_window(&mut self) {
+    pub(crate) fn pop_window(&mut self) {
         self.windows.pop();
         self.states.truncate(self.windows.len());
         self.spans.truncate(self.windows.len());
     }
 
     /// True if the device was throttled during warm-up, or in more windows than by chance.
-    pub fn was_throttled(&self) -> bool {
+    pub(crate) fn was_throttled(&self) -> bool {
         let throttled = self.states.iter().filter(|state| state.throttled).count();
         self.throttled_in_warm_up || throttled as f64 > MAX_CHANCE_SHARE * self.states.len() as f64
     }
 
     /// Creates an empty state.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             launches: 1,
             reached_plateau: false,
@@ -63,12 +63,12 @@ impl ArmState {
 /// Share of throttled windows up to which the device does not count as throttled.
 const MAX_CHANCE_SHARE: f64 = 0.1;
 /// Multiples of the calibrated length; windows of several lengths separate a fixed cost from the launches.
-pub const WINDOW_LENGTHS: [u32; 4] = [1, 2, 3, 4];
+pub(crate) const WINDOW_LENGTHS: [u32; 4] = [1, 2, 3, 4];
 /// Launches that prime an arm again after a window with compilation.
 const PRIMING_LAUNCHES: u32 = 3;
 
 /// Times one window of an arm, interleaved with other arms.
-pub fn measure_interleaved_window(
+pub(crate) fn measure_interleaved_window(
     arm: &mut Arm<'_>,
     lane: &mut ArmState,
     single: bool,
@@ -85,7 +85,7 @@ pub fn measure_interleaved_window(
 
 /// Times a burst of windows without pauses. If a kernel is compiled or tuned in one, all are discarded and repeated
 /// once.
-pub fn measure_burst(
+pub(crate) fn measure_burst(
     arm: &mut Arm<'_>,
     lane: &mut ArmState,
     windows: usize,

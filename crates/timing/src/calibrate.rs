@@ -11,7 +11,7 @@ const MAX_LAUNCHES: u32 = 100_000;
 /// idle anyway.
 ///
 /// The search starts at `from` launches: 1, or a previous result.
-pub fn calibrate(arm: &mut Arm<'_>, window: Duration, from: u32) -> Result<u32, TimingError> {
+pub(crate) fn calibrate(arm: &mut Arm<'_>, window: Duration, from: u32) -> Result<u32, TimingError> {
     let required = (window.as_nanos() as u64).max(1);
     let min_elapsed = arm.stopwatch.min_window().as_nanos() as u64;
     let unit = arm.stopwatch.launch_multiple().max(1);
@@ -41,6 +41,6 @@ pub fn calibrate(arm: &mut Arm<'_>, window: Duration, from: u32) -> Result<u32, 
 }
 
 /// Times one window and waits for it.
-pub fn time_window(stopwatch: &mut dyn Stopwatch, work: &mut dyn Work, launches: u32) -> Result<u64, Failure> {
+pub(crate) fn time_window(stopwatch: &mut dyn Stopwatch, work: &mut dyn Work, launches: u32) -> Result<u64, Failure> {
     stopwatch.window(work, launches)?.resolve()
 }

@@ -31,7 +31,7 @@ const INTERVAL_PARTS: usize = 8;
 /// Measures energy while the arm, which has just run by itself, continues at its own pace: for half a second, or half
 /// of the maximum time if that is less. Returns at once if there is no counter, energy is disabled, or the time is too
 /// short for a result.
-pub fn measure_energy(
+pub(crate) fn measure_energy(
     arm: &mut Arm<'_>,
     launches: u32,
     options: &Options,

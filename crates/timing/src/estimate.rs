@@ -54,7 +54,7 @@ impl TimeEstimate {
 
 /// Nanoseconds per launch, in order: of each window, or of each cycle of window lengths if every window contains a
 /// fixed cost.
-pub fn per_launch(windows: &[Window], overhead: Overhead) -> Vec<f64> {
+pub(crate) fn per_launch(windows: &[Window], overhead: Overhead) -> Vec<f64> {
     let slopes = match overhead {
         Overhead::Excluded => None,
         Overhead::Included => slopes(windows),

@@ -74,7 +74,7 @@ pub fn median(samples: &[f64]) -> Option<f64> {
 }
 
 /// Returns the median of sorted samples; `None` if there are none.
-pub fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
+pub(crate) fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
     let n = sorted.len();
     if n == 0 {
         return None;
@@ -83,14 +83,14 @@ pub fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
 }
 
 /// Indices of the samples in ascending order of value.
-pub fn sort_order(samples: &[f64]) -> Vec<usize> {
+pub(crate) fn sort_order(samples: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..samples.len()).collect();
     order.sort_unstable_by(|&a, &b| samples[a].total_cmp(&samples[b]));
     order
 }
 
 /// Rank of each sample minus the mean rank, in measurement order; equal samples share their rank.
-pub fn centered_ranks(order: &[usize], sorted: &[f64]) -> Vec<f64> {
+pub(crate) fn centered_ranks(order: &[usize], sorted: &[f64]) -> Vec<f64> {
     let mut positions = vec![0.0; order.len()];
     let mut first = 0;
     for equal in sorted.chunk_by(|a, b| a == b) {

@@ -29,7 +29,7 @@ const MAX_BURST_WINDOWS: u64 = 400;
 
 /// Times each arm in isolation, in random order, if the device was throttled while any of them ran; otherwise returns
 /// an empty list.
-pub fn measure_isolated(
+pub(crate) fn measure_isolated(
     arms: &mut [Arm<'_>],
     lanes: &mut [ArmState],
     options: &Options,

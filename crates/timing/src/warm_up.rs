@@ -14,7 +14,7 @@ const GROUP_TOLERANCE: f64 = 0.03;
 /// Runs windows for at least `min_duration` and until three successive groups agree, within the limits of the options.
 /// Returns whether they agreed. No other arm runs meanwhile. Windows are shortened if the minimum number of them would
 /// exceed that time, but not below the length of measured windows.
-pub fn warm_up(
+pub(crate) fn warm_up(
     arm: &mut Arm<'_>,
     mut launches: u32,
     min_duration: Duration,

@@ -11,14 +11,14 @@ use calorimeter_shapes::Shape;
 use std::time::{Duration, Instant};
 
 /// Builds the forward pass of a model from its linear layers and its input on a device.
-pub type ForwardFactory<B> = dyn Fn(Shape, Vec<Box<dyn Linear<B>>>, Tensor<B, 2>) -> Forward<B> + Send + Sync;
+pub(crate) type ForwardFactory<B> = dyn Fn(Shape, Vec<Box<dyn Linear<B>>>, Tensor<B, 2>) -> Forward<B> + Send + Sync;
 
 /// Uploads a prepared weight and returns the linear layer that uses it.
-pub type LinearUploader<B> =
+pub(crate) type LinearUploader<B> =
     fn(&QuantConfig, PreparedWeight, &<B as burn::tensor::backend::BackendTypes>::Device) -> Box<dyn Linear<B>>;
 
 /// Builds the pass of an operator from its inputs on a device.
-pub type PassFactory<B> = dyn Fn(&Spec, Vec<TensorValue<B>>) -> Result<Pass<B>, ZooError> + Send + Sync;
+pub(crate) type PassFactory<B> = dyn Fn(&Spec, Vec<TensorValue<B>>) -> Result<Pass<B>, ZooError> + Send + Sync;
 
 /// Maps (output, set) to the segment length in elements and the shift by which each segment is rotated in that set.
 type OutputRotation = dyn Fn(usize, u32) -> (usize, usize) + Send;
@@ -41,7 +41,7 @@ struct BurnWorkload<B: BurnBackend> {
 }
 
 /// Uploads the tensors of a model once per buffer set.
-pub fn build_model<B: BurnBackend>(
+pub(crate) fn build_model<B: BurnBackend>(
     problem: &Problem,
     tensors: &Tensors,
     treatment: &QuantConfig,
@@ -84,7 +84,7 @@ pub fn build_model<B: BurnBackend>(
 }
 
 /// Uploads the inputs of an operator once per buffer set; `make` builds each pass from them.
-pub fn build_operator<B: BurnBackend>(
+pub(crate) fn build_operator<B: BurnBackend>(
     problem: &OperatorProblem,
     inputs: &[Matrix],
     setup: Setup,

@@ -70,13 +70,13 @@ pub fn cube_pass_mixed<R: CubeRuntime, const N: usize, const M: usize>(
 }
 
 /// Allocates a contiguous tensor with the shape and dtype of another.
-pub fn empty_like<R: CubeRuntime>(tensor: &CubeTensor<R>) -> CubeTensor<R> {
+pub(crate) fn empty_like<R: CubeRuntime>(tensor: &CubeTensor<R>) -> CubeTensor<R> {
     let CubeTensor { client, device, meta, dtype, .. } = tensor;
     empty_device_contiguous_dtype(client.clone(), device.clone(), meta.shape().clone(), *dtype)
 }
 
 /// Converts a burn dtype to the dtype of our kernels; an error if they do not support it.
-pub fn kernel_dtype(dtype: DType) -> Result<Dtype, ZooError> {
+pub(crate) fn kernel_dtype(dtype: DType) -> Result<Dtype, ZooError> {
     Dtype::from_burn(dtype).ok_or_else(|| {
         ZooError::Unsupported(format!(
             "unsupported dtype {} of CubeCL kernels: expected f32, f16 or bf16",

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 const CHUNK_LEN: usize = 1 << 14;
 
 /// Encodes values as elements of 8, 16 or 32 bits.
-pub fn encode(values: &[f32], element: Element) -> Vec<u8> {
+pub(crate) fn encode(values: &[f32], element: Element) -> Vec<u8> {
     match element {
         Element::Float(Dtype::F32) => encode_with(values, f32::to_le_bytes),
         Element::Float(Dtype::Bf16) => encode_with(values, |value| bf16::from_f32(value).to_le_bytes()),
@@ -29,26 +29,26 @@ fn encode_with<const WIDTH: usize>(values: &[f32], bytes_of: impl Fn(f32) -> [u8
 }
 
 /// Maps values in parallel.
-pub fn par_map<T: Send>(values: &[f32], of: impl Fn(f32) -> T + Sync) -> Vec<T> {
+pub(crate) fn par_map<T: Send>(values: &[f32], of: impl Fn(f32) -> T + Sync) -> Vec<T> {
     values.par_iter().with_min_len(CHUNK_LEN).map(|&value| of(value)).collect()
 }
 
 /// Little-endian bytes of 32-bit words.
 #[cfg(feature = "native")]
-pub fn words_to_bytes(words: &[u32]) -> Vec<u8> {
+pub(crate) fn words_to_bytes(words: &[u32]) -> Vec<u8> {
     let mut bytes = vec![0; words.len() * 4];
     bytes.par_chunks_exact_mut(4).zip(words).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
     bytes
 }
 
 /// Decodes elements of 8, 16 or 32 bits as f32.
-pub fn decode(bytes: &[u8], element: Element) -> Vec<f32> {
+pub(crate) fn decode(bytes: &[u8], element: Element) -> Vec<f32> {
     decode_as(bytes, element)
 }
 
 /// Decodes elements of 8, 16 or 32 bits as f64.
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
-pub fn decode_f64(bytes: &[u8], element: Element) -> Vec<f64> {
+pub(crate) fn decode_f64(bytes: &[u8], element: Element) -> Vec<f64> {
     decode_as(bytes, element)
 }
 

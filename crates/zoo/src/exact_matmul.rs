@@ -4,7 +4,7 @@ use std::mem::swap;
 
 /// View of a matrix with row and column strides.
 #[derive(Clone, Copy)]
-pub struct StridedView<'a> {
+pub(crate) struct StridedView<'a> {
     values: &'a [f64],
     row_stride: usize,
     col_stride: usize,
@@ -12,12 +12,12 @@ pub struct StridedView<'a> {
 
 impl<'a> StridedView<'a> {
     /// Contiguous rows of `cols` elements.
-    pub fn row_major(values: &'a [f64], cols: usize) -> Self {
+    pub(crate) fn row_major(values: &'a [f64], cols: usize) -> Self {
         Self { values, row_stride: cols, col_stride: 1 }
     }
 
     /// Transposes the view by swapping its strides.
-    pub fn transposed(mut self) -> Self {
+    pub(crate) fn transposed(mut self) -> Self {
         swap(&mut self.row_stride, &mut self.col_stride);
         self
     }
@@ -29,7 +29,7 @@ impl<'a> StridedView<'a> {
 }
 
 /// Multiplies an `m` x `k` by a `k` x `n` matrix; the result is row-major.
-pub fn matmul([m, k, n]: [usize; 3], left: StridedView<'_>, right: StridedView<'_>) -> Vec<f64> {
+pub(crate) fn matmul([m, k, n]: [usize; 3], left: StridedView<'_>, right: StridedView<'_>) -> Vec<f64> {
     let mut made = vec![0.0; m * n];
     if made.is_empty() || k == 0 {
         return made;

@@ -9,7 +9,7 @@ use calorimeter_recipes::{Dtype, FloatType, Weight};
 use rayon::prelude::*;
 
 /// Pattern of weights: covers all block sizes that recipes use.
-pub const WEIGHT_PATTERN: MagnitudePattern = MagnitudePattern {
+pub(crate) const WEIGHT_PATTERN: MagnitudePattern = MagnitudePattern {
     row_octaves: 3,
     column_octaves: 0,
     block_lengths: &[16, 32, 64, 128, 256],
@@ -30,7 +30,7 @@ const INPUT_PATTERN: MagnitudePattern = MagnitudePattern {
 };
 
 /// Pattern of operator inputs, which may be a weight or an activation in either orientation.
-pub const OPERAND_PATTERN: MagnitudePattern = MagnitudePattern {
+pub(crate) const OPERAND_PATTERN: MagnitudePattern = MagnitudePattern {
     row_octaves: 2,
     column_octaves: 2,
     block_lengths: &[32, 128],
@@ -40,10 +40,10 @@ pub const OPERAND_PATTERN: MagnitudePattern = MagnitudePattern {
 };
 
 /// XORed into the seed, so that gate data differs from timed data.
-pub const GATE_SEED: u64 = 0x6761_7465;
+pub(crate) const GATE_SEED: u64 = 0x6761_7465;
 
 /// Scales plain tensors by the magnitude patterns of inputs and weights.
-pub fn scale_tensors(plain: &Tensors, dtype: Dtype, seed: u64) -> Tensors {
+pub(crate) fn scale_tensors(plain: &Tensors, dtype: Dtype, seed: u64) -> Tensors {
     let Matrix { rows, cols, values } = &plain.input;
     let mut values = ScaleFactors::new(INPUT_PATTERN, seed, *cols).scaled(values);
     values.par_iter_mut().for_each(|value| *value = dtype.round(*value));

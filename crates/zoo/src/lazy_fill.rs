@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 const MAX_SERIAL_LEN: usize = 1 << 17;
 
 /// Calls `fill` with the index and the values of every chunk of `chunk` values, in as many threads as rayon has.
-pub fn fill_chunks(values: &mut [f32], chunk: usize, fill: impl Fn(usize, &mut [f32]) + Sync) {
+pub(crate) fn fill_chunks(values: &mut [f32], chunk: usize, fill: impl Fn(usize, &mut [f32]) + Sync) {
     let threads = rayon::current_num_threads().min(values.len() / MAX_SERIAL_LEN + 1);
     let chunks = Mutex::new(values.chunks_mut(chunk.max(1)).enumerate());
     let next = || chunks.lock().unwrap_or_else(PoisonError::into_inner).next();

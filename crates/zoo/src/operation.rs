@@ -145,7 +145,7 @@ pub trait Operation: Cost + ExactReference + Debug + Send + Sync + 'static {
 }
 
 /// Rejects inputs that are not floats.
-pub fn require_floats(name: &str, spec: &Spec) -> Result<(), ZooError> {
+pub(crate) fn require_floats(name: &str, spec: &Spec) -> Result<(), ZooError> {
     match spec.element {
         Element::Float(_) => Ok(()),
         other => Err(ZooError::Unsupported(format!("{name} supports f32, f16 and bf16, not {other}"))),

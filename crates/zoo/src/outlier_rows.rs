@@ -7,25 +7,25 @@ use crate::Matrix;
 use crate::sample::spread_indices;
 
 /// Rows per group: at least the rows that share a scale, and more than the rows that depend on each other in any model.
-pub const GROUP_ROWS: usize = 32;
+pub(crate) const GROUP_ROWS: usize = 32;
 /// Factor of all rows outside the outlier groups.
-pub const ATTENUATION: f32 = 1.0 / (1u32 << 24) as f32;
+pub(crate) const ATTENUATION: f32 = 1.0 / (1u32 << 24) as f32;
 /// Groups below this share of the largest magnitude are not outliers.
 const DETECTION_THRESHOLD: f32 = 1.0 / (1u32 << 12) as f32;
 
 /// Returns the indices of `groups` outlier groups among `rows` rows.
-pub fn select_rows(rows: u64, groups: u64) -> Vec<usize> {
+pub(crate) fn select_rows(rows: u64, groups: u64) -> Vec<usize> {
     let all = rows.div_ceil(GROUP_ROWS as u64);
     rows_in_groups(&spread_indices(all, groups.min(all)), rows as usize)
 }
 
 /// Returns the row indices of the given groups.
-pub fn rows_in_groups(groups: &[usize], rows: usize) -> Vec<usize> {
+pub(crate) fn rows_in_groups(groups: &[usize], rows: usize) -> Vec<usize> {
     groups.iter().flat_map(|group| group * GROUP_ROWS..((group + 1) * GROUP_ROWS).min(rows)).collect()
 }
 
 /// Finds the outlier groups of a gradient.
-pub fn find_groups(gradient: &Matrix) -> Vec<usize> {
+pub(crate) fn find_groups(gradient: &Matrix) -> Vec<usize> {
     let largest = |values: &[f32]| values.iter().fold(0.0, |largest: f32, value| largest.max(value.abs()));
     let groups: Vec<f32> = gradient.values.chunks(GROUP_ROWS * gradient.cols).map(largest).collect();
     let heard = DETECTION_THRESHOLD * largest(&groups);

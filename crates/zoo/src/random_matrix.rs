@@ -7,7 +7,7 @@ use calorimeter_recipes::{Element, ElementCodec, FloatType};
 
 /// Parameters of a random matrix.
 #[derive(Debug)]
-pub struct RandomMatrix {
+pub(crate) struct RandomMatrix {
     pub rows: usize,
     pub cols: usize,
     /// Source of random values.
@@ -27,12 +27,12 @@ const CHUNK_LEN: usize = 1 << 14;
 
 impl RandomMatrix {
     /// Computes all elements, row-major.
-    pub fn all_elements(&self) -> Vec<f32> {
+    pub(crate) fn all_elements(&self) -> Vec<f32> {
         self.elements_from(0, self.rows * self.cols)
     }
 
     /// Computes one row.
-    pub fn row(&self, row: usize) -> Box<[f32]> {
+    pub(crate) fn row(&self, row: usize) -> Box<[f32]> {
         self.elements_from(row * self.cols, self.cols).into_boxed_slice()
     }
 
@@ -54,14 +54,14 @@ impl RandomMatrix {
     }
 
     /// Computes one element.
-    pub fn element(&self, row: usize, col: usize) -> f32 {
+    pub(crate) fn element(&self, row: usize, col: usize) -> f32 {
         let mut value = [0.0];
         self.fill(row, col, &mut value);
         value[0]
     }
 
     /// Computes part of a row, starting at column `first`, rounded to the element type.
-    pub fn fill(&self, row: usize, first: usize, values: &mut [f32]) {
+    pub(crate) fn fill(&self, row: usize, first: usize, values: &mut [f32]) {
         self.stream.fill((row * self.cols + first) as u64, values);
         if let Some(louder) = &self.scale_factors {
             louder.apply(row, first, values);

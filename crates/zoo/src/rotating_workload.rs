@@ -4,7 +4,7 @@ use crate::{Output, Workload, ZooError};
 use std::time::Duration;
 
 /// Pass of one backend on any of its buffer sets.
-pub trait SetPass: Send {
+pub(crate) trait SetPass: Send {
     /// Buffers of one pass.
     type Set: Send;
 
@@ -27,7 +27,7 @@ pub trait SetPass: Send {
 
 /// Constant properties of a workload.
 #[derive(Default)]
-pub struct WorkloadProperties {
+pub(crate) struct WorkloadProperties {
     pub kernel: Option<String>,
     pub weight_bytes: u64,
     pub quantization_time: Option<Duration>,
@@ -44,7 +44,11 @@ struct RotatingWorkload<P: SetPass> {
 }
 
 /// Creates the workload from its buffer sets.
-pub fn open<P: SetPass + 'static>(pass: P, sets: Vec<P::Set>, properties: WorkloadProperties) -> Box<dyn Workload> {
+pub(crate) fn open<P: SetPass + 'static>(
+    pass: P,
+    sets: Vec<P::Set>,
+    properties: WorkloadProperties,
+) -> Box<dyn Workload> {
     let ran = vec![false; sets.len()];
     Box::new(RotatingWorkload { pass, sets, ran, next: 0, properties })
 }

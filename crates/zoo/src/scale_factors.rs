@@ -14,7 +14,7 @@ use std::sync::{LazyLock, OnceLock};
 ///
 /// Exponents are quantized to steps of 1/256 octave, so that every machine and device computes identical bits.
 #[derive(Debug, Clone, Copy)]
-pub struct MagnitudePattern {
+pub(crate) struct MagnitudePattern {
     /// Range of the row factors in octaves.
     pub row_octaves: u32,
     /// Range of the column factors in octaves; a column has one factor in all rows.
@@ -38,7 +38,7 @@ const TAIL_COLUMNS: usize = 8;
 
 /// Scale factors of one seed for rows of `cols` elements.
 #[derive(Debug)]
-pub struct ScaleFactors {
+pub(crate) struct ScaleFactors {
     pattern: MagnitudePattern,
     seed: u64,
     cols: usize,
@@ -49,7 +49,7 @@ pub struct ScaleFactors {
 }
 
 impl ScaleFactors {
-    pub fn new(pattern: MagnitudePattern, seed: u64, cols: usize) -> Self {
+    pub(crate) fn new(pattern: MagnitudePattern, seed: u64, cols: usize) -> Self {
         // Mean square of a log-uniform factor over this range.
         let mean = |octaves: u32| match octaves {
             0 => 1.0,
@@ -64,7 +64,7 @@ impl ScaleFactors {
     }
 
     /// Returns a row-major matrix multiplied by the factors.
-    pub fn scaled(&self, values: &[f32]) -> Vec<f32> {
+    pub(crate) fn scaled(&self, values: &[f32]) -> Vec<f32> {
         let mut louder = values.to_vec();
         self.cache_column_factors(values.len() / self.cols.max(1));
         louder.par_chunks_mut(self.cols.max(1)).enumerate().for_each(|(row, values)| {
@@ -76,7 +76,7 @@ impl ScaleFactors {
 
     /// Parameters for the device implementation.
     #[cfg(feature = "native")]
-    pub fn device_parameters(&self) -> MagnitudeGains<'static> {
+    pub(crate) fn device_parameters(&self) -> MagnitudeGains<'static> {
         let Self {
             pattern:
                 MagnitudePattern {
@@ -95,7 +95,7 @@ impl ScaleFactors {
     }
 
     /// Computes the column factors once if there is more than one row.
-    pub fn cache_column_factors(&self, rows: usize) {
+    pub(crate) fn cache_column_factors(&self, rows: usize) {
         if rows > 1 {
             self.column_factors.get_or_init(|| {
                 const CHUNK: usize = 1 << 12;
@@ -109,7 +109,7 @@ impl ScaleFactors {
     }
 
     /// Multiplies part of a row, starting at column `first`, by its factors.
-    pub fn apply(&self, row: usize, first: usize, values: &mut [f32]) {
+    pub(crate) fn apply(&self, row: usize, first: usize, values: &mut [f32]) {
         match self.column_factors.get() {
             Some(columns) => {
                 let columns = &columns[first..first + values.len()];
@@ -183,7 +183,7 @@ impl RowScaleFactors<'_> {
 const STEPS_PER_OCTAVE: usize = 256;
 
 /// Powers of two of the steps within an octave.
-pub static STEP_POWERS: LazyLock<[f32; STEPS_PER_OCTAVE]> =
+pub(crate) static STEP_POWERS: LazyLock<[f32; STEPS_PER_OCTAVE]> =
     LazyLock::new(|| std::array::from_fn(|step| libm::exp2(step as f64 / STEPS_PER_OCTAVE as f64) as f32));
 
 /// Two to the power of `steps` / 256.

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 /// Distribution of random values.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Distribution {
+pub(crate) enum Distribution {
     /// Standard normal, up to 6.3 standard deviations.
     Normal,
     /// Uniform between two bounds.
@@ -19,7 +19,7 @@ pub enum Distribution {
 
 /// Random values of one seed, addressed by index.
 #[derive(Debug, Clone, Copy)]
-pub struct RandomStream {
+pub(crate) struct RandomStream {
     distribution: Distribution,
     key: u64,
 }
@@ -29,12 +29,12 @@ const CHUNK_LEN: usize = 1 << 14;
 
 impl RandomStream {
     /// Stream of a seed.
-    pub fn new(seed: u64, distribution: Distribution) -> Self {
+    pub(crate) fn new(seed: u64, distribution: Distribution) -> Self {
         Self { distribution, key: mix(seed) }
     }
 
     /// Computes the first `count` values.
-    pub fn first_values(&self, count: usize) -> Vec<f32> {
+    pub(crate) fn first_values(&self, count: usize) -> Vec<f32> {
         let mut values = vec![0.0; count];
         let pieces = values.par_chunks_mut(CHUNK_LEN).enumerate();
         pieces.for_each(|(piece, values)| self.fill((piece * CHUNK_LEN) as u64, values));
@@ -42,7 +42,7 @@ impl RandomStream {
     }
 
     /// Computes values from index `first` on.
-    pub fn fill(&self, first: u64, values: &mut [f32]) {
+    pub(crate) fn fill(&self, first: u64, values: &mut [f32]) {
         let each = values.iter_mut().zip(first..).map(|(value, index)| (value, self.random_bits(index)));
         match self.distribution {
             Distribution::Normal => {
@@ -63,7 +63,7 @@ impl RandomStream {
 
     /// Distribution and key, for the device implementation.
     #[cfg(feature = "native")]
-    pub fn distribution_and_key(&self) -> (Distribution, u64) {
+    pub(crate) fn distribution_and_key(&self) -> (Distribution, u64) {
         (self.distribution, self.key)
     }
 
@@ -75,7 +75,7 @@ impl RandomStream {
 const GOLDEN_GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Step of SplitMix64.
-pub fn mix(state: u64) -> u64 {
+pub(crate) fn mix(state: u64) -> u64 {
     let z = state.wrapping_add(GOLDEN_GAMMA);
     let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -90,7 +90,7 @@ const SEGMENTS: u32 = 32;
 /// Start and slope of each segment of the normal quantile function, with the slope per 2^-24 of a segment.
 ///
 /// Octaves are ordered from the center outwards, the segments of an octave inwards.
-pub static QUANTILES: LazyLock<[[f32; 2]; (OCTAVES * SEGMENTS) as usize]> = LazyLock::new(|| {
+pub(crate) static QUANTILES: LazyLock<[[f32; 2]; (OCTAVES * SEGMENTS) as usize]> = LazyLock::new(|| {
     let mut quantiles = [[0.0; 2]; (OCTAVES * SEGMENTS) as usize];
     let mut inner = 0.0;
     for octave in 0..OCTAVES {

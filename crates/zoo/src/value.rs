@@ -19,7 +19,7 @@ pub enum TensorValue<B: Backend> {
 pub type Pass<B> = Box<dyn Fn() -> Vec<TensorValue<B>> + Send>;
 
 /// Returns the burn dtype of an element type; an error if burn has none.
-pub fn burn_dtype(element: Element) -> Result<DType, ZooError> {
+pub(crate) fn burn_dtype(element: Element) -> Result<DType, ZooError> {
     match element {
         Element::Float(dtype) => Ok(dtype.burn()),
         Element::Signed(32) => Ok(DType::I32),

@@ -2,7 +2,7 @@
 
 // Lets `float8_weight.rs` move into the crate without changes.
 mod host {
-    pub use calorimeter_kernels::host::{Cpu, HostLayer, HostLayerContext, HostWeight, QuantizedRows};
+    pub(crate) use calorimeter_kernels::host::{Cpu, HostLayer, HostLayerContext, HostWeight, QuantizedRows};
 }
 
 mod float8_weight;

@@ -12,16 +12,16 @@ use core::arch::x86_64::{
 
 /// Proof that the processor has AVX2 and FMA.
 #[derive(Debug, Clone, Copy)]
-pub struct Avx2(());
+pub(super) struct Avx2(());
 
 impl Avx2 {
     /// Returns the proof if the processor has the instructions.
-    pub fn detect() -> Option<Self> {
+    pub(super) fn detect() -> Option<Self> {
         (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")).then_some(Self(()))
     }
 
     /// Runs a task compiled with these instructions.
-    pub fn run<J: FloatTask>(self, job: J) {
+    pub(super) fn run<J: FloatTask>(self, job: J) {
         #[target_feature(enable = "avx2,fma")]
         fn inside<J: FloatTask>(set: Avx2, job: J) {
             job.execute(set);
@@ -31,7 +31,7 @@ impl Avx2 {
     }
 
     /// Runs an int8 task compiled with these instructions.
-    pub fn run_bytes<J: Int8Task>(self, job: J) {
+    pub(super) fn run_bytes<J: Int8Task>(self, job: J) {
         #[target_feature(enable = "avx2,fma")]
         fn inside<J: Int8Task>(set: Avx2, job: J) {
             job.execute(set);

@@ -12,20 +12,20 @@ use core::mem::transmute;
 
 /// Proof that the processor has AVX-512F.
 #[derive(Debug, Clone, Copy)]
-pub struct Avx512 {
+pub(super) struct Avx512 {
     /// True if the processor has bf16 conversion instructions too.
     rounds_to_bf16: bool,
 }
 
 impl Avx512 {
     /// Returns the proof if the processor has the instructions.
-    pub fn detect() -> Option<Self> {
+    pub(super) fn detect() -> Option<Self> {
         let rounds_to_bf16 = is_x86_feature_detected!("avx512bf16") && is_x86_feature_detected!("avx512vl");
         is_x86_feature_detected!("avx512f").then_some(Self { rounds_to_bf16 })
     }
 
     /// Runs a task compiled with these instructions.
-    pub fn run<J: FloatTask>(self, job: J) {
+    pub(super) fn run<J: FloatTask>(self, job: J) {
         #[target_feature(enable = "avx512f")]
         fn inside<J: FloatTask>(set: Avx512, job: J) {
             job.execute(set);

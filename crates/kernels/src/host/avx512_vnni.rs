@@ -7,16 +7,16 @@ use core::arch::x86_64::{
 
 /// Proof that the processor has AVX-512 VNNI.
 #[derive(Debug, Clone, Copy)]
-pub struct Avx512Vnni(());
+pub(super) struct Avx512Vnni(());
 
 impl Avx512Vnni {
     /// Returns the proof if the processor has the instructions.
-    pub fn detect() -> Option<Self> {
+    pub(super) fn detect() -> Option<Self> {
         (is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vnni")).then_some(Self(()))
     }
 
     /// Runs a task compiled with these instructions.
-    pub fn run<J: Int8Task>(self, job: J) {
+    pub(super) fn run<J: Int8Task>(self, job: J) {
         #[target_feature(enable = "avx512f,avx512vnni")]
         fn inside<J: Int8Task>(set: Avx512Vnni, job: J) {
             job.execute(set);

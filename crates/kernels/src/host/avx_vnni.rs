@@ -7,16 +7,16 @@ use core::arch::x86_64::{
 
 /// Proof that the processor has AVX-VNNI.
 #[derive(Debug, Clone, Copy)]
-pub struct AvxVnni(());
+pub(super) struct AvxVnni(());
 
 impl AvxVnni {
     /// Returns the proof if the processor has the instructions.
-    pub fn detect() -> Option<Self> {
+    pub(super) fn detect() -> Option<Self> {
         (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("avxvnni")).then_some(Self(()))
     }
 
     /// Runs a task compiled with these instructions.
-    pub fn run<J: Int8Task>(self, job: J) {
+    pub(super) fn run<J: Int8Task>(self, job: J) {
         #[target_feature(enable = "avx2,avxvnni")]
         fn inside<J: Int8Task>(set: AvxVnni, job: J) {
             job.execute(set);

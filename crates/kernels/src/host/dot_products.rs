@@ -25,7 +25,7 @@ const UNROLLED_COLUMNS: usize = 4;
 type InputBlock = [AlignedFloats; VECTORS];
 
 /// Computes `y[m, n] = x[m, k] * weight[n, k]ᵀ`.
-pub fn run<R: WeightRows>(
+pub(super) fn run<R: WeightRows>(
     set: FloatIsa,
     partition: OutputPartition,
     rows: &R,

@@ -10,7 +10,7 @@ use super::{avx2::Avx2, avx512::Avx512};
 /// Instruction set that this processor supports.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub enum FloatIsa {
+pub(super) enum FloatIsa {
     #[cfg(target_arch = "x86_64")]
     Avx512(Avx512),
     #[cfg(target_arch = "x86_64")]
@@ -22,7 +22,7 @@ pub enum FloatIsa {
 
 impl FloatIsa {
     /// Supported instruction sets, widest first.
-    pub fn available() -> Vec<Self> {
+    pub(super) fn available() -> Vec<Self> {
         let mut sets = Vec::new();
         #[cfg(target_arch = "x86_64")]
         sets.extend(Avx512::detect().map(Self::Avx512).into_iter().chain(Avx2::detect().map(Self::Avx2)));
@@ -33,12 +33,12 @@ impl FloatIsa {
     }
 
     /// Widest supported instruction set.
-    pub fn widest() -> Self {
+    pub(super) fn widest() -> Self {
         Self::available()[0]
     }
 
     /// Name in kernel descriptions.
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(_) => "avx512f",
@@ -51,7 +51,7 @@ impl FloatIsa {
     }
 
     /// Rows and columns of a tile.
-    pub fn tile(self) -> (usize, usize) {
+    pub(super) fn tile(self) -> (usize, usize) {
         let (rows, vectors) = match self {
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(_) => Avx512::TILE,
@@ -65,7 +65,7 @@ impl FloatIsa {
     }
 
     /// Runs a task compiled with this instruction set.
-    pub fn run(self, job: impl FloatTask) {
+    pub(super) fn run(self, job: impl FloatTask) {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(set) => set.run(job),

@@ -3,16 +3,16 @@
 use crate::rowwise::to_bf16;
 
 /// Elements per vector.
-pub const WIDTH: usize = 16;
+pub(super) const WIDTH: usize = 16;
 
 /// Sixteen floats, aligned to a cache line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[repr(align(64))]
-pub struct AlignedFloats(pub [f32; WIDTH]);
+pub(super) struct AlignedFloats(pub [f32; WIDTH]);
 
 /// SIMD operations of one instruction set; a value proves that the processor supports it. Every function must be
 /// inlined into a [`FloatTask`] that the set runs; otherwise it is a call.
-pub trait FloatSimd: Copy {
+pub(super) trait FloatSimd: Copy {
     /// Sixteen floats.
     type Floats: Copy;
     /// Sixteen words.
@@ -79,7 +79,7 @@ pub trait FloatSimd: Copy {
 }
 
 /// Task that an instruction set runs, fully inlined.
-pub trait FloatTask {
+pub(super) trait FloatTask {
     /// Runs the task.
     fn execute<L: FloatSimd>(self, lanes: L);
 }

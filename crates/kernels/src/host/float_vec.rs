@@ -78,7 +78,7 @@ impl FloatVec {
 }
 
 /// Element of a [`FloatVec`].
-pub trait StoredFloat: Copy + Default + Sync {
+pub(super) trait StoredFloat: Copy + Default + Sync {
     /// Converts to f32.
     fn to_f32(self) -> f32;
 }

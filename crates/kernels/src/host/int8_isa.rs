@@ -10,7 +10,7 @@ use super::{neon::Neon, neon_dot::NeonDot};
 /// Instruction set that this processor supports.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub enum Int8Isa {
+pub(super) enum Int8Isa {
     #[cfg(target_arch = "x86_64")]
     Avx512Vnni(Avx512Vnni),
     #[cfg(target_arch = "x86_64")]
@@ -26,7 +26,7 @@ pub enum Int8Isa {
 
 impl Int8Isa {
     /// Supported instruction sets, fastest first.
-    pub fn available() -> Vec<Self> {
+    pub(super) fn available() -> Vec<Self> {
         let mut sets = Vec::new();
         #[cfg(target_arch = "x86_64")]
         {
@@ -41,12 +41,12 @@ impl Int8Isa {
     }
 
     /// Fastest supported instruction set.
-    pub fn fastest() -> Self {
+    pub(super) fn fastest() -> Self {
         Self::available()[0]
     }
 
     /// Name in kernel descriptions.
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Avx512Vnni(_) => "avx512vnni",
@@ -63,7 +63,7 @@ impl Int8Isa {
     }
 
     /// Rows and columns of a tile.
-    pub fn tile(self) -> (usize, usize) {
+    pub(super) fn tile(self) -> (usize, usize) {
         let (rows, vectors) = match self {
             #[cfg(target_arch = "x86_64")]
             Self::Avx512Vnni(_) => Avx512Vnni::TILE,
@@ -81,7 +81,7 @@ impl Int8Isa {
     }
 
     /// Offset that is added to every byte of the weight.
-    pub fn weight_offset(self) -> u8 {
+    pub(super) fn weight_offset(self) -> u8 {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Avx512Vnni(_) => Avx512Vnni::WEIGHT_OFFSET,
@@ -98,7 +98,7 @@ impl Int8Isa {
     }
 
     /// Runs a task compiled with this instruction set.
-    pub fn run(self, job: impl Int8Task) {
+    pub(super) fn run(self, job: impl Int8Task) {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Avx512Vnni(set) => set.run(job),

@@ -2,7 +2,7 @@
 
 /// SIMD operations of one instruction set; a value proves that the processor supports it. Every function must be
 /// inlined into a [`Int8Task`] that the set runs; otherwise it is a call.
-pub trait Int8Simd: Copy {
+pub(super) trait Int8Simd: Copy {
     /// Sixteen accumulators.
     type Sums: Copy;
     /// Sixteen words of four bytes.
@@ -28,7 +28,7 @@ pub trait Int8Simd: Copy {
 }
 
 /// Task that an instruction set runs, fully inlined.
-pub trait Int8Task {
+pub(super) trait Int8Task {
     /// Runs the task.
     fn execute<B: Int8Simd>(self, bytes: B);
 }

@@ -63,7 +63,7 @@ pub trait HostLayer: Send + Sync {
 
 /// Rejects layers that no CPU kernel computes: layers with a prologue, an epilogue, sparsity, or a dtype that is not
 /// stored.
-pub fn require_dense_gemm(spec: &LayerSpec) -> Result<(), Rejection> {
+pub(super) fn require_dense_gemm(spec: &LayerSpec) -> Result<(), Rejection> {
     let gemm_only = spec.prologue == Prologue::None && spec.activation.is_none() && !spec.has_addend;
     if gemm_only && spec.sparsity.is_none() && is_stored(Element::Float(spec.dtype)) {
         Ok(())
@@ -73,6 +73,6 @@ pub fn require_dense_gemm(spec: &LayerSpec) -> Result<(), Rejection> {
 }
 
 /// True if kernels read values of this type.
-pub fn is_stored(element: Element) -> bool {
+pub(super) fn is_stored(element: Element) -> bool {
     matches!(element, Element::Float(Dtype::F32 | Dtype::Bf16))
 }

@@ -4,14 +4,14 @@ use rayon::{current_num_threads, in_place_scope};
 use std::sync::{Mutex, PoisonError};
 
 /// Columns of a packed weight panel; tiles are multiples of it.
-pub const PANEL: usize = 32;
+pub(super) const PANEL: usize = 32;
 
 /// Parts per thread, so that one delayed thread delays the others by at most a quarter.
 const PARTS_PER_THREAD: usize = 4;
 
 /// Size of the parts of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OutputPartition {
+pub(super) struct OutputPartition {
     /// Rows per part.
     pub rows: usize,
     /// Columns per part, a multiple of [`PANEL`].
@@ -20,7 +20,7 @@ pub struct OutputPartition {
 
 impl OutputPartition {
     /// Partitions an output of `m` rows and `n` columns: columns are divided first, then rows down to `min_rows`.
-    pub fn new(m: usize, n: usize, min_rows: usize) -> Self {
+    pub(super) fn new(m: usize, n: usize, min_rows: usize) -> Self {
         let (target_parts, panels) = (PARTS_PER_THREAD * current_num_threads(), n.div_ceil(PANEL).max(1));
         let columns = panels.div_ceil(target_parts.min(panels)) * PANEL;
         let rows = m.div_ceil(target_parts.div_ceil(n.div_ceil(columns).max(1)));
@@ -28,7 +28,7 @@ impl OutputPartition {
     }
 
     /// Returns the parts of an output whose rows have `n` elements.
-    pub fn parts<'a>(&self, y: &'a mut [f32], n: usize) -> Vec<OutputPart<'a>> {
+    pub(super) fn parts<'a>(&self, y: &'a mut [f32], n: usize) -> Vec<OutputPart<'a>> {
         let mut parts = Vec::new();
         for (block, rows) in y.chunks_mut(n * self.rows).enumerate() {
             let mut rows: Vec<_> = rows.chunks_mut(n).map(|row| row.chunks_mut(self.columns)).collect();
@@ -42,7 +42,7 @@ impl OutputPartition {
 }
 
 /// Rectangular part of an output.
-pub struct OutputPart<'a> {
+pub(super) struct OutputPart<'a> {
     /// First row.
     pub row: usize,
     /// First column.
@@ -69,7 +69,7 @@ pub fn run_parallel<T: Send>(parts: Vec<T>, work: impl Fn(T) + Sync) {
 
 /// Rows of the next tile, given the remaining rows and the maximum that registers hold.
 #[inline(always)]
-pub fn tile_rows(remaining: usize, max_rows: usize) -> usize {
+pub(super) fn tile_rows(remaining: usize, max_rows: usize) -> usize {
     for rows in [12, 6, 4, 2] {
         if rows <= remaining && rows <= max_rows {
             return rows;

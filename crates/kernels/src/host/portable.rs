@@ -6,7 +6,7 @@ use crate::rowwise::bf16_to_f32;
 
 /// Any processor.
 #[derive(Debug, Clone, Copy)]
-pub struct Portable;
+pub(super) struct Portable;
 
 impl FloatSimd for Portable {
     type Floats = [f32; WIDTH];

@@ -2,7 +2,7 @@
 
 /// Loads the lines of a value into the cache; without effect on processors other than x86-64.
 #[inline(always)]
-pub fn prefetch<T>(value: &T) {
+pub(super) fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     for offset in (0..size_of::<T>()).step_by(64) {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

@@ -19,7 +19,7 @@ const PANEL_BLOCKS: usize = 32;
 type FloatPanelRow = [AlignedFloats; PANEL / WIDTH];
 
 /// Computes `y[m, n] = x[m, k] * weight[n, k]ᵀ`.
-pub fn run<R: WeightRows>(
+pub(super) fn run<R: WeightRows>(
     set: FloatIsa,
     partition: OutputPartition,
     rows: &R,

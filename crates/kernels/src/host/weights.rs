@@ -4,9 +4,9 @@ use super::float_simd::{FloatSimd, WIDTH};
 use super::float_vec::{FloatVec, StoredFloat};
 
 /// Elements of a block: the words of 128 4-bit values fill a vector.
-pub const BLOCK: usize = 128;
+pub(super) const BLOCK: usize = 128;
 /// Vectors per block.
-pub const VECTORS: usize = BLOCK / WIDTH;
+pub(super) const VECTORS: usize = BLOCK / WIDTH;
 
 /// Stored weight of `n` rows of `k` elements.
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ impl HostGemmWeight {
 }
 
 /// Rows of a stored weight.
-pub trait WeightRows: Sync {
+pub(super) trait WeightRows: Sync {
     /// True if vector `i` of a block holds every eighth element from the `i`th on, instead of sixteen adjacent ones.
     const STRIDED: bool;
 
@@ -73,7 +73,7 @@ pub trait WeightRows: Sync {
 }
 
 /// Row of a stored weight, in blocks of 128 elements.
-pub trait WeightRow: Copy {
+pub(super) trait WeightRow: Copy {
     /// Stored values of a block.
     type Block: Copy;
 
@@ -98,7 +98,7 @@ pub trait WeightRow: Copy {
 
 /// Stored values of a row, in blocks of `N` words.
 #[derive(Debug, Clone, Copy)]
-pub struct RowBlocks<'a, T, const N: usize> {
+pub(super) struct RowBlocks<'a, T, const N: usize> {
     whole: &'a [[T; N]],
     rest: &'a [T],
 }
@@ -120,7 +120,7 @@ impl<'a, T: Copy + Default, const N: usize> RowBlocks<'a, T, N> {
 }
 
 /// Block whose dequantization needs no scale of a group.
-pub trait PlainBlock: Copy {
+pub(super) trait PlainBlock: Copy {
     /// Converts to floats.
     fn to_floats<L: FloatSimd>(&self, lanes: L) -> [L::Floats; VECTORS];
 }
@@ -185,7 +185,7 @@ impl PlainBlock for [u32; INT8_WORDS] {
 }
 
 /// f32 or bf16 rows, with the row length.
-pub struct FloatRows<'a, T>(pub &'a [T], pub usize);
+pub(super) struct FloatRows<'a, T>(pub &'a [T], pub usize);
 
 impl<T: StoredFloat> WeightRows for FloatRows<'_, T>
 where
@@ -205,7 +205,7 @@ where
 }
 
 /// int8 rows, with the words per row.
-pub struct Int8WeightRows<'a>(pub &'a Int8Weight, pub usize);
+pub(super) struct Int8WeightRows<'a>(pub &'a Int8Weight, pub usize);
 
 impl WeightRows for Int8WeightRows<'_> {
     const STRIDED: bool = false;
@@ -230,7 +230,7 @@ impl WeightRows for Int8WeightRows<'_> {
 const INT4_WORDS: usize = BLOCK / 8;
 
 /// uint4 rows with scales and zero points of type `S`. `WHOLE_BLOCKS`: a group consists of whole blocks.
-pub struct Int4WeightRows<'a, S, const WHOLE_BLOCKS: bool> {
+pub(super) struct Int4WeightRows<'a, S, const WHOLE_BLOCKS: bool> {
     codes: &'a [u32],
     scales: &'a [S],
     zeros: &'a [S],
@@ -243,7 +243,7 @@ pub struct Int4WeightRows<'a, S, const WHOLE_BLOCKS: bool> {
 
 impl<'a, S: StoredFloat, const WHOLE_BLOCKS: bool> Int4WeightRows<'a, S, WHOLE_BLOCKS> {
     /// Views a weight of `n` rows.
-    pub fn new(weight: &'a Int4Weight, scales: &'a [S], zeros: &'a [S], n: usize) -> Self {
+    pub(super) fn new(weight: &'a Int4Weight, scales: &'a [S], zeros: &'a [S], n: usize) -> Self {
         let shift = weight.group.ilog2().abs_diff(BLOCK.ilog2());
         Self { codes: &weight.codes, scales, zeros, words: weight.codes.len() / n, groups: scales.len() / n, shift }
     }
@@ -251,7 +251,7 @@ impl<'a, S: StoredFloat, const WHOLE_BLOCKS: bool> Int4WeightRows<'a, S, WHOLE_B
 
 /// uint4 row.
 #[derive(Debug, Clone, Copy)]
-pub struct Int4Row<'a, S, const WHOLE_BLOCKS: bool> {
+pub(super) struct Int4Row<'a, S, const WHOLE_BLOCKS: bool> {
     words: RowBlocks<'a, u32, INT4_WORDS>,
     scales: &'a [S],
     zeros: &'a [S],

@@ -18,11 +18,11 @@ static VULKAN: LazyLock<Option<ComputeClient<WgpuRuntime>>> = LazyLock::new(|| {
 });
 
 /// Default Vulkan adapter.
-pub fn vulkan() -> Option<ComputeClient<WgpuRuntime>> {
+pub(crate) fn vulkan() -> Option<ComputeClient<WgpuRuntime>> {
     VULKAN.clone()
 }
 
 /// First NVIDIA GPU.
-pub fn cuda() -> ComputeClient<CudaRuntime> {
+pub(crate) fn cuda() -> ComputeClient<CudaRuntime> {
     CudaRuntime::client(&CudaDevice::new(0))
 }

@@ -10,7 +10,7 @@ use half::{bf16, f16};
 const GUARD: usize = 64;
 
 /// Half the distance from 1 to the next representable value.
-pub fn half_epsilon(kind: Dtype) -> f64 {
+pub(crate) fn half_epsilon(kind: Dtype) -> f64 {
     match kind {
         Dtype::F32 => f64::from(f32::EPSILON) / 2.0,
         Dtype::F16 => f64::from(f16::EPSILON) / 2.0,
@@ -37,33 +37,33 @@ fn decode(kind: Dtype, bytes: &[u8]) -> Vec<f64> {
 }
 
 /// Input buffer, and its values after rounding to the dtype.
-pub struct Input {
+pub(crate) struct Input {
     pub handle: Handle,
     pub values: Vec<f64>,
 }
 
 impl Input {
-    pub fn new<R: Runtime>(client: &ComputeClient<R>, kind: Dtype, values: impl Iterator<Item = f64>) -> Self {
+    pub(crate) fn new<R: Runtime>(client: &ComputeClient<R>, kind: Dtype, values: impl Iterator<Item = f64>) -> Self {
         let bytes: Vec<u8> = values.flat_map(|value| encode(kind, value)).collect();
         Self { handle: client.create_from_slice(&bytes), values: decode(kind, &bytes) }
     }
 }
 
 /// Output buffer, filled with NaN.
-pub struct Output {
+pub(crate) struct Output {
     pub handle: Handle,
     kind: Dtype,
     len: usize,
 }
 
 impl Output {
-    pub fn new<R: Runtime>(client: &ComputeClient<R>, kind: Dtype, len: usize) -> Self {
+    pub(crate) fn new<R: Runtime>(client: &ComputeClient<R>, kind: Dtype, len: usize) -> Self {
         let handle = client.create_from_slice(&vec![0xff; (len + GUARD) * kind.width()]);
         Self { handle, kind, len }
     }
 
     /// Asserts that every element is within `allowed` of the expected value.
-    pub fn assert_close<R: Runtime>(
+    pub(crate) fn assert_close<R: Runtime>(
         self,
         client: &ComputeClient<R>,
         what: &str,
@@ -83,7 +83,7 @@ impl Output {
 }
 
 /// Deterministic uniform values between -1 and 1.
-pub fn noise(seed: u64) -> impl Iterator<Item = f64> {
+pub(crate) fn noise(seed: u64) -> impl Iterator<Item = f64> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     std::iter::repeat_with(move || {
         state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);

@@ -12,38 +12,38 @@ use calorimeter_kernels::{
 use super::{decode, encode, epsilon, micros, poisoned, round, values};
 
 /// int8 weight and int8 input from -127 to 127.
-pub fn int8_layer(dtype: Dtype) -> LayerSpec {
+pub(crate) fn int8_layer(dtype: Dtype) -> LayerSpec {
     let scale = if dtype == Dtype::F16 { Dtype::F32 } else { dtype };
     let (weight, input) = (Format::symmetric(8, Grouping::Row, dtype, dtype), int8_input(dtype, scale));
     LayerSpec::dynamic(dtype, weight, input, MatmulMode::QuantizedValues(scale))
 }
 
 /// int8 input from -127 to 127.
-pub fn int8_input(dtype: Dtype, scale: Dtype) -> Format {
+pub(crate) fn int8_input(dtype: Dtype, scale: Dtype) -> Format {
     let method = QuantMethod::Symmetric { min: -127, max: 127, epsilon: 1e-5 };
     Format::symmetric(8, Grouping::Row, dtype, scale).with_method(method)
 }
 
 /// e4m3 weight and input.
-pub fn float8_layer(dtype: Dtype, grouping: Grouping) -> LayerSpec {
+pub(crate) fn float8_layer(dtype: Dtype, grouping: Grouping) -> LayerSpec {
     let format = Format::float8(Element::E4m3, grouping, dtype);
     LayerSpec::dynamic(dtype, format, format, MatmulMode::QuantizedValues(Dtype::F32))
 }
 
 /// Layers of 8-bit values of a dtype.
-pub fn byte_layers(dtype: Dtype) -> impl Iterator<Item = LayerSpec> {
+pub(crate) fn byte_layers(dtype: Dtype) -> impl Iterator<Item = LayerSpec> {
     // The accumulators of e4m3 are too inaccurate for f32.
     let groupings: &[Grouping] = if dtype == Dtype::F32 { &[] } else { &[Grouping::Row, Grouping::Tensor] };
     [int8_layer(dtype)].into_iter().chain(groupings.iter().map(move |&grouping| float8_layer(dtype, grouping)))
 }
 
 /// Stored weight with one level of scales and without zero points.
-pub fn stored<W>(format: Format, [rows, cols]: [usize; 2], codes: W, scales: Option<W>) -> PackedTensor<W> {
+pub(crate) fn stored<W>(format: Format, [rows, cols]: [usize; 2], codes: W, scales: Option<W>) -> PackedTensor<W> {
     PackedTensor { format, rows, cols, codes, scales, zeros: None, outer_scales: None, positions: None }
 }
 
 /// Random weight on the host: stored parts, and the values of scales and zero points.
-pub struct HostWeight {
+pub(crate) struct HostWeight {
     pub stored: PackedTensor<Vec<u8>>,
     spec: LayerSpec,
     scales: Vec<f64>,
@@ -53,7 +53,7 @@ pub struct HostWeight {
 
 impl HostWeight {
     /// Random weight with some rows of zero bytes. Padding is zero only if a quantized input is multiplied.
-    pub fn new(spec: &LayerSpec, [n, k]: [usize; 2]) -> Self {
+    pub(crate) fn new(spec: &LayerSpec, [n, k]: [usize; 2]) -> Self {
         let sparse_2to4 = spec.sparsity == Some(Sparsity::SemiStructured);
         let format = Format { sparse_2to4, ..spec.weight.unwrap_or(Format::unquantized(spec.dtype)) };
         let bits = format.bits() as usize;
@@ -118,7 +118,7 @@ impl HostWeight {
     }
 
     /// Dequantizes a row.
-    pub fn row(&self, i: usize) -> Vec<f64> {
+    pub(crate) fn row(&self, i: usize) -> Vec<f64> {
         let PackedTensor { format, rows, cols: k, ref codes, .. } = self.stored;
         let row_bytes = codes.len() / rows;
         let codes = &codes[i * row_bytes..][..row_bytes];
@@ -167,7 +167,7 @@ impl HostWeight {
     }
 
     /// Copies the weight to the device, padded with zero rows, in the layout of a plan.
-    pub fn prepack(&self, device: &CudaDevice, plan: &LayerPlan) -> PrepackedWeight {
+    pub(crate) fn prepack(&self, device: &CudaDevice, plan: &LayerPlan) -> PrepackedWeight {
         let mut weight = self.stored.clone();
         let row_bytes = weight.codes.len() / weight.rows;
         weight.codes.resize(plan.padded_n(weight.rows) * row_bytes, 0);
@@ -176,7 +176,7 @@ impl HostWeight {
 }
 
 /// Copies a weight to the device as stored.
-pub fn upload(device: &CudaDevice, weight: PackedTensor<Vec<u8>>) -> PackedTensor<DeviceBuffer> {
+pub(crate) fn upload(device: &CudaDevice, weight: PackedTensor<Vec<u8>>) -> PackedTensor<DeviceBuffer> {
     weight.map(|part| device.upload(&part).unwrap())
 }
 
@@ -306,7 +306,7 @@ fn round_to_element(element: Element, x: f64) -> f64 {
 }
 
 /// Fake-quantizes rows of `k` values.
-pub fn fake_quantized(format: Format, x: &[f64], k: usize) -> Vec<f64> {
+pub(crate) fn fake_quantized(format: Format, x: &[f64], k: usize) -> Vec<f64> {
     let dtype = format.compute_dtype;
     let rounded = |x: f32| round(f64::from(x), dtype) as f32;
     let amax = |some: &[f64]| some.iter().fold(0.0f32, |most, &x| most.max(x.abs() as f32));
@@ -371,13 +371,13 @@ fn apply_prologue(x: &[f64], prologue: Prologue, dtype: Dtype) -> Vec<f64> {
 }
 
 /// Applies an activation in double precision.
-pub fn activate(x: f64, activation: Option<Activation>) -> f64 {
+pub(crate) fn activate(x: f64, activation: Option<Activation>) -> f64 {
     activation.map_or(x, |function| super::reference(function, x))
 }
 
 /// Checks a layer against 64-bit arithmetic on the dequantized operands: all elements of a small output, and a sample
 /// of a large one.
-pub fn check(device: &Arc<CudaDevice>, spec: &LayerSpec, shape: LinearShape) {
+pub(crate) fn check(device: &Arc<CudaDevice>, spec: &LayerSpec, shape: LinearShape) {
     let (LinearShape { m, k, n }, dtype) = (shape, spec.dtype);
     let mut plan = LayerPlan::new(device, spec, shape).unwrap();
     let place = format!("{spec:?} {shape}: {}", plan.algorithm());
@@ -461,7 +461,7 @@ fn sum_tolerance(spec: &LayerSpec, k: usize, sum: f64, norm: f64) -> f64 {
 }
 
 /// Prints times of a layer for several numbers of rows, with `sets` rotating weights, which should exceed the L2 cache.
-pub fn print_times(device: &Arc<CudaDevice>, spec: &LayerSpec, [n, k]: [usize; 2], sets: usize, rows: &[usize]) {
+pub(crate) fn print_times(device: &Arc<CudaDevice>, spec: &LayerSpec, [n, k]: [usize; 2], sets: usize, rows: &[usize]) {
     let weight = HostWeight::new(spec, [n, k]);
     let format = spec.weight.map(|weight| (weight.element, weight.grouping));
     for &m in rows {

@@ -7,17 +7,17 @@ use calorimeter_kernels::{
 
 use super::{assert_close, decode, encode, epsilon, gpu, micros, normal_cdf, poisoned, round, values};
 
-pub const EPSILON: f64 = 1e-6;
+pub(crate) const EPSILON: f64 = 1e-6;
 
 /// Odd lengths, aligned lengths, and rows too long for registers.
-pub const COLUMNS: [usize; 12] = [1, 3, 17, 127, 129, 768, 1000, 1025, 4096, 16384, 32768, 70_001];
+pub(crate) const COLUMNS: [usize; 12] = [1, 3, 17, 127, 129, 768, 1000, 1025, 4096, 16384, 32768, 70_001];
 
 /// Values around one, so that nothing cancels to zero.
-pub fn values_around_one(count: usize, seed: u64, kind: Dtype) -> Vec<f64> {
+pub(crate) fn values_around_one(count: usize, seed: u64, kind: Dtype) -> Vec<f64> {
     values(count, seed, kind).into_iter().map(|value| round(1.0 + 0.5 * value, kind)).collect()
 }
 
-pub fn inverse_rms(row: &[f64]) -> f64 {
+pub(crate) fn inverse_rms(row: &[f64]) -> f64 {
     1.0 / (row.iter().map(|x| x * x).sum::<f64>() / row.len() as f64 + EPSILON).sqrt()
 }
 

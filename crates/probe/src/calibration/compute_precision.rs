@@ -5,7 +5,7 @@ use std::fmt;
 
 /// Precision that a computation actually used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ComputePrecision {
+pub(super) enum ComputePrecision {
     /// Requested element type.
     Element(Element),
     /// TF32: f32 rounded for tensor cores.
@@ -13,10 +13,10 @@ pub enum ComputePrecision {
 }
 
 impl ComputePrecision {
-    pub const F32: Self = Self::float(Dtype::F32);
+    pub(super) const F32: Self = Self::float(Dtype::F32);
 
     /// Precision of a float dtype.
-    pub const fn float(dtype: Dtype) -> Self {
+    pub(super) const fn float(dtype: Dtype) -> Self {
         Self::Element(Element::Float(dtype))
     }
 }

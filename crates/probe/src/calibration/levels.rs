@@ -22,7 +22,7 @@ const LEVEL_DROP: f64 = 1.2;
 
 /// Splits points of working set and bandwidth, sorted by size, into plateaus. A rise does not end a level, because
 /// small copies are launch-bound.
-pub fn memory_levels(points: &[(u64, f64)], cache_bytes: Option<u64>) -> Vec<MemoryLevel> {
+pub(super) fn memory_levels(points: &[(u64, f64)], cache_bytes: Option<u64>) -> Vec<MemoryLevel> {
     let smooth = smoothed_rates(points);
     let mut levels = Vec::new();
     let mut start = 0;

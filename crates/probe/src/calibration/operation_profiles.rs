@@ -58,7 +58,7 @@ pub struct OperationProfile {
 const LAUNCH_BOUND_FACTOR: f64 = 5.0;
 
 /// Builds the profiles of all operations, by key.
-pub fn operation_profiles(
+pub(super) fn operation_profiles(
     records: &[CalibrationRecord<'_>],
     cache_bytes: Option<u64>,
     peaks: &BTreeMap<String, CalibratedPeak>,
@@ -155,7 +155,7 @@ pub struct EfficiencyPoint {
 }
 
 /// Builds one curve per operation, implementation, dtype and regime, sorted by size.
-pub fn curves(
+pub(super) fn curves(
     records: &[CalibrationRecord<'_>],
     operations: &BTreeMap<String, OperationProfile>,
 ) -> BTreeMap<String, Vec<EfficiencyPoint>> {

@@ -107,7 +107,7 @@ pub fn all_operations() -> Vec<CalibrationOperation> {
 }
 
 /// Reason for missing transfers in a profile.
-pub const TRANSFER_NOT_MEASURED: &str =
+pub(super) const TRANSFER_NOT_MEASURED: &str =
     "copies between host and device are measured on CUDA only, with --operations transfer";
 
 /// Operations denoted by one word of the command line.
@@ -130,12 +130,12 @@ impl FromStr for Operations {
 }
 
 /// Looks up a word in a table.
-pub fn look_up<T: Copy>(words: &[(&str, T)], word: &str) -> Option<T> {
+pub(super) fn look_up<T: Copy>(words: &[(&str, T)], word: &str) -> Option<T> {
     words.iter().find(|(known, _)| *known == word).map(|(_, value)| *value)
 }
 
 /// Error message for an unknown word.
-pub fn unknown_word_error<T>(kind: &str, word: &str, words: &[(&str, T)]) -> String {
+pub(super) fn unknown_word_error<T>(kind: &str, word: &str, words: &[(&str, T)]) -> String {
     let known: Vec<&str> = words.iter().map(|(known, _)| *known).collect();
     format!("unknown {kind} {word:?}; known: {}", known.join(", "))
 }

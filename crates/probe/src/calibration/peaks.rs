@@ -30,7 +30,7 @@ pub struct CalibratedPeak {
 }
 
 /// Key of memory in the map of peaks; matmul peaks are keyed by precision.
-pub const MEMORY: &str = "memory";
+pub(super) const MEMORY: &str = "memory";
 
 /// Peaks stated on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -42,7 +42,7 @@ pub struct StatedPeaks {
 }
 
 /// Computes the peaks from records.
-pub fn peaks(
+pub(super) fn peaks(
     records: &[CalibrationRecord<'_>],
     cache_bytes: Option<u64>,
     stated: StatedPeaks,
@@ -100,14 +100,14 @@ fn finding(measured: f64, stated: f64) -> String {
 }
 
 /// Key of a record in a profile; independent of measured values.
-pub fn profile_key(record: &Record) -> String {
+pub(super) fn profile_key(record: &Record) -> String {
     let case = &record.case;
     format!("{}/{}/{}/{}/{}", case.workload, case.implementation, case.element, case.shape, case.regime)
 }
 
 /// True if operands came from memory: the rotated buffer sets exceed the last-level cache, or the case moves at least
 /// four times its size.
-pub fn reads_from_memory(record: &Record, cache_bytes: Option<u64>) -> bool {
+pub(super) fn reads_from_memory(record: &Record, cache_bytes: Option<u64>) -> bool {
     let cold = record.case.regime.rotates();
     match (record.execution.rotation, cache_bytes) {
         (Some(rotation), _) => {
@@ -120,7 +120,7 @@ pub fn reads_from_memory(record: &Record, cache_bytes: Option<u64>) -> bool {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::calibration::purpose::with_purpose;
     use calorimeter_case::Device;
@@ -129,7 +129,7 @@ pub mod tests {
     use calorimeter_sinks::Case;
 
     /// Returns an `ok` record of a part, with a time of 1000 ns.
-    pub fn record(part: CalibrationPart, workload: &str, flops: u64, bytes: u64) -> Record {
+    pub(crate) fn record(part: CalibrationPart, workload: &str, flops: u64, bytes: u64) -> Record {
         let case = Case {
             id: format!("{part}/{workload}/{flops}/{bytes}").into(),
             name: part.to_string(),

@@ -48,7 +48,10 @@ const PRECISIONS: [(&str, Option<ComputePrecision>, Option<&str>); 9] = [
 ];
 
 /// Computes the matrix from records.
-pub fn precisions(records: &[CalibrationRecord<'_>], peaks: &BTreeMap<String, CalibratedPeak>) -> PrecisionMatrix {
+pub(super) fn precisions(
+    records: &[CalibrationRecord<'_>],
+    peaks: &BTreeMap<String, CalibratedPeak>,
+) -> PrecisionMatrix {
     let mut matrix = PrecisionMatrix::default();
     for (name, numbers, why) in PRECISIONS {
         let matching: Vec<&Record> = records

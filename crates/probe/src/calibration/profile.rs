@@ -24,8 +24,8 @@ pub struct ProfileLabels {
 }
 
 /// Name and version of the schema.
-pub const SCHEMA: &str = "calorimeter-calibration";
-pub const VERSION: u32 = 1;
+pub(super) const SCHEMA: &str = "calorimeter-calibration";
+pub(super) const VERSION: u32 = 1;
 
 /// Calibration profile of a device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -192,7 +192,7 @@ fn not_measured(records: &[CalibrationRecord<'_>]) -> BTreeMap<String, String> {
 }
 
 /// Folder name of a hardware in the registry.
-pub fn hardware_id(name: &str) -> String {
+pub(super) fn hardware_id(name: &str) -> String {
     cache::file_name(name.trim()).trim_start_matches('.').to_owned()
 }
 

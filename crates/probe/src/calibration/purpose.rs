@@ -6,7 +6,7 @@ use calorimeter_case::Record;
 
 /// Purpose of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub(super) enum Purpose {
     /// Measures an operation.
     Operation(CalibrationOperation),
     /// Measures the effect of fusion.
@@ -17,7 +17,7 @@ pub enum Purpose {
 
 impl Purpose {
     /// Parses the purpose from the two words that journals and profiles store: part (name of the entry) and operator.
-    pub fn from_words(part: &str, operator: &str) -> Self {
+    pub(super) fn from_words(part: &str, operator: &str) -> Self {
         match CalibrationPart::from_word(part) {
             Some(CalibrationPart::Fusion) => Self::Fusion,
             Some(part) => CalibrationOperation::by_operator(part, operator).map_or(Self::Other, Self::Operation),
@@ -26,7 +26,7 @@ impl Purpose {
     }
 
     /// Part of the plan to which it belongs.
-    pub fn part(self) -> Option<CalibrationPart> {
+    pub(super) fn part(self) -> Option<CalibrationPart> {
         match self {
             Self::Operation(operation) => Some(operation.part()),
             Self::Fusion => Some(CalibrationPart::Fusion),
@@ -35,14 +35,14 @@ impl Purpose {
     }
 
     /// True for matmuls.
-    pub fn is_matmul(self) -> bool {
+    pub(super) fn is_matmul(self) -> bool {
         matches!(self, Self::Operation(CalibrationOperation::Gemm | CalibrationOperation::Matmul))
     }
 }
 
 /// Record with its parsed purpose.
 #[derive(Debug, Clone, Copy)]
-pub struct CalibrationRecord<'a> {
+pub(super) struct CalibrationRecord<'a> {
     pub purpose: Purpose,
     pub record: &'a Record,
 }
@@ -54,7 +54,7 @@ impl<'a> From<&'a Record> for CalibrationRecord<'a> {
 }
 
 /// Adds the purpose to each record.
-pub fn with_purpose(records: &[Record]) -> Vec<CalibrationRecord<'_>> {
+pub(super) fn with_purpose(records: &[Record]) -> Vec<CalibrationRecord<'_>> {
     records.iter().map(CalibrationRecord::from).collect()
 }
 

@@ -56,7 +56,7 @@ fn of_known_kinds<'de, D: Deserializer<'de>>(file: D) -> Result<BTreeMap<MatmulP
 }
 
 /// Percentage of a peak that noise alone can reach.
-pub const TOLERATED_PERCENT: f64 = 102.0;
+pub(super) const TOLERATED_PERCENT: f64 = 102.0;
 
 /// Plausible rates of any device, in GB/s and TFLOP/s.
 const PLAUSIBLE_GBPS: RangeInclusive<f64> = 1e-3..=1e6;

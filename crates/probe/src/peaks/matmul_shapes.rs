@@ -14,7 +14,7 @@ pub fn case_shape(case: &Case) -> Option<Shape> {
 
 /// Returns the shape of the case, if it has one, and a square, a wide and a tall one, each no larger than a square of
 /// side `largest`.
-pub fn probe_shapes(own: Option<Shape>, operations: f64, largest: u64) -> Vec<Shape> {
+pub(super) fn probe_shapes(own: Option<Shape>, operations: f64, largest: u64) -> Vec<Shape> {
     const SQUARE: [u64; 3] = [1, 1, 1];
     const WIDE: [u64; 3] = [1, 4, 4];
     const TALL: [u64; 3] = [4, 4, 1];

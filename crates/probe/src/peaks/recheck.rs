@@ -6,7 +6,7 @@ use calorimeter_shapes::Shape;
 
 /// Case compared with one probe in interleaved windows.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ProbeComparison {
+pub(super) struct ProbeComparison {
     /// Limit that the probe measures.
     pub limit: Limit,
     /// Shape of a matmul probe.
@@ -20,7 +20,7 @@ pub struct ProbeComparison {
 }
 
 /// Compares a case with probes.
-pub trait ProbeComparer {
+pub(super) trait ProbeComparer {
     /// Measures the case interleaved with all probes of these limits.
     fn compare(&mut self, over: &[Limit]) -> Result<Vec<ProbeComparison>, String>;
     /// Rate of a matmul under continuous load, in TFLOP/s.
@@ -31,7 +31,7 @@ pub trait ProbeComparer {
 
 /// Result of a recheck.
 #[derive(Debug, Clone, PartialEq)]
-pub enum RecheckResult {
+pub(super) enum RecheckResult {
     /// Significantly faster than every probe.
     Rejected(String),
     /// Plausible; contains the fastest probe, with the lower of its two rates.
@@ -41,7 +41,7 @@ pub enum RecheckResult {
 }
 
 /// Repeats rounds until two of them agree.
-pub fn judge(mut look: impl FnMut() -> Result<Vec<ProbeComparison>, String>) -> RecheckResult {
+pub(super) fn judge(mut look: impl FnMut() -> Result<Vec<ProbeComparison>, String>) -> RecheckResult {
     const LOOKS: usize = 4;
     let mut looks: Vec<ComparisonRound> = Vec::new();
     while looks.len() < LOOKS {

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// The processor of this machine.
 #[derive(Debug)]
-pub struct Cpu;
+pub(super) struct Cpu;
 
 impl Platform for Cpu {
     fn kinds(&self) -> &'static [DeviceKind] {

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 /// NVIDIA GPUs.
 #[derive(Debug)]
-pub struct Cuda;
+pub(super) struct Cuda;
 
 /// CUPTI activity kinds for memory recordings.
 const MEMORY_RECORDS: ActivityKinds = ActivityKinds { kernels: false, copies: false, memory: true, calls: false };

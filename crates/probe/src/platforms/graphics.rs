@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// Vulkan and Metal adapters.
 #[derive(Debug)]
-pub struct Graphics;
+pub(super) struct Graphics;
 
 impl Platform for Graphics {
     fn kinds(&self) -> &'static [DeviceKind] {

@@ -8,21 +8,21 @@ use calorimeter_zoo::{DeviceKind, NativeDevices, Setup};
 
 /// Platform without devices, because it is not part of this build.
 #[derive(Debug)]
-pub struct MissingPlatform {
+pub(super) struct MissingPlatform {
     kinds: &'static [DeviceKind],
 }
 
 /// CUDA platform.
 #[cfg(not(feature = "native"))]
-pub const CUDA: MissingPlatform = MissingPlatform { kinds: &[DeviceKind::Cuda] };
+pub(super) const CUDA: MissingPlatform = MissingPlatform { kinds: &[DeviceKind::Cuda] };
 
 /// Vulkan and Metal platform.
 #[cfg(not(feature = "wgpu"))]
-pub const GRAPHICS: MissingPlatform = MissingPlatform { kinds: &[DeviceKind::Vulkan, DeviceKind::Metal] };
+pub(super) const GRAPHICS: MissingPlatform = MissingPlatform { kinds: &[DeviceKind::Vulkan, DeviceKind::Metal] };
 
 impl MissingPlatform {
     /// Platform of a device kind that was registered without one.
-    pub const UNREGISTERED: Self = Self { kinds: &[] };
+    pub(super) const UNREGISTERED: Self = Self { kinds: &[] };
 }
 
 impl Platform for MissingPlatform {

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 /// The mock device.
 #[derive(Debug)]
-pub struct Mock;
+pub(super) struct Mock;
 
 impl Platform for Mock {
     fn kinds(&self) -> &'static [DeviceKind] {

@@ -6,12 +6,12 @@ use sysinfo::{Process, ProcessRefreshKind, ProcessesToUpdate, System};
 
 /// Returns the current users; for sources that list processes.
 #[cfg(feature = "native")]
-pub fn current_users(source: &mut dyn Source) -> Result<Vec<String>, String> {
+pub(super) fn current_users(source: &mut dyn Source) -> Result<Vec<String>, String> {
     source.other_users(&child_processes())
 }
 
 /// Returns the users between two samples, for sources with shares of processor time.
-pub fn users_between_samples(source: &mut dyn Source) -> Result<Vec<String>, String> {
+pub(super) fn users_between_samples(source: &mut dyn Source) -> Result<Vec<String>, String> {
     let own = child_processes();
     source.other_users(&own)?;
     std::thread::sleep(Duration::from_millis(200));

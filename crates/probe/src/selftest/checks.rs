@@ -12,7 +12,7 @@ use calorimeter_timing::{Comparison, Failure, Overhead, Stopwatch, TimeEstimate,
 type CheckDefinition = (&'static str, &'static str, fn(&mut dyn Rig) -> CheckResult);
 
 /// All checks in order.
-pub const ALL: &[CheckDefinition] = &[
+pub(super) const ALL: &[CheckDefinition] = &[
     ("empty window", "reading and step below 1 % of a window; if subtracted, at most a tenth remains", empty_window),
     ("linear", "2 and 4 times the steps take 2 and 4 times as long, within 1 %", linear),
     ("copy", "70 to 102 % of the stated or measured memory bandwidth", copy),
@@ -30,7 +30,7 @@ pub const ALL: &[CheckDefinition] = &[
 ];
 
 /// Arms of the repeated comparisons of this file, which take most of the time.
-pub const COMPARED_ARMS: u32 = 2 * (SAME_COMPARISONS + SLOWER_COMPARISONS + SMALL_COMPARISONS);
+pub(super) const COMPARED_ARMS: u32 = 2 * (SAME_COMPARISONS + SLOWER_COMPARISONS + SMALL_COMPARISONS);
 
 /// Comparisons of a chain with itself.
 const SAME_COMPARISONS: u32 = 20;

@@ -6,10 +6,10 @@ use super::rig::Rig;
 /// Repetitions of each ratio; their scatter covers the drift of the machine.
 const REPETITIONS: u32 = 5;
 /// Arms that the checks of this file measure: per repetition one in isolation and three interleaved, and two pairs.
-pub const COMPARED_ARMS: u32 = REPETITIONS * (1 + 3 + 2 * 2);
+pub(super) const COMPARED_ARMS: u32 = REPETITIONS * (1 + 3 + 2 * 2);
 
 /// A chain in isolation, and interleaved with heavier and lighter work.
-pub fn isolation(rig: &mut dyn Rig) -> CheckResult {
+pub(super) fn isolation(rig: &mut dyn Rig) -> CheckResult {
     let steps = spin_steps(rig)?;
     let mut heavy = rig.heavy_work()?;
     let mut light = rig.spin(steps / 8)?;
@@ -25,7 +25,7 @@ pub fn isolation(rig: &mut dyn Rig) -> CheckResult {
 }
 
 /// Two chains compared in both orders: the product of the two ratios is 1.
-pub fn order(rig: &mut dyn Rig) -> CheckResult {
+pub(super) fn order(rig: &mut dyn Rig) -> CheckResult {
     let steps = spin_steps(rig)?;
     let longer = steps + steps / 10;
     let mut products = Vec::new();

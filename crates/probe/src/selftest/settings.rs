@@ -68,7 +68,7 @@ const ALL: &[Setting] = &[
 ];
 
 /// Checks all settings that are readable on this machine.
-pub fn check_settings(rig: &mut dyn Rig) -> Vec<Check> {
+pub(super) fn check_settings(rig: &mut dyn Rig) -> Vec<Check> {
     let others = match rig.other_users() {
         Ok(others) if others.is_empty() => setting_check("other users", "none", "none".into(), None),
         Ok(others) => {

@@ -19,7 +19,7 @@ use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
 /// Result of a cast.
-pub struct CastMatrix<R: CubeRuntime> {
+pub(crate) struct CastMatrix<R: CubeRuntime> {
     /// Values in f32, with or without scales applied.
     pub values: CubeTensor<R>,
     /// Row scales or the tensor scale, if they are not applied to the values.
@@ -27,7 +27,7 @@ pub struct CastMatrix<R: CubeRuntime> {
 }
 
 /// True if cast kernels exist for a format.
-pub fn is_castable(format: &Format) -> bool {
+pub(crate) fn is_castable(format: &Format) -> bool {
     let floats = matches!((format.element, format.method), (Element::E4m3 | Element::E5m2, QuantMethod::Floats { .. }))
         || matches!((format.element, format.method), (Element::E4m3, QuantMethod::Mx(_)));
     let grouped = match format.grouping {
@@ -39,7 +39,7 @@ pub fn is_castable(format: &Format) -> bool {
 
 /// Casts a matrix to a format that [is castable](is_castable): to quantized values with separate row or tensor scales,
 /// or to dequantized values.
-pub fn cast<R: CubeRuntime>(tensor: CubeTensor<R>, format: Format, reading: TensorPart) -> CastMatrix<R> {
+pub(crate) fn cast<R: CubeRuntime>(tensor: CubeTensor<R>, format: Format, reading: TensorPart) -> CastMatrix<R> {
     with_rule!(format, T => cast_with::<R, T>(&MatrixLines::new(tensor), format, reading))
 }
 
@@ -238,7 +238,11 @@ fn register_accesses(accesses_per_unit: usize, width: usize) -> Option<usize> {
 }
 
 /// Multiplies a matmul result by row and column scales, each per row or column or a single one, and rounds once.
-pub fn apply_scales<R: CubeRuntime>(product: CubeTensor<R>, scales: [CubeTensor<R>; 2], dtype: DType) -> CubeTensor<R> {
+pub(crate) fn apply_scales<R: CubeRuntime>(
+    product: CubeTensor<R>,
+    scales: [CubeTensor<R>; 2],
+    dtype: DType,
+) -> CubeTensor<R> {
     let lines = match MatrixLines::new(product) {
         MatrixLines { tensor, is_column_major: true, .. } => MatrixLines::new(into_contiguous(tensor)),
         lines => lines,

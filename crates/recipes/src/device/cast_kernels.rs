@@ -13,15 +13,15 @@ use calorimeter_kernels::cube::decode::decode;
 use cubecl::prelude::*;
 
 /// Values per block of block scales.
-pub const BLOCK: usize = 32;
+pub(super) const BLOCK: usize = 32;
 /// Units of a cube in kernels with a fixed cube size.
-pub const UNITS_PER_CUBE: usize = 256;
+pub(super) const UNITS_PER_CUBE: usize = 256;
 /// Maximum number of partial amax.
-pub const MAX_PARTIAL_AMAX: usize = 512;
+pub(super) const MAX_PARTIAL_AMAX: usize = 512;
 
 /// Compile-time parameters of a cast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct CastSpec {
+pub(super) struct CastSpec {
     /// Element type of the quantized values.
     pub element: Element,
     /// Applies scales to the values.
@@ -108,7 +108,7 @@ fn cast_vector<R: QuantRule, N: Size>(
 
 /// Computes a partial amax per cube.
 #[cube(launch_unchecked)]
-pub fn partial_amax<F: Float, N: Size>(
+pub(super) fn partial_amax<F: Float, N: Size>(
     input: &Array<Vector<F, N>>,
     parts: &mut Array<f32>,
     lines: usize,
@@ -132,7 +132,7 @@ pub fn partial_amax<F: Float, N: Size>(
 /// Casts with a tensor scale.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-pub fn cast_per_tensor<F: Float, N: Size, R: QuantRule>(
+pub(super) fn cast_per_tensor<F: Float, N: Size, R: QuantRule>(
     input: &Array<Vector<F, N>>,
     parts: &Array<f32>,
     output: &mut Array<Vector<f32, N>>,
@@ -166,7 +166,7 @@ pub fn cast_per_tensor<F: Float, N: Size, R: QuantRule>(
 /// Casts lines with a scale each, one line per cube.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-pub fn cast_contiguous_rows<F: Float, N: Size, R: QuantRule>(
+pub(super) fn cast_contiguous_rows<F: Float, N: Size, R: QuantRule>(
     input: &Array<Vector<F, N>>,
     output: &mut Array<Vector<f32, N>>,
     scales: &mut Array<f32>,
@@ -225,7 +225,7 @@ pub fn cast_contiguous_rows<F: Float, N: Size, R: QuantRule>(
 /// Casts with a scale per position across all lines; each cube processes several adjacent positions.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-pub fn cast_strided_rows<F: Float, N: Size, R: QuantRule>(
+pub(super) fn cast_strided_rows<F: Float, N: Size, R: QuantRule>(
     input: &Array<Vector<F, N>>,
     output: &mut Array<Vector<f32, N>>,
     scales: &mut Array<f32>,
@@ -336,7 +336,7 @@ fn cast_vector_per_value<R: QuantRule, N: Size>(
 /// Casts contiguous blocks, one access per unit; the last block of a line may be partial.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-pub fn cast_contiguous_blocks<F: Float, N: Size, R: QuantRule>(
+pub(super) fn cast_contiguous_blocks<F: Float, N: Size, R: QuantRule>(
     input: &Array<Vector<F, N>>,
     output: &mut Array<Vector<f32, N>>,
     params: QuantParams,
@@ -371,7 +371,7 @@ pub fn cast_contiguous_blocks<F: Float, N: Size, R: QuantRule>(
 
 /// Casts blocks across lines, one block per unit; the last block may be partial.
 #[cube(launch_unchecked)]
-pub fn cast_strided_blocks<F: Float, R: QuantRule>(
+pub(super) fn cast_strided_blocks<F: Float, R: QuantRule>(
     input: &Array<F>,
     output: &mut Array<f32>,
     params: QuantParams,
@@ -406,7 +406,7 @@ pub fn cast_strided_blocks<F: Float, R: QuantRule>(
 /// instead of a single one.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-pub fn apply_scales<F: Float, N: Size>(
+pub(super) fn apply_scales<F: Float, N: Size>(
     product: &Array<Vector<f32, N>>,
     row_scales: &Array<f32>,
     column_scales: &Array<f32>,

@@ -12,12 +12,12 @@ use calorimeter_kernels::layer::{candidates, prepare};
 use cubecl::prelude::*;
 
 /// True if a kernel computes the layer on the device.
-pub fn is_supported<R: CubeRuntime>(client: &ComputeClient<R>, spec: &LayerSpec, shape: LinearShape) -> bool {
+pub(super) fn is_supported<R: CubeRuntime>(client: &ComputeClient<R>, spec: &LayerSpec, shape: LinearShape) -> bool {
     candidates(layer_kernels::<R>(), spec, shape, &CubeCapability::of_client(client)).is_ok()
 }
 
 /// Computes y = x wᵀ; `None` without a kernel.
-pub fn dequant_gemm<R: CubeRuntime>(
+pub(super) fn dequant_gemm<R: CubeRuntime>(
     input: CubeTensor<R>,
     weight: &PackedTensor<CubeTensor<R>>,
 ) -> Option<CubeTensor<R>> {
@@ -28,7 +28,7 @@ pub fn dequant_gemm<R: CubeRuntime>(
 }
 
 /// Specification and sizes of an int8 GEMM; `None` if the scales of the input are not f32, which kernels need.
-pub fn int8_layer<T>(
+pub(super) fn int8_layer<T>(
     input: &PackedTensor<T>,
     weight: &PackedTensor<T>,
     steps: Dtype,
@@ -41,7 +41,7 @@ pub fn int8_layer<T>(
 }
 
 /// Computes y = x wᵀ with the scales of both operands; `None` without a kernel.
-pub fn int8_gemm<R: CubeRuntime>(
+pub(super) fn int8_gemm<R: CubeRuntime>(
     input: &PackedTensor<CubeTensor<R>>,
     weight: &PackedTensor<CubeTensor<R>>,
     steps: Dtype,

@@ -15,7 +15,7 @@ use calorimeter_kernels::cube::decode::{DequantMode, decode, decode_packed, unpa
 use cubecl::prelude::*;
 
 /// Units that reduce a row.
-pub const UNITS_PER_ROW: usize = 128;
+pub(super) const UNITS_PER_ROW: usize = 128;
 
 /// Minimum and maximum of a group, and a flag that is 1 if all values are finite.
 #[derive(CubeType)]
@@ -73,7 +73,7 @@ fn group_min_max<F: Float>(
 
 /// Computes amax of each row; NaN if a value is not finite.
 #[cube(launch_unchecked)]
-pub fn rows_amax<F: Float>(
+pub(super) fn rows_amax<F: Float>(
     input: &Tensor<F>,
     row_amax: &mut Array<f32>,
     rows: usize,
@@ -91,7 +91,7 @@ pub fn rows_amax<F: Float>(
 
 /// Reduces the amax of all rows in one cube.
 #[cube(launch_unchecked)]
-pub fn tensor_amax(row_amax: &Array<f32>, tensor_amax: &mut Array<f32>, rows: usize) {
+pub(super) fn tensor_amax(row_amax: &Array<f32>, tensor_amax: &mut Array<f32>, rows: usize) {
     let lane = UNIT_POS as usize;
     let mut shared = SharedMemory::<u32>::new(UNITS_PER_ROW);
     // Bit patterns of magnitudes are ordered like the magnitudes, with NaN last.
@@ -138,7 +138,7 @@ fn pack_word(codes: &mut Array<u32>, word: usize, values: &Array<u32>, #[comptim
 /// Quantizes groups with `units` units each: a cube per row or a unit per block.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-pub fn quantize_groups<F: Float, R: QuantRule>(
+pub(super) fn quantize_groups<F: Float, R: QuantRule>(
     input: &Tensor<F>,
     tensor_amax: &Array<f32>,
     codes: &mut Array<u32>,
@@ -251,7 +251,7 @@ fn value_at(
 /// Dequantizes, or only decodes, one value per unit.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-pub fn dequantize<F: Float>(
+pub(super) fn dequantize<F: Float>(
     codes: &Array<u32>,
     scales: &Array<u32>,
     zeros: &Array<u32>,
@@ -298,7 +298,7 @@ pub fn dequantize<F: Float>(
 
 /// Decodes consecutive packed elements, such as scales, from index `first` on.
 #[cube(launch_unchecked)]
-pub fn read_elements<F: Float>(
+pub(super) fn read_elements<F: Float>(
     words: &Array<u32>,
     output: &mut Array<F>,
     first: usize,
@@ -315,7 +315,7 @@ pub fn read_elements<F: Float>(
 /// zero point before the first iteration and after each, and the error of each iteration.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-pub fn hqq_iterations<F: Float>(
+pub(super) fn hqq_iterations<F: Float>(
     input: &Tensor<F>,
     inverse_betas: &Array<f32>,
     inverse_scales: &mut Array<f32>,
@@ -386,7 +386,7 @@ pub fn hqq_iterations<F: Float>(
 /// Quantizes groups with the zero points of iteration `selected`, one group per unit.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-pub fn hqq_quantize<F: Float>(
+pub(super) fn hqq_quantize<F: Float>(
     input: &Tensor<F>,
     inverse_scales: &Array<f32>,
     zeros: &Array<f32>,
@@ -429,7 +429,7 @@ pub fn hqq_quantize<F: Float>(
 /// Quantizes rows by QQQ, one row per unit.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-pub fn qqq_quantize<F: Float, S: StepRounding>(
+pub(super) fn qqq_quantize<F: Float, S: StepRounding>(
     input: &Tensor<F>,
     codes: &mut Array<u32>,
     scales: &mut Array<u32>,
@@ -491,7 +491,7 @@ pub fn qqq_quantize<F: Float, S: StepRounding>(
 
 /// Computes the NVFP4 tensor scale from amax.
 #[cube(launch_unchecked)]
-pub fn nvfp4_outer_scale(amax: &Array<f32>, outer: &mut Array<u32>) {
+pub(super) fn nvfp4_outer_scale(amax: &Array<f32>, outer: &mut Array<u32>) {
     if ABSOLUTE_POS == 0 {
         outer[0] = crate::scalar::rules::nvfp4_tensor_scale(amax[0]).to_bits();
     }

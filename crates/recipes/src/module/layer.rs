@@ -40,20 +40,20 @@ enum QuantLinearState<B: Backend> {
 }
 
 /// Replacement of an unquantized layer.
-pub enum Replacement<B: Backend> {
+pub(super) enum Replacement<B: Backend> {
     Quantized(QuantWeight<B>),
     Float8(Arc<Float8Matmul<B>>),
 }
 
 /// Matmuls in float8.
-pub struct Float8Matmul<B: Backend> {
+pub(super) struct Float8Matmul<B: Backend> {
     training: Float8Training,
     /// Backend-specific function, so that the layer itself needs no bound on the backend.
     matmul: fn(Tensor<B, 2>, Tensor<B, 2>, Float8Training) -> Tensor<B, 2>,
 }
 
 impl<B: Float8Backend> Float8Matmul<B> {
-    pub fn new(training: Float8Training) -> Self {
+    pub(super) fn new(training: Float8Training) -> Self {
         let matmul = |input: Tensor<B, 2>, weight: Tensor<B, 2>, training| {
             let [input, weight] = [input, weight].map(|tensor| tensor.into_primitive().tensor());
             Tensor::from_primitive(TensorPrimitive::Float(B::float8_linear(input, weight, training)))
@@ -69,7 +69,7 @@ impl<B: Backend> fmt::Debug for Float8Matmul<B> {
 }
 
 #[derive(Clone)]
-pub struct QuantWeight<B: Backend> {
+pub(super) struct QuantWeight<B: Backend> {
     pub layer: Arc<dyn Linear<B>>,
     pub recipe: Name,
     pub n: usize,
@@ -161,11 +161,11 @@ fn apply_to_rows<B: Backend, const D: usize>(
 
 /// Names that the derived implementation of [`nn::Linear`] reports for itself and its weight. Importers of foreign
 /// checkpoints match on them, so [`QuantLinear`] must report identical names.
-pub const LINEAR_MODULE: &str = "Struct:Linear";
-pub const WEIGHT_FIELD: &str = "weight";
+pub(super) const LINEAR_MODULE: &str = "Struct:Linear";
+pub(super) const WEIGHT_FIELD: &str = "weight";
 const BIAS_FIELD: &str = "bias";
 
-pub type ReplacementSlot<B> = OnceCell<Replacement<B>>;
+pub(super) type ReplacementSlot<B> = OnceCell<Replacement<B>>;
 
 thread_local! {
     /// Slot of the [`QuantLinear`] that is being mapped. burn passes a mapper only a tensor, so a mapper that replaces

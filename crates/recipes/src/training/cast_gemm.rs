@@ -10,7 +10,7 @@ use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElement};
 
 /// Returns `left · rightᵀ` in the dtype of `left`, rounded once; `None` for formats without fused cast kernels.
-pub fn cast_matmul<R: CubeRuntime, F: FloatElement, I: IntElement, BT: BoolElement>(
+pub(super) fn cast_matmul<R: CubeRuntime, F: FloatElement, I: IntElement, BT: BoolElement>(
     left: CubeTensor<R>,
     right: CubeTensor<R>,
     operands: OperandFormats,

@@ -85,7 +85,7 @@ fn comparable(words: &[u32]) -> Vec<u32> {
     words.iter().map(|&w| if f32::from_bits(w).is_nan() { f32::NAN.to_bits() } else { w }).collect()
 }
 
-pub fn check<B: QuantBackend>(device: &B::Device, dtypes: &[Dtype]) {
+pub(crate) fn check<B: QuantBackend>(device: &B::Device, dtypes: &[Dtype]) {
     let mut wrong = Vec::new();
     let mut compared = 0;
     for &dtype in dtypes {
@@ -117,7 +117,7 @@ pub fn check<B: QuantBackend>(device: &B::Device, dtypes: &[Dtype]) {
 }
 
 /// Device and host read identical values from a packed tensor.
-pub fn check_read_rows<B: QuantBackend>(device: &B::Device, dtype: Dtype) {
+pub(crate) fn check_read_rows<B: QuantBackend>(device: &B::Device, dtype: Dtype) {
     for format in formats(dtype) {
         for cols in [96, 100] {
             let quantized = quantize(&inputs(cols, dtype)[0].1, cols, format);

@@ -13,12 +13,12 @@ const UNCHECKED: [(&str, &str); 2] = [
 ];
 
 /// All files with a matching recipe or variant.
-pub fn checked() -> impl Iterator<Item = Golden> {
+pub(crate) fn checked() -> impl Iterator<Item = Golden> {
     Golden::all().into_iter().filter(|golden| !UNCHECKED.iter().any(|(name, _)| golden.name == *name))
 }
 
 /// Configuration of the recipe or variant of a file.
-pub fn quant_config(golden: &Golden) -> QuantConfig {
+pub(crate) fn quant_config(golden: &Golden) -> QuantConfig {
     let (name, sparsity) = match golden.recipe.strip_suffix("+semi") {
         Some(name) => (name, Some(Sparsity::SemiStructured)),
         None => (golden.recipe.as_str(), None),
@@ -62,7 +62,7 @@ fn quantize_golden(values: &[f32], cols: usize, format: Format, without_tensor_s
 }
 
 /// Index of the scale of element `i`.
-pub fn scale_index(format: &Format, cols: usize, i: usize) -> usize {
+pub(crate) fn scale_index(format: &Format, cols: usize, i: usize) -> usize {
     match format.grouping {
         Grouping::Tensor => 0,
         _ => i / cols * cols.div_ceil(format.group_size(cols)) + i % cols / format.group_size(cols),

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// Tensor of a golden file, converted to f32.
-pub struct GoldenTensor {
+pub(crate) struct GoldenTensor {
     pub shape: Vec<usize>,
     pub values: Vec<f32>,
     /// Stored as unsigned bytes: quantized integers, or bit patterns of small floats.
@@ -14,7 +14,7 @@ pub struct GoldenTensor {
 }
 
 /// Weight, input and torchao's results for a recipe.
-pub struct Golden {
+pub(crate) struct Golden {
     pub name: String,
     pub dtype: Dtype,
     /// Name of the recipe, or of a variant of it.
@@ -23,13 +23,13 @@ pub struct Golden {
 }
 
 /// Folder of the golden files.
-pub fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/golden")
 }
 
 impl Golden {
     /// Reads all golden files.
-    pub fn all() -> Vec<Self> {
+    pub(crate) fn all() -> Vec<Self> {
         let mut paths: Vec<PathBuf> = std::fs::read_dir(folder())
             .unwrap()
             .map(|entry| entry.unwrap().path())
@@ -68,22 +68,22 @@ impl Golden {
     }
 
     /// Returns a required tensor.
-    pub fn tensor(&self, name: &str) -> &GoldenTensor {
+    pub(crate) fn tensor(&self, name: &str) -> &GoldenTensor {
         self.get(name).unwrap_or_else(|| panic!("{} has no {name}", self.name))
     }
 
     /// Returns an optional tensor.
-    pub fn get(&self, name: &str) -> Option<&GoldenTensor> {
+    pub(crate) fn get(&self, name: &str) -> Option<&GoldenTensor> {
         self.tensors.get(name)
     }
 
     /// Weight to be quantized; pruned for sparse recipes.
-    pub fn weight(&self) -> Weight {
+    pub(crate) fn weight(&self) -> Weight {
         self.get("pruned").map_or_else(|| self.dense_weight(), |pruned| self.as_weight(pruned))
     }
 
     /// Weight before pruning.
-    pub fn dense_weight(&self) -> Weight {
+    pub(crate) fn dense_weight(&self) -> Weight {
         self.as_weight(self.tensor("weight"))
     }
 

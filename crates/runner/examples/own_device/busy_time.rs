@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 // ANCHOR: stopwatch
 /// Reads the busy-time counter of a device, in nanoseconds.
-pub struct BusyTime(pub &'static AtomicU64);
+pub(crate) struct BusyTime(pub &'static AtomicU64);
 
 impl Stopwatch for BusyTime {
     fn name(&self) -> &'static str {

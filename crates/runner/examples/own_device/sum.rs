@@ -15,7 +15,7 @@ struct Sum {
 }
 
 /// Starts a thread that owns the arrays and waits for launches.
-pub fn open(opening: OpenRequest<'_>) -> Result<Box<dyn Workload>, ZooError> {
+pub(crate) fn open(opening: OpenRequest<'_>) -> Result<Box<dyn Workload>, ZooError> {
     let busy = busy(opening.setup.device);
     let (_, inputs) = opening.operator()?;
     // Launches rotate through the requested number of buffer sets.

@@ -4,7 +4,7 @@ use calorimeter_timing::telemetry::{Sample, Source, now};
 use serde_json::{Value, json};
 
 /// Threads have no clock, power or temperature sensors.
-pub struct ThreadSensors;
+pub(crate) struct ThreadSensors;
 
 impl Source for ThreadSensors {
     fn name(&self) -> &'static str {

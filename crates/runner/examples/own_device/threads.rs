@@ -12,11 +12,11 @@ use std::sync::atomic::AtomicU64;
 
 // ANCHOR: platform
 /// Device kind `thread`, with devices `thread:0` and so on.
-pub const THREAD: DeviceKind = DeviceKind::Other(Name::new("thread"));
+pub(crate) const THREAD: DeviceKind = DeviceKind::Other(Name::new("thread"));
 
 /// Threads as devices.
 #[derive(Debug)]
-pub struct Threads;
+pub(crate) struct Threads;
 
 impl Platform for Threads {
     fn kinds(&self) -> &'static [DeviceKind] {
@@ -57,7 +57,7 @@ impl Sensing for Threads {
 static BUSY: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 /// Busy-time counter of a device.
-pub fn busy(device: Device) -> &'static AtomicU64 {
+pub(crate) fn busy(device: Device) -> &'static AtomicU64 {
     let Device::Other(_, index) = device else { return &BUSY[0] };
     &BUSY[usize::from(index)]
 }

@@ -15,7 +15,7 @@ use calorimeter_sinks::terminal::{accuracy as table, summary};
 use calorimeter_zoo::Implementation;
 use std::path::PathBuf;
 
-pub fn accuracy(arguments: AccuracyArguments) -> Result<Exit, CliError> {
+pub(super) fn accuracy(arguments: AccuracyArguments) -> Result<Exit, CliError> {
     let files: Vec<&PathBuf> = arguments.files.iter().collect();
     let entries = if files.is_empty() { overview()? } else { Vec::new() };
     let overrides = Overrides { untimed: true, ..arguments.models.apply_to(arguments.overrides.into()) };

@@ -8,7 +8,7 @@ use calorimeter_sinks::journal::JOURNAL_FILE;
 use std::path::{Display, Path};
 
 /// Formats an error as one line: problem, cause and remedy.
-pub fn error_line(error: &CliError) -> String {
+pub(super) fn error_line(error: &CliError) -> String {
     match error {
         CliError::Sink(SinkError::JournalMissing { path, .. })
         | CliError::Compare(CompareError::Sink(SinkError::JournalMissing { path, .. })) => {
@@ -28,7 +28,7 @@ fn run_path(journal: &Path) -> Display<'_> {
 }
 
 /// Formats an error of reading or writing results, with its remedy.
-pub fn sink_error_line(error: &SinkError) -> String {
+pub(super) fn sink_error_line(error: &SinkError) -> String {
     let remedy = match error {
         SinkError::NotWritable { .. } => "choose another folder with --out",
         // The message already names the cause; the text of the system adds nothing.

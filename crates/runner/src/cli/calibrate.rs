@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 /// hierarchy, with the same method as any run; with --fusion-patterns also the speed-up of fused operators. The profile
 /// is DIR/profile.json in the folder of the run. It is computed from the run's journal.
 #[derive(Debug, Args)]
-pub struct CalibrateArguments {
+pub(super) struct CalibrateArguments {
     /// Name of the hardware [default: name of the device]
     #[arg(long, value_name = "NAME")]
     pub hardware: Option<String>,
@@ -71,7 +71,7 @@ fn parse_positive(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("invalid value {text:?}: expected a number above 0"))
 }
 
-pub fn calibrate(arguments: CalibrateArguments) -> Result<Exit, CliError> {
+pub(super) fn calibrate(arguments: CalibrateArguments) -> Result<Exit, CliError> {
     let CalibrateArguments { show: shown, registry, hardware, peak_gflops, peak_bandwidth, output, run, .. } =
         &arguments;
     if let Some(wanted) = shown {

@@ -14,7 +14,7 @@ use std::path::Path;
 /// Converts records to the format of a benchmark tracking service.
 type ServiceFormat = fn(&[Record]) -> String;
 
-pub fn ci(arguments: CiArguments) -> Result<Exit, CliError> {
+pub(super) fn ci(arguments: CiArguments) -> Result<Exit, CliError> {
     let CiArguments { config, output, allow_empty, github_action_benchmark, bencher, openmetrics, models, mut run } =
         arguments;
     run.overrides.models = models;

@@ -17,14 +17,14 @@ use std::path::PathBuf;
 /// Measures the effect of quantization, operator fusion and better kernels on this machine
 #[derive(Debug, Parser)]
 #[command(name = "calorimeter", version, max_term_width = 100, arg_required_else_help = true)]
-pub struct Cli {
+pub(super) struct Cli {
     #[command(subcommand)]
     pub command: Command,
 }
 
 /// Subcommands. A variant without a comment takes its help text from its arguments.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(super) enum Command {
     Run(RunFilesArguments),
     Init(InitArguments),
     Ops(OpsArguments),
@@ -78,7 +78,7 @@ pub enum Command {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Listing {
+pub(super) enum Listing {
     /// Quantization recipes
     Recipes,
     /// Models, to which recipes apply

@@ -29,7 +29,7 @@ const EXIT_CODES: &str = "Exit codes:
 /// verdicts are corrected for the number of cases. Runs on different hardware, drivers or clock settings are refused.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXIT_CODES)]
-pub struct CompareArguments {
+pub(super) struct CompareArguments {
     /// Reference side
     #[arg(value_name = "A")]
     pub before: String,
@@ -57,7 +57,7 @@ pub struct CompareArguments {
 
 /// Output formats of `calorimeter compare`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum CompareFormat {
+pub(super) enum CompareFormat {
     /// Table for a terminal
     Table,
     /// Markdown for a pull request
@@ -75,7 +75,7 @@ fn parse_price(text: &str) -> Result<f64, String> {
     price.ok_or_else(|| format!("invalid price {text:?}: expected a number above 0"))
 }
 
-pub fn compare(arguments: CompareArguments) -> Result<Exit, CliError> {
+pub(super) fn compare(arguments: CompareArguments) -> Result<Exit, CliError> {
     let is_profile = |side: &str| is_profile(Path::new(side));
     let one = &arguments.before;
     // Read first, so that a missing A is reported before a missing B.

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 /// Generates the completion script of a shell. Does not look for devices; their names are fixed.
-pub fn completion_script(shell: Shell) -> String {
+pub(super) fn completion_script(shell: Shell) -> String {
     let mut program = with_completion_values(Cli::command());
     let lists = list_options(&program);
     let mut script = Vec::new();

@@ -47,7 +47,7 @@ const END_MARKER: &str = "<!-- end -->";
 
 /// Updates the pages in a folder and reports the changed ones. With `check`, changes nothing and fails if a page is out
 /// of date.
-pub fn update_docs(dir: &Path, check: bool) -> Result<Exit, CliError> {
+pub(super) fn update_docs(dir: &Path, check: bool) -> Result<Exit, CliError> {
     if !HAS_ALL_KERNELS {
         log_line!("the table of layer kernels stays as it is: it needs a build with `--features full`");
     }

@@ -17,7 +17,7 @@ use calorimeter_probe::{devices, host, platforms};
 use calorimeter_zoo::backends::missing_features;
 use std::fmt::Write;
 
-pub fn doctor(arguments: DoctorArguments) -> Result<Exit, CliError> {
+pub(super) fn doctor(arguments: DoctorArguments) -> Result<Exit, CliError> {
     if arguments.deep {
         return run_checks(arguments);
     }
@@ -138,7 +138,7 @@ fn device_rows(found: &DiscoveredDevice) -> [(String, String); 3] {
 }
 
 /// Devices and implementations that this build lacks, with the features that add them. Empty if the build is complete.
-pub fn missing_features_section(width: usize) -> String {
+pub(super) fn missing_features_section(width: usize) -> String {
     let missing = missing_features();
     if missing.is_empty() {
         return String::new();

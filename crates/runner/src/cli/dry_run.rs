@@ -24,7 +24,7 @@ struct PlanLine<'a> {
 }
 
 /// Prints every case, then the resolved configuration and the predicted time.
-pub fn dry_run(prepared: &PreparedRun, format: RecordFormat) -> Result<(), CliError> {
+pub(super) fn dry_run(prepared: &PreparedRun, format: RecordFormat) -> Result<(), CliError> {
     let mut out = BufWriter::new(std::io::stdout().lock());
     let width = terminal_width(out.get_ref());
     let mut print = || -> io::Result<()> {

@@ -5,7 +5,7 @@ use calorimeter_compare::CompareError;
 
 /// Error that ends a command.
 #[derive(Debug, thiserror::Error)]
-pub enum CliError {
+pub(super) enum CliError {
     #[error(transparent)]
     Run(#[from] RunError),
     #[error(transparent)]

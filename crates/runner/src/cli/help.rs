@@ -24,7 +24,7 @@ const EXAMPLES: [(&str, &str); 2] = [
 const MAX_WIDTH: usize = 100;
 
 /// Parses the command line.
-pub fn parse() -> Cli {
+pub(super) fn parse() -> Cli {
     let matches = with_grouped_commands(Cli::command(), width().min(MAX_WIDTH)).get_matches();
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }

@@ -15,13 +15,13 @@ const TEMPLATE: &str = include_str!("init.yml");
 ///
 /// The file measures int8 weights in two models on the best device. Existing files are never overwritten.
 #[derive(Debug, Args)]
-pub struct InitArguments {
+pub(super) struct InitArguments {
     /// File to create
     #[arg(value_name = "FILE", default_value = "calorimeter.yml")]
     pub file: PathBuf,
 }
 
-pub fn init(InitArguments { file: path }: InitArguments) -> Result<Exit, CliError> {
+pub(super) fn init(InitArguments { file: path }: InitArguments) -> Result<Exit, CliError> {
     let mut file = File::create_new(&path).map_err(|cause| match cause.kind() {
         ErrorKind::AlreadyExists => {
             CliError::Usage(format!("{} already exists and is not overwritten; choose another name", path.display()))

@@ -9,7 +9,7 @@ use std::fmt::Write;
 const DTYPE: Dtype = Dtype::Bf16;
 
 /// Text table: for each recipe, the computation by each implementation and device, with reasons.
-pub fn text(width: usize) -> String {
+pub(super) fn text(width: usize) -> String {
     let about = format!(
         "Layers in {DTYPE} with k = n = {TABLE_SIDE}, by number of input rows; `native` on cuda stands for an H100 or \
          H200, and `cube` for a GPU with matrix instructions."
@@ -40,7 +40,7 @@ const COLUMNS: [(&str, Implementation, Device); 4] = [
 ];
 
 /// Markdown table of the book: one row per recipe.
-pub fn markdown() -> String {
+pub(super) fn markdown() -> String {
     let table = layer_table(DTYPE);
     let headings = COLUMNS.map(|(heading, ..)| heading).join(" | ");
     let mut text = format!("| recipe | {headings} |\n|---|---|---|---|---|\n");

@@ -8,29 +8,29 @@ const MAX_NAME_WIDTH: usize = 28;
 const MIN_TEXT_WIDTH: usize = 20;
 
 /// Wraps a paragraph to lines of `width` characters.
-pub fn paragraph(text: &str, width: usize) -> String {
+pub(super) fn paragraph(text: &str, width: usize) -> String {
     wrap(text, width.max(MIN_TEXT_WIDTH)).join("\n") + "\n"
 }
 
 /// Wraps an item of a list, indented by two blanks, with a hanging indent.
-pub fn hanging(text: &str, width: usize) -> String {
+pub(super) fn hanging(text: &str, width: usize) -> String {
     let lines = wrap(text, width.saturating_sub(4).max(MIN_TEXT_WIDTH));
     lines.iter().enumerate().map(|(at, line)| format!("{}{line}\n", if at == 0 { "  " } else { "    " })).collect()
 }
 
 /// Formats rows of a name and a text, indented by two blanks. The texts are aligned and have a hanging indent.
-pub fn rows<N: AsRef<str>, T: AsRef<str>>(rows: &[(N, T)], width: usize) -> String {
+pub(super) fn rows<N: AsRef<str>, T: AsRef<str>>(rows: &[(N, T)], width: usize) -> String {
     rows_with_column(rows, column_width(rows.iter().map(|(name, _)| name)), width)
 }
 
 /// Width of the column for these names.
-pub fn column_width(names: impl IntoIterator<Item = impl AsRef<str>>) -> usize {
+pub(super) fn column_width(names: impl IntoIterator<Item = impl AsRef<str>>) -> usize {
     let lengths = names.into_iter().map(|name| name.as_ref().chars().count());
     lengths.filter(|length| *length <= MAX_NAME_WIDTH).max().unwrap_or(0)
 }
 
 /// Formats rows like [`rows`], with a given width of the column of names.
-pub fn rows_with_column<N: AsRef<str>, T: AsRef<str>>(rows: &[(N, T)], column: usize, width: usize) -> String {
+pub(super) fn rows_with_column<N: AsRef<str>, T: AsRef<str>>(rows: &[(N, T)], column: usize, width: usize) -> String {
     let margin = " ".repeat(column + 4);
     let text_width = width.saturating_sub(margin.len()).max(MIN_TEXT_WIDTH);
     let mut lines = Vec::new();

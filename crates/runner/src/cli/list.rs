@@ -15,7 +15,7 @@ use std::fmt::Write;
 const EXAMPLES: usize = 8;
 
 /// Lists the names of a kind, or counts and examples of all kinds, in lines of `width` characters.
-pub fn list(what: Option<Listing>, width: usize) -> String {
+pub(super) fn list(what: Option<Listing>, width: usize) -> String {
     match what {
         Some(Listing::Operators) => operators(width),
         Some(Listing::Shapes) => shapes(width),

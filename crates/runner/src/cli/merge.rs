@@ -21,7 +21,7 @@ const EXIT_CODES: &str = "Exit codes:
 /// are refused. Missing parts are listed.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXIT_CODES)]
-pub struct MergeArguments {
+pub(super) struct MergeArguments {
     /// Folders of the parts
     #[arg(value_name = "DIR", required = true)]
     pub parts: Vec<PathBuf>,
@@ -34,13 +34,13 @@ pub struct MergeArguments {
 ///
 /// Writes tables, Parquet and the CSV formats of other programs as this version defines them, without measuring.
 #[derive(Debug, Args)]
-pub struct RenderArguments {
+pub(super) struct RenderArguments {
     /// Folder of the run
     #[arg(value_name = "DIR")]
     pub run: PathBuf,
 }
 
-pub fn merge_shards(arguments: MergeArguments) -> Result<Exit, CliError> {
+pub(super) fn merge_shards(arguments: MergeArguments) -> Result<Exit, CliError> {
     let MergedRun { records, paths, errors, notes, missing } = merge(&arguments.parts, &arguments.out)?;
     notes.iter().for_each(|note| log_line!("note: {note}"));
     log_line!("merged {records} cases of {} parts into {}", arguments.parts.len(), arguments.out.display());
@@ -48,7 +48,7 @@ pub fn merge_shards(arguments: MergeArguments) -> Result<Exit, CliError> {
     Ok(if missing.is_empty() { exit } else { Exit::CaseFailed })
 }
 
-pub fn render(RenderArguments { run: dir }: RenderArguments) -> Result<Exit, CliError> {
+pub(super) fn render(RenderArguments { run: dir }: RenderArguments) -> Result<Exit, CliError> {
     let (mut contents, stored) = read_stored(&dir)?;
     sort_as_planned(&mut contents.records, &contents.header);
     contents.warnings.iter().for_each(|warning| log_line!("note: {warning}"));

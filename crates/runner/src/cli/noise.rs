@@ -11,7 +11,7 @@ use calorimeter_case::record::Speedup;
 use calorimeter_probe::noise_floor::{DeviceNoise, NoiseRates, WorkloadNoise};
 use calorimeter_sinks::{cache, log_line};
 
-pub fn noise(arguments: NoiseArguments) -> Result<Exit, CliError> {
+pub(super) fn noise(arguments: NoiseArguments) -> Result<Exit, CliError> {
     install_interrupt_handler();
     let NoiseArguments { device, comparisons, filter, lock_clocks, format } = arguments;
     let keep = WorkerCaches {

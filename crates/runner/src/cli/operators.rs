@@ -20,7 +20,7 @@ use calorimeter_zoo::{Operator, Subject, Suite, ZooError};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-pub fn ops(arguments: OpsArguments) -> Result<Exit, CliError> {
+pub(super) fn ops(arguments: OpsArguments) -> Result<Exit, CliError> {
     let OpsArguments { batch_sizes, sequence_lengths, dimensions, suite: arguments } = arguments;
     let axes = [("batch", batch_sizes), ("sequence", sequence_lengths), ("dimension", dimensions)];
     suite(
@@ -31,7 +31,11 @@ pub fn ops(arguments: OpsArguments) -> Result<Exit, CliError> {
 }
 
 /// Measures the operators of a suite. `given` holds axis values in addition to `--axis`.
-pub fn suite(suite: Suite, arguments: SuiteArguments, mut given: Vec<(String, Vec<u64>)>) -> Result<Exit, CliError> {
+pub(super) fn suite(
+    suite: Suite,
+    arguments: SuiteArguments,
+    mut given: Vec<(String, Vec<u64>)>,
+) -> Result<Exit, CliError> {
     let SuiteArguments { ops, preset, dtypes, axis, output, export, mut run } = arguments;
     run.overrides.export = export;
     given.extend(axis.into_iter().map(|axis| (axis.name, axis.values)));

@@ -15,7 +15,7 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-pub const EXIT_CODES: &str = "Exit codes:
+pub(super) const EXIT_CODES: &str = "Exit codes:
   0    every case that this machine supports was measured
   2    invalid usage, configuration or environment, or a filter without matches
   3    an output was wrong
@@ -30,7 +30,7 @@ pub const EXIT_CODES: &str = "Exit codes:
 /// `tables` also write results.parquet.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXIT_CODES)]
-pub struct RunFilesArguments {
+pub(super) struct RunFilesArguments {
     /// Configuration files
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
@@ -46,7 +46,7 @@ pub struct RunFilesArguments {
 
 /// Output, display and overrides of a run.
 #[derive(Debug, Args)]
-pub struct RunArguments {
+pub(super) struct RunArguments {
     /// Output folder [default: a new folder in the output_dir of the configuration]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -77,7 +77,7 @@ pub struct RunArguments {
 /// Operators at preset sizes. Records, files, options and exit codes are the same as for `run`.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXIT_CODES)]
-pub struct SuiteArguments {
+pub(super) struct SuiteArguments {
     /// Operators to measure [default: all of the suite; see `list operators`]
     #[arg(long, visible_alias = "patterns", value_name = "NAME,…", value_delimiter = ',')]
     pub ops: Option<Vec<String>>,
@@ -106,7 +106,7 @@ pub struct SuiteArguments {
 /// Operators at preset sizes of batch x sequence x dimension. Records, files, options and exit codes are the same as
 /// for `run`.
 #[derive(Debug, Args)]
-pub struct OpsArguments {
+pub(super) struct OpsArguments {
     /// Batch sizes instead of the preset's
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     pub batch_sizes: Option<Vec<u64>>,
@@ -122,7 +122,7 @@ pub struct OpsArguments {
 
 /// Values along an axis, as in `--axis m=1024,4096`.
 #[derive(Debug, Clone)]
-pub struct AxisChoice {
+pub(super) struct AxisChoice {
     pub name: String,
     pub values: Vec<u64>,
 }
@@ -150,7 +150,7 @@ fn utf8_path(path: PathBuf) -> Result<String, &'static str> {
 /// against the unquantized model for each model, the size of the weights relative to the baseline, and the time that
 /// the host took to quantize them. Records, files and exit codes are the same as for `run`.
 #[derive(Debug, Args)]
-pub struct AccuracyArguments {
+pub(super) struct AccuracyArguments {
     /// Configuration files [default: typical recipes in every kind of model at one small shape]
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
@@ -172,7 +172,7 @@ pub struct AccuracyArguments {
 }
 
 #[derive(Debug, Args)]
-pub struct CiArguments {
+pub(super) struct CiArguments {
     /// Configuration file
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
@@ -206,7 +206,7 @@ pub struct CiArguments {
 /// noise floor is stored for 30 days as the minimum margin of verdicts on this device with this driver and clock
 /// policy.
 #[derive(Debug, Args)]
-pub struct NoiseArguments {
+pub(super) struct NoiseArguments {
     /// Device: auto, cuda[:i], vulkan[:i], metal, wgpu, cpu
     #[arg(long, value_name = "DEVICE", env = "CALORIMETER_DEVICE", default_value = "auto")]
     pub device: DeviceSelection,
@@ -226,7 +226,7 @@ pub struct NoiseArguments {
 
 /// Show devices, libraries and stopwatches, and how to install what is missing.
 #[derive(Debug, Args)]
-pub struct DoctorArguments {
+pub(super) struct DoctorArguments {
     /// Check the measurement itself on a device, with empty windows, known work and known differences; and check the
     /// settings of the machine
     #[arg(long)]
@@ -241,7 +241,7 @@ pub struct DoctorArguments {
 
 /// Output formats of reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TextFormat {
+pub(super) enum TextFormat {
     /// Plain text
     Text,
     /// JSON value
@@ -419,14 +419,14 @@ impl From<CaseArguments> for Overrides {
 }
 
 #[derive(Debug, Args)]
-pub struct ColorArguments {
+pub(super) struct ColorArguments {
     /// When to color the table
     #[arg(long, value_enum, default_value = "auto", value_name = "WHEN")]
     pub color: ColorChoice,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ColorChoice {
+pub(super) enum ColorChoice {
     /// On a terminal, unless NO_COLOR is set
     Auto,
     /// Always

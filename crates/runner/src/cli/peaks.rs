@@ -33,7 +33,7 @@ const EXIT_CODES: &str = "Exit codes:
 /// device with one driver and one clock policy.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXIT_CODES)]
-pub struct PeaksArguments {
+pub(super) struct PeaksArguments {
     /// Measure the peaks of a device again: memory, cache and every matmul precision that it supports
     #[arg(long)]
     pub measure: bool,
@@ -45,7 +45,7 @@ pub struct PeaksArguments {
     pub format: TextFormat,
 }
 
-pub fn peaks(arguments: PeaksArguments) -> Result<Exit, CliError> {
+pub(super) fn peaks(arguments: PeaksArguments) -> Result<Exit, CliError> {
     let folder = cache::cache_dir("peaks");
     let known = if arguments.measure {
         let found = arguments.device.find().map_err(RunError::from)?;

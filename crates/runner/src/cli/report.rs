@@ -23,7 +23,7 @@ const EXIT_CODES: &str = "Exit codes:
 /// links to traces and memory pages as long as it stays near the run.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXIT_CODES)]
-pub struct ReportArguments {
+pub(super) struct ReportArguments {
     /// Run folders, journals, Parquet files, or profiles of `calorimeter calibrate`
     ///
     /// A profile in the folder of a run is included.
@@ -40,7 +40,7 @@ pub struct ReportArguments {
     pub markdown: bool,
 }
 
-pub fn report(arguments: ReportArguments) -> Result<Exit, CliError> {
+pub(super) fn report(arguments: ReportArguments) -> Result<Exit, CliError> {
     let ReportArguments { runs: words, output, plots, markdown } = arguments;
     let (profiles, runs): (Vec<PathBuf>, Vec<PathBuf>) = words.iter().cloned().partition(|path| is_profile(path));
     if markdown && runs.is_empty() {

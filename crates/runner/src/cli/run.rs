@@ -19,7 +19,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-pub fn run(arguments: RunFilesArguments) -> Result<Exit, CliError> {
+pub(super) fn run(arguments: RunFilesArguments) -> Result<Exit, CliError> {
     let RunFilesArguments { files, config, models, mut run } = arguments;
     run.overrides.models = models;
     let files: Vec<&PathBuf> = config.iter().chain(&files).collect();
@@ -34,7 +34,7 @@ pub fn run(arguments: RunFilesArguments) -> Result<Exit, CliError> {
 }
 
 /// Plans and runs a request, or resumes the run in a folder. Returns `None` after a dry run.
-pub fn execute(asked: Request, run: RunArguments) -> Result<Option<FinishedRun>, CliError> {
+pub(super) fn execute(asked: Request, run: RunArguments) -> Result<Option<FinishedRun>, CliError> {
     let started = Instant::now();
     let RunArguments { out, resume, save_baseline, dry_run: dry, format, strict, timings, color: arguments, overrides } =
         run;
@@ -78,7 +78,7 @@ fn store_baseline(name: &SavedBaseline, dir: &Path, outcome: &RunOutcome) -> Res
 }
 
 /// Finished run with its display options.
-pub struct FinishedRun {
+pub(super) struct FinishedRun {
     pub dir: PathBuf,
     pub outcome: RunOutcome,
     /// Error of printing the records, if any.
@@ -92,7 +92,7 @@ pub struct FinishedRun {
 
 impl FinishedRun {
     /// Prints the table of speed-ups and reports the written files.
-    pub fn print_summary(&mut self) -> Exit {
+    pub(super) fn print_summary(&mut self) -> Exit {
         if self.format == RecordFormat::Table {
             let RunOutcome { records, suite, .. } = &self.outcome;
             self.print(&format!("\n{}\n", summary(records, suite, self.color, width())));
@@ -108,14 +108,14 @@ impl FinishedRun {
     }
 
     /// Prints a table after the records, unless an earlier print failed.
-    pub fn print(&mut self, text: &str) {
+    pub(super) fn print(&mut self, text: &str) {
         if self.printed.is_ok() {
             self.printed = print_table(text);
         }
     }
 
     /// Returns the exit code, or the printing error after everything else is done.
-    pub fn finish(self, exit: Exit) -> Result<Exit, CliError> {
+    pub(super) fn finish(self, exit: Exit) -> Result<Exit, CliError> {
         if let Some(table) = &self.stage_table {
             log_line!("\n{table}");
         }
@@ -141,7 +141,7 @@ fn resumed_request(dir: &Path, overrides: Overrides) -> Result<Request, RunError
 }
 
 /// Starts a prepared run. With `--out` all files go to that folder, otherwise to a new folder in `output_dir`.
-pub fn start_run(
+pub(super) fn start_run(
     prepared: &PreparedRun,
     out: Option<&Path>,
     terminal: &mut Terminal,
@@ -186,7 +186,7 @@ fn output_dir(prepared: &PreparedRun) -> PathBuf {
 }
 
 /// Reads configuration files. The name `quickstart` selects the bundled file, unless a file has this name.
-pub fn read_sources(files: &[&PathBuf]) -> Result<Vec<ConfigSource>, RunError> {
+pub(super) fn read_sources(files: &[&PathBuf]) -> Result<Vec<ConfigSource>, RunError> {
     let read = |file: &&PathBuf| {
         if file.as_os_str() == QUICKSTART.0 && (file.is_dir() || !file.exists()) {
             return Ok(ConfigSource { path: (*file).clone(), text: QUICKSTART.1.to_owned() });
@@ -200,7 +200,7 @@ pub fn read_sources(files: &[&PathBuf]) -> Result<Vec<ConfigSource>, RunError> {
 const QUICKSTART: (&str, &str) = ("quickstart", include_str!("../../quickstart.yml"));
 
 /// Reports notes, written files and errors on standard error, and returns the exit code.
-pub fn report_outcome(outcome: &RunOutcome, strict: bool) -> Exit {
+pub(super) fn report_outcome(outcome: &RunOutcome, strict: bool) -> Exit {
     for note in &outcome.notes {
         log_line!("note: {note}");
     }
@@ -220,7 +220,7 @@ pub fn report_outcome(outcome: &RunOutcome, strict: bool) -> Exit {
     if outcome.errors.is_empty() { Exit::from_records(&outcome.records, strict) } else { Exit::Usage }
 }
 
-pub fn color(arguments: &ColorArguments) -> Color {
+pub(super) fn color(arguments: &ColorArguments) -> Color {
     let wanted = match arguments.color {
         ColorChoice::Always => true,
         ColorChoice::Never => false,

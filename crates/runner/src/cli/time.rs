@@ -19,7 +19,7 @@ use std::path::Path;
 /// book.
 #[derive(Debug, Args)]
 #[command(after_long_help = examples())]
-pub struct TimeArguments {
+pub(super) struct TimeArguments {
     /// Shared libraries (.so, .dylib), CUDA C++ sources (.cu), and command lines such as 'sleep 0.1'
     #[arg(value_name = "PROGRAM")]
     pub programs: Vec<String>,
@@ -82,7 +82,7 @@ fn examples() -> String {
     )
 }
 
-pub fn time(arguments: TimeArguments) -> Result<Exit, CliError> {
+pub(super) fn time(arguments: TimeArguments) -> Result<Exit, CliError> {
     let TimeArguments { programs, commands, command, name, labels, axis, run, .. } = &arguments;
     let nothing = programs.is_empty() && commands.is_empty() && command.is_empty();
     let entries = match &run.resume {

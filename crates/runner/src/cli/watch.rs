@@ -28,7 +28,7 @@ const EXIT_CODES: &str = "Exit codes:
 /// the summary at the end. A completed run is printed at once.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXIT_CODES)]
-pub struct WatchArguments {
+pub(super) struct WatchArguments {
     /// Folder of the run, or its journal
     #[arg(value_name = "DIR")]
     pub run: PathBuf,
@@ -42,7 +42,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Number of polls without a new record after which a group with measured cases is complete.
 const IDLE_POLLS: u32 = 5;
 
-pub fn watch(WatchArguments { run, color: arguments }: WatchArguments) -> Result<Exit, CliError> {
+pub(super) fn watch(WatchArguments { run, color: arguments }: WatchArguments) -> Result<Exit, CliError> {
     let color = color(&arguments);
     let mut follower = JournalFollower::open(&run)?;
     let mut watched = WatchedRun::new(&follower, color);

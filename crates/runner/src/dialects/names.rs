@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 /// Name of a model or operator of the zoo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ModelName(pub Subject);
+pub(crate) struct ModelName(pub Subject);
 
 impl FromStr for ModelName {
     type Err = ZooError;
@@ -25,7 +25,7 @@ impl fmt::Display for ModelName {
 
 /// Name of an operator of the zoo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OperatorName(pub Operator);
+pub(super) struct OperatorName(pub Operator);
 
 impl FromStr for OperatorName {
     type Err = ZooError;

@@ -5,8 +5,8 @@ mod events;
 mod place;
 mod syntax;
 
-pub use bounds::MAX_FILE_BYTES;
-pub use place::Step;
+pub(super) use bounds::MAX_FILE_BYTES;
+pub(super) use place::Step;
 
 use super::ConfigSource;
 use crate::entries::ConfigError;
@@ -16,19 +16,19 @@ use serde::de::DeserializeOwned;
 use std::path::Path;
 
 /// Checks the limits and the syntax of a file.
-pub fn check(source: &ConfigSource) -> Result<(), ConfigError> {
+pub(super) fn check(source: &ConfigSource) -> Result<(), ConfigError> {
     let text = without_byte_order_mark(&source.text);
     bounds::check(text).map_err(|message| ConfigError::invalid(source.path.clone(), message))?;
     syntax::check(text).map_err(|error| error_at(source, error.at, error.cause.to_string()))
 }
 
 /// Parses a file. Errors start with the position, and suggest a correction for misspelled keys.
-pub fn parse<T: DeserializeOwned>(source: &ConfigSource) -> Result<T, ConfigError> {
+pub(super) fn parse<T: DeserializeOwned>(source: &ConfigSource) -> Result<T, ConfigError> {
     serde_yaml::from_str(without_byte_order_mark(&source.text)).map_err(|error| invalid(&source.path, &error))
 }
 
 /// Creates an error at a value of a file, or at the innermost list or map around it.
-pub fn invalid_at(source: &ConfigSource, path: &[Step], message: impl Into<String>) -> ConfigError {
+pub(super) fn invalid_at(source: &ConfigSource, path: &[Step], message: impl Into<String>) -> ConfigError {
     error_at(source, place::position(without_byte_order_mark(&source.text), path), message)
 }
 
@@ -38,7 +38,7 @@ fn error_at(source: &ConfigSource, mark: Mark, message: impl Into<String>) -> Co
 }
 
 /// Removes a leading byte order mark.
-pub fn without_byte_order_mark(text: &str) -> &str {
+pub(super) fn without_byte_order_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 

@@ -214,14 +214,14 @@ mod subject {
         Foreign(ForeignHandle),
     }
 
-    pub fn serialize<S: Serializer>(subject: &Subject, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(subject: &Subject, serializer: S) -> Result<S::Ok, S::Error> {
         match subject {
             Subject::Foreign(foreign) => foreign.serialize(serializer),
             Subject::Model(_) | Subject::Operator(_) => serializer.collect_str(subject),
         }
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Subject, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Subject, D::Error> {
         match SerializedSubject::deserialize(deserializer)? {
             SerializedSubject::Name(name) => name.parse().map_err(Error::custom),
             SerializedSubject::Foreign(foreign) => Ok(Subject::Foreign(foreign)),
@@ -235,11 +235,11 @@ mod in_order {
     use serde::de::{Deserialize, Deserializer, Error};
     use serde::ser::Serializer;
 
-    pub fn serialize<S: Serializer>(axes: &Axes, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(axes: &Axes, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(axes.iter())
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Axes, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Axes, D::Error> {
         Axes::new(Vec::<(String, u64)>::deserialize(deserializer)?).map_err(Error::custom)
     }
 }

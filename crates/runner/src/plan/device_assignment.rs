@@ -19,7 +19,7 @@ fn shared_sizes(entries: &[ResolvedEntry]) -> (Vec<(usize, usize)>, Vec<f64>) {
 }
 
 /// Indices sorted by decreasing length; stable.
-pub fn longest_first(lengths: &[f64]) -> Vec<usize> {
+pub(super) fn longest_first(lengths: &[f64]) -> Vec<usize> {
     let mut longest: Vec<usize> = (0..lengths.len()).collect();
     // Bits of non-negative floats have the order of their values.
     longest.sort_by_key(|&one| Reverse(lengths[one].to_bits()));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// Allocator of unique case ids; also interns reasons.
 #[derive(Default)]
-pub struct IdAllocator {
+pub(super) struct IdAllocator {
     /// Number of cases per id, without the repeat number.
     ids: HashMap<CaseId, u32>,
     reasons: HashSet<Arc<str>>,
@@ -14,7 +14,7 @@ pub struct IdAllocator {
 
 impl IdAllocator {
     /// Returns the id of the next case with an identity; repeated identities are numbered.
-    pub fn next_id(&mut self, identity: CaseIdentity<'_>) -> CaseId {
+    pub(super) fn next_id(&mut self, identity: CaseIdentity<'_>) -> CaseId {
         let id = CaseId::from(identity);
         match self.ids.get_mut(&id) {
             Some(before) => {
@@ -30,7 +30,7 @@ impl IdAllocator {
     }
 
     /// Returns a shared copy of a reason.
-    pub fn intern_reason(&mut self, reason: String) -> Arc<str> {
+    pub(super) fn intern_reason(&mut self, reason: String) -> Arc<str> {
         if let Some(known) = self.reasons.get(reason.as_str()) {
             return known.clone();
         }

@@ -24,7 +24,7 @@ pub struct PlannedCase {
 
 /// Position of a case in the entries of a plan.
 #[derive(Debug, Clone)]
-pub struct PlanIndex {
+pub(super) struct PlanIndex {
     /// All entries.
     pub entries: Arc<[ResolvedEntry]>,
     /// Index of the entry.
@@ -36,7 +36,7 @@ pub struct PlanIndex {
 }
 
 impl PlanIndex {
-    pub fn entry(&self) -> &ResolvedEntry {
+    pub(super) fn entry(&self) -> &ResolvedEntry {
         &self.entries[self.entry as usize]
     }
 
@@ -47,7 +47,7 @@ impl PlanIndex {
     }
 
     /// Cases of a group: every variant in every implementation.
-    pub fn planned_cases(&self, ids: &mut IdAllocator) -> Vec<PlannedCase> {
+    pub(super) fn planned_cases(&self, ids: &mut IdAllocator) -> Vec<PlannedCase> {
         let entry = self.entry();
         let mut cases = Vec::with_capacity(entry.variants.len() * entry.implementations.len());
         for variant in 0..entry.variants.len() as u32 {

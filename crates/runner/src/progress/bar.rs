@@ -10,26 +10,26 @@ use std::time::{Duration, Instant};
 const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Progress line below all other output.
-pub struct Bar {
+pub(crate) struct Bar {
     bar: ProgressBar,
     drawn: Option<Instant>,
 }
 
 impl Bar {
     /// Creates a line that is not drawn yet.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         bar.set_style(ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()));
         Self { bar, drawn: None }
     }
 
     /// True if standard error is a terminal.
-    pub fn is_visible(&self) -> bool {
+    pub(crate) fn is_visible(&self) -> bool {
         !self.bar.is_hidden()
     }
 
     /// Draws the line, unless it was drawn within the redraw interval.
-    pub fn draw<'a>(&mut self, state: impl FnOnce() -> ProgressState<'a>) {
+    pub(crate) fn draw<'a>(&mut self, state: impl FnOnce() -> ProgressState<'a>) {
         if self.is_visible() && self.drawn.is_none_or(|drawn| drawn.elapsed() >= REDRAW_INTERVAL) {
             self.drawn = Some(Instant::now());
             // Text in the last column may wrap.
@@ -39,12 +39,12 @@ impl Bar {
     }
 
     /// Runs `print` while the line is hidden.
-    pub fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
+    pub(crate) fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
         self.bar.suspend(print)
     }
 
     /// Removes the line.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
     }
 }

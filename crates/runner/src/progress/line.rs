@@ -5,7 +5,7 @@ use crate::worker::Stage;
 
 /// Content of the progress line.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct ProgressState<'a> {
+pub(crate) struct ProgressState<'a> {
     /// Number of finished cases.
     pub done: u64,
     /// Number of all cases.
@@ -29,7 +29,7 @@ const MIN_ID_WIDTH: usize = 12;
 impl ProgressState<'_> {
     /// Formats the line for a width. The stage is always complete; parts are dropped in the order id, bar, remaining
     /// time, elapsed time, counts.
-    pub fn line(&self, width: usize) -> String {
+    pub(crate) fn line(&self, width: usize) -> String {
         let bar = if width >= MIN_WIDTH_FOR_BAR { self.bar() + " " } else { String::new() };
         let devices = if self.devices > 1 { format!(" on {} devices", self.devices) } else { String::new() };
         let counts = format!("{}/{} cases{devices}", self.done, self.total);

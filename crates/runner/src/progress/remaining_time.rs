@@ -10,7 +10,7 @@ const PRIOR_SECONDS: f64 = 3.0;
 
 /// Remaining time of a run, by kind of stage, because their prediction errors differ.
 #[derive(Debug, Default)]
-pub struct RemainingTime {
+pub(super) struct RemainingTime {
     /// Cases that are not finished.
     pending: HashMap<CaseId, PendingCase>,
     preparing: StageEstimate,
@@ -80,7 +80,7 @@ impl TuningEstimate {
 
 impl RemainingTime {
     /// Creates an estimate for cases with their implementations and predictions.
-    pub fn new(cases: impl Iterator<Item = (CaseId, Implementation, Prediction)>) -> Self {
+    pub(super) fn new(cases: impl Iterator<Item = (CaseId, Implementation, Prediction)>) -> Self {
         let mut estimate = Self::default();
         for (id, implementation, predicted) in cases {
             let (preparing, measuring) = (predicted.preparation as f32, predicted.expected_measurement() as f32);
@@ -93,7 +93,7 @@ impl RemainingTime {
     }
 
     /// Charges seconds to a case.
-    pub fn add_spent(&mut self, case: &CaseId, stage: Stage, seconds: f64) {
+    pub(super) fn add_spent(&mut self, case: &CaseId, stage: Stage, seconds: f64) {
         let Some(waiting) = self.pending.get_mut(case) else { return };
         let spent = waiting.spent.get_or_insert_default();
         match stage {
@@ -121,7 +121,7 @@ impl RemainingTime {
 
     /// Removes a finished case. If `tells` is false, because it failed or finished earlier, it does not correct the
     /// estimate.
-    pub fn finish_case(&mut self, case: &CaseId, tells: bool) {
+    pub(super) fn finish_case(&mut self, case: &CaseId, tells: bool) {
         let Some(PendingCase { implementation, preparing, measuring, spent }) = self.pending.remove(case) else {
             return;
         };
@@ -137,7 +137,7 @@ impl RemainingTime {
     }
 
     /// Remaining seconds; `None` below one second.
-    pub fn seconds(&self) -> Option<f64> {
+    pub(super) fn seconds(&self) -> Option<f64> {
         let all = self.tuning.values().fold(TuningEstimate::default(), |all, one| TuningEstimate {
             started: all.started + one.started,
             seconds: all.seconds + one.seconds,

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 /// Sums the wall time of each activity between the events of a run. Stages are polled, so a sum of short stages is exact
 /// only on average. Devices that work concurrently count separately.
-pub struct StageTimes {
+pub(super) struct StageTimes {
     last_event: Instant,
     active: Vec<Activity>,
     seconds: BTreeMap<Activity, f64>,
@@ -35,12 +35,12 @@ impl fmt::Display for Activity {
 
 impl StageTimes {
     /// Starts with the planning of a run.
-    pub fn new(started: Instant) -> Self {
+    pub(super) fn new(started: Instant) -> Self {
         Self { last_event: started, active: vec![Activity::Planning], seconds: BTreeMap::new(), finished_cases: 0 }
     }
 
     /// Charges the time since the last event to the activities in progress, and updates them.
-    pub fn on_event(&mut self, event: &RunEvent, now: Instant) {
+    pub(super) fn on_event(&mut self, event: &RunEvent, now: Instant) {
         self.charge(now);
         let is_concurrent = self.active.len() > 1;
         match event {
@@ -62,7 +62,7 @@ impl StageTimes {
     }
 
     /// Table of all activities up to `now`, and the time per case that is neither warm-up nor measurement.
-    pub fn table(mut self, now: Instant) -> String {
+    pub(super) fn table(mut self, now: Instant) -> String {
         self.charge(now);
         let total: f64 = self.seconds.values().sum();
         let row = |name: &dyn fmt::Display, seconds: f64| {

@@ -19,7 +19,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Result of the concurrent measurement.
 #[derive(Default)]
-pub struct ConcurrentRun {
+pub(super) struct ConcurrentRun {
     /// Notes for the reader of the results.
     pub notes: Vec<String>,
     /// Devices whose workers failed, with the error.
@@ -30,14 +30,14 @@ pub struct ConcurrentRun {
 
 impl ConcurrentRun {
     /// True if the group needs no sequential measurement: it was measured concurrently, or its device is lost.
-    pub fn covers(&self, plan: &Plan, group: &Group) -> bool {
+    pub(super) fn covers(&self, plan: &Plan, group: &Group) -> bool {
         let entry = plan.entry(group);
         let was_measured = plan.allows_concurrency(group) && self.fleets.contains(&entry.fleet);
         was_measured || self.lost.iter().any(|(device, _)| *device == entry.device)
     }
 
     /// Error that ended the run early, if workers failed; for a fleet with the names of the devices.
-    pub fn into_error(mut self) -> Option<WorkerError> {
+    pub(super) fn into_error(mut self) -> Option<WorkerError> {
         if self.fleets.is_empty() {
             return self.lost.pop().map(|(_, why)| why);
         }
@@ -47,7 +47,7 @@ impl ConcurrentRun {
 
 /// Measures all groups that the devices of a fleet can measure concurrently, one fleet after the other. Skips a fleet
 /// if only one device has work, or if the executor does not support concurrent devices.
-pub fn measure_concurrently(dispatcher: &Dispatcher<'_>, writer: &mut RecordWriter<'_>) -> ConcurrentRun {
+pub(super) fn measure_concurrently(dispatcher: &Dispatcher<'_>, writer: &mut RecordWriter<'_>) -> ConcurrentRun {
     let mut run = ConcurrentRun::default();
     let fleets: BTreeSet<&[Device]> = dispatcher.plan.entries().iter().map(|entry| &entry.fleet[..]).collect();
     for fleet in fleets.into_iter().filter(|fleet| !fleet.is_empty()) {

@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// Redirects exports that lie outside the working directory and the parent of the run's folder into that folder;
 /// returns notes.
-pub fn redirect_exports(records: &mut [Record], place: &OutputDirs) -> Vec<String> {
+pub(super) fn redirect_exports(records: &mut [Record], place: &OutputDirs) -> Vec<String> {
     let (mut notes, mut reported) = (Vec::new(), HashSet::new());
     let exports = records.iter_mut().filter_map(|record| record.case.export.as_mut());
     for path_text in exports.flat_map(|export| [&mut export.csv_path, &mut export.metrics_dir]).flatten() {
@@ -46,7 +46,7 @@ fn resolve_links(path: &Path) -> PathBuf {
 }
 
 /// Returns a link below the run's folder, or a table folder, that leads elsewhere; files would be written through it.
-pub fn escaping_link(place: &OutputDirs) -> Option<PathBuf> {
+pub(super) fn escaping_link(place: &OutputDirs) -> Option<PathBuf> {
     let tables = [Mode::Inference, Mode::Training].map(|mode| place.output_dir.join(mode.name()));
     let leads_out = |link: &PathBuf, folder: &Path| {
         fs::symlink_metadata(link).is_ok_and(|there| there.is_symlink())

@@ -10,25 +10,25 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
 /// Assignment for a device thread.
-pub struct DeviceCommand {
+pub(super) struct DeviceCommand {
     pub assignment: Assignment,
     pub timeout: Duration,
 }
 
 /// Message of a device thread.
-pub struct DeviceMessage {
+pub(super) struct DeviceMessage {
     pub device: Device,
     pub content: MessageContent,
 }
 
-pub enum MessageContent {
+pub(super) enum MessageContent {
     Event(WorkerEvent),
     /// The assignment is done, or workers failed.
     Done(Result<(), WorkerError>),
 }
 
 /// Runs assignments until the command channel closes.
-pub fn run_device(
+pub(super) fn run_device(
     device: &DiscoveredDevice,
     mut executor: Box<dyn Executor + Send>,
     orders: Receiver<DeviceCommand>,

@@ -15,7 +15,7 @@ use calorimeter_zoo::Subject;
 use std::collections::HashMap;
 
 /// Executor of a run, with the data from which assignments are built.
-pub struct Dispatcher<'a> {
+pub(super) struct Dispatcher<'a> {
     pub executor: &'a mut dyn Executor,
     pub kernel_tracer: KernelTracer,
     pub plan: &'a Plan,
@@ -27,7 +27,7 @@ pub struct Dispatcher<'a> {
 
 impl Dispatcher<'_> {
     /// Measures a group and lets the worker prefetch the next one; records go to the record writer.
-    pub fn dispatch(
+    pub(super) fn dispatch(
         &mut self,
         group: &Group,
         next: Option<&Group>,
@@ -42,7 +42,7 @@ impl Dispatcher<'_> {
     }
 
     /// Builds the assignment of a group: its supported cases that still need a measurement.
-    pub fn assignment(&self, group: &Group, writer: &RecordWriter<'_>, concurrent: bool) -> Assignment {
+    pub(super) fn assignment(&self, group: &Group, writer: &RecordWriter<'_>, concurrent: bool) -> Assignment {
         let entry = self.plan.entry(group);
         let device = self.devices.get(entry.device);
         let margin = self.floors[&entry.device].margin(entry.timing.margin);
@@ -75,7 +75,12 @@ impl Dispatcher<'_> {
 
     /// Returns the cases whose inputs may be prefetched. Empty if the timed work involves the processor, or if both
     /// groups do not fit into host memory.
-    pub fn next_group(&self, group: &Group, next: Option<&Group>, writer: &RecordWriter<'_>) -> Vec<AssignedCase> {
+    pub(super) fn next_group(
+        &self,
+        group: &Group,
+        next: Option<&Group>,
+        writer: &RecordWriter<'_>,
+    ) -> Vec<AssignedCase> {
         let (entry, Some(next)) = (self.plan.entry(group), next) else { return Vec::new() };
         let (device, upcoming) = (self.devices.get(entry.device), self.plan.entry(next));
         let platform = platforms::for_device(entry.device);

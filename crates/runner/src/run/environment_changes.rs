@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns a note per variable, thread count or device fact that changed after the start of the run.
-pub fn changed_facts(start: &Value, resumed: &[Resumed]) -> BTreeSet<String> {
+pub(super) fn changed_facts(start: &Value, resumed: &[Resumed]) -> BTreeSet<String> {
     let later = resumed.iter().filter_map(|part| part.environment.as_ref());
     later.flat_map(|part| differences(start, part)).map(|change| format!("{change}: {CONSEQUENCE}")).collect()
 }

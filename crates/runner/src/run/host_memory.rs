@@ -12,16 +12,16 @@ const HOST_COPIES: u64 = 4;
 const USABLE_PERCENT: u64 = 80;
 
 /// Available host memory in bytes; `None` if unknown.
-pub struct HostMemoryBudget(Option<u64>);
+pub(super) struct HostMemoryBudget(Option<u64>);
 
 impl HostMemoryBudget {
     /// Measures the available memory; unlimited if the system does not report it.
-    pub fn available() -> Self {
+    pub(super) fn available() -> Self {
         Self(available_memory().map(|free| free / 100 * USABLE_PERCENT))
     }
 
     /// True if one more group fits next to the active ones. A single group is always allowed.
-    pub fn fits(&self, need: u64, at_work: &[u64]) -> bool {
+    pub(super) fn fits(&self, need: u64, at_work: &[u64]) -> bool {
         let all = at_work.iter().fold(need, |all, one| all.saturating_add(*one));
         at_work.is_empty() || self.0.is_none_or(|budget| all <= budget)
     }
@@ -29,7 +29,7 @@ impl HostMemoryBudget {
 
 /// Approximate host memory of a group during preparation: the maximum over its cases, which are prepared one after the
 /// other.
-pub fn host_bytes(group: &Group, plan: &Plan, devices: &RunDevices) -> u64 {
+pub(super) fn host_bytes(group: &Group, plan: &Plan, devices: &RunDevices) -> u64 {
     let device = devices.get(plan.entry(group).device);
     if platforms::for_device(device.device).memory().is_none() {
         return 0;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Interference measured on each device.
 #[derive(Default)]
-pub struct InterferenceProbe(BTreeMap<Device, DeviceInterference>);
+pub(super) struct InterferenceProbe(BTreeMap<Device, DeviceInterference>);
 
 struct DeviceInterference {
     margin: f64,
@@ -28,13 +28,13 @@ struct SlowdownFactor {
 
 impl InterferenceProbe {
     /// Adds the probe record of a device, isolated or concurrent. Differences within the margin do not count.
-    pub fn add(&mut self, device: Device, margin: f64, record: Option<Record>, concurrent: bool) {
+    pub(super) fn add(&mut self, device: Device, margin: f64, record: Option<Record>, concurrent: bool) {
         let probe = self.0.entry(device).or_insert(DeviceInterference { margin, isolated: None, concurrent: None });
         *(if concurrent { &mut probe.concurrent } else { &mut probe.isolated }) = record;
     }
 
     /// Adds warnings to a record that was measured concurrently.
-    pub fn warn(&self, record: &mut Record) {
+    pub(super) fn warn(&self, record: &mut Record) {
         if !record.is_ok() || record.time.time_ns.is_none() {
             return;
         }
@@ -48,7 +48,7 @@ impl InterferenceProbe {
     }
 
     /// Notes, one per device.
-    pub fn notes(&self) -> Vec<String> {
+    pub(super) fn notes(&self) -> Vec<String> {
         self.0.iter().map(|(device, probe)| format!("{device}: {}", probe.note())).collect()
     }
 }
@@ -93,7 +93,7 @@ impl DeviceInterference {
 }
 
 /// Command for the interference probe: the first case of a group, without its baseline and with short time limits.
-pub fn probe_command(assignment: Assignment, timeout: Duration) -> Option<DeviceCommand> {
+pub(super) fn probe_command(assignment: Assignment, timeout: Duration) -> Option<DeviceCommand> {
     let timing = assignment.purpose.timing()?.clone();
     let cases = vec![AssignedCase { baseline: None, kernels: None, ..assignment.cases.first()?.clone() }];
     let purpose = AssignmentPurpose::ProbeInterference(Options {

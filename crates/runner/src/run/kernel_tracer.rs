@@ -10,11 +10,11 @@ use std::time::Duration;
 
 /// Second executor, created on first use, whose workers trace kernels instead of timing.
 #[derive(Default)]
-pub struct KernelTracer(Option<Option<Box<dyn Executor>>>);
+pub(super) struct KernelTracer(Option<Option<Box<dyn Executor>>>);
 
 impl KernelTracer {
     /// Traces the kernels of each case, if a case requests them and the platform's clocks do not report them.
-    pub fn trace(
+    pub(super) fn trace(
         &mut self,
         assignment: &mut Assignment,
         device: &DiscoveredDevice,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// Returns a note per implementation, regime and device that was timed by several clocks. This happens if a run is
 /// resumed where a clock is missing; a table would show the times as one quantity.
-pub fn mixed_clock_notes(records: &[Record]) -> Vec<String> {
+pub(super) fn mixed_clock_notes(records: &[Record]) -> Vec<String> {
     let mut timed: BTreeMap<String, BTreeMap<&str, u64>> = BTreeMap::new();
     for record in records.iter().filter(|record| record.time.time_ns.is_some()) {
         let Some(stopwatch) = record.execution.stopwatch.as_deref() else { continue };

@@ -4,11 +4,11 @@ use super::RunError;
 use calorimeter_case::Device;
 
 /// Devices with other users, and a description of those.
-pub type DeviceUsers = Vec<(Device, String)>;
+pub(super) type DeviceUsers = Vec<(Device, String)>;
 
 /// Returns the other users of a device, if known. With `require_idle`, it is an error if there are any or if they are
 /// unknown.
-pub fn check_other_users(
+pub(super) fn check_other_users(
     device: Device,
     others: Result<Vec<String>, String>,
     require_idle: bool,

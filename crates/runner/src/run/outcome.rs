@@ -36,7 +36,7 @@ pub struct RunOutcome {
 }
 
 /// Writes the results of a run after its last group, or after it stopped.
-pub struct RunFinisher<'a> {
+pub(super) struct RunFinisher<'a> {
     pub plan: &'a Plan,
     pub output_dirs: &'a OutputDirs,
     pub devices: &'a RunDevices,
@@ -51,7 +51,7 @@ pub struct RunFinisher<'a> {
 
 impl RunFinisher<'_> {
     /// Writes the summary and the derived files.
-    pub fn finish(self, writer: RecordWriter<'_>) -> Result<RunOutcome, RunError> {
+    pub(super) fn finish(self, writer: RecordWriter<'_>) -> Result<RunOutcome, RunError> {
         // An interrupt after the last record is ignored.
         let stopped_early = self.stopped.is_some() || writer.listener.interrupted();
         let RecordWriter { journal, mut records, error, .. } = writer;

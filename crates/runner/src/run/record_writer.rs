@@ -9,7 +9,7 @@ use calorimeter_sinks::{Journal, SinkError};
 use std::collections::{BTreeMap, HashMap};
 
 /// Appends each record to the journal, then notifies the listener.
-pub struct RecordWriter<'a> {
+pub(super) struct RecordWriter<'a> {
     pub journal: Journal,
     /// Records without their series, which are on disk.
     pub records: Vec<Record>,
@@ -29,7 +29,12 @@ pub struct RecordWriter<'a> {
 impl<'a> RecordWriter<'a> {
     /// Creates a writer with the records of an earlier part of the run; sends the event that a run of `cases` cases
     /// starts.
-    pub fn new(journal: Journal, mut records: Vec<Record>, cases: usize, listener: &'a mut dyn RunListener) -> Self {
+    pub(super) fn new(
+        journal: Journal,
+        mut records: Vec<Record>,
+        cases: usize,
+        listener: &'a mut dyn RunListener,
+    ) -> Self {
         // Exact capacity: a vector that grows by doubling may allocate twice the memory.
         records.reserve_exact(cases.saturating_sub(records.len()));
         let earlier_cases: HashMap<CaseId, Status> =
@@ -49,17 +54,17 @@ impl<'a> RecordWriter<'a> {
     }
 
     /// True if an earlier part of the run finished every case of the group.
-    pub fn is_complete(&self, group: &Group) -> bool {
+    pub(super) fn is_complete(&self, group: &Group) -> bool {
         group.cases().iter().all(|planned| self.earlier_cases.contains_key(planned.id()))
     }
 
     /// Buffers events until their group is complete; ends with [`Self::flush_all`].
-    pub fn buffer_events(&mut self) {
+    pub(super) fn buffer_events(&mut self) {
         self.buffers_events = true;
     }
 
     /// Sends all buffered events and stops buffering.
-    pub fn flush_all(&mut self) {
+    pub(super) fn flush_all(&mut self) {
         self.buffers_events = false;
         std::mem::take(&mut self.pending_events)
             .into_values()
@@ -68,7 +73,7 @@ impl<'a> RecordWriter<'a> {
     }
 
     /// Finishes the current group of a device: sends the buffered events, and the event that the group is complete.
-    pub fn finish_group(&mut self, device: Device) {
+    pub(super) fn finish_group(&mut self, device: Device) {
         self.flush_device(device);
         self.listener.on_event(RunEvent::GroupFinished);
     }
@@ -78,7 +83,7 @@ impl<'a> RecordWriter<'a> {
     }
 
     /// Starts a group of a device. Unsupported cases are recorded immediately.
-    pub fn begin_group(&mut self, group: &Group, device: Device) {
+    pub(super) fn begin_group(&mut self, group: &Group, device: Device) {
         self.group_starts.insert(device, now().to_rfc3339());
         let refused = |planned: &PlannedCase| {
             let reason = planned.supported().err()?;
@@ -89,12 +94,12 @@ impl<'a> RecordWriter<'a> {
 
     /// True if a case must be measured. Successful cases of an earlier part are measured again with the remainder of
     /// their group, because comparisons require interleaving.
-    pub fn needs_measurement(&self, case: &CaseId) -> bool {
+    pub(super) fn needs_measurement(&self, case: &CaseId) -> bool {
         self.earlier_cases.get(case).is_none_or(|status| *status == Status::Ok)
     }
 
     /// Writes a record, unless an earlier part of the run has one of the case.
-    pub fn write(&mut self, mut record: Record) {
+    pub(super) fn write(&mut self, mut record: Record) {
         if self.earlier_cases.contains_key(&record.case.id) || self.error.is_some() {
             return;
         }

@@ -11,7 +11,7 @@ use calorimeter_probe::platforms;
 use std::collections::HashMap;
 
 /// Devices of a run and their other users.
-pub struct RunDevices {
+pub(super) struct RunDevices {
     pub all: Vec<DiscoveredDevice>,
     pub in_use: DeviceUsers,
     untimed: bool,
@@ -21,7 +21,7 @@ pub struct RunDevices {
 
 impl RunDevices {
     /// Discovers devices and their other users, before workers of this run use them.
-    pub fn discover(wanted: Vec<Device>, overrides: &Overrides) -> Result<Self, RunError> {
+    pub(super) fn discover(wanted: Vec<Device>, overrides: &Overrides) -> Result<Self, RunError> {
         let all: Result<Vec<_>, _> = wanted.into_iter().map(devices::find_device).collect();
         let all = all.map_err(SelectionError::from)?;
         let untimed = overrides.untimed;
@@ -35,24 +35,24 @@ impl RunDevices {
     }
 
     /// Returns a device of the run.
-    pub fn get(&self, device: Device) -> &DiscoveredDevice {
+    pub(super) fn get(&self, device: Device) -> &DiscoveredDevice {
         let found = self.all.iter().find(|one| one.device == device);
         found.expect("all devices of the plan were discovered")
     }
 
     /// Locks the clocks, if requested, until the result is dropped.
-    pub fn lock_clocks(&self, overrides: &Overrides) -> Result<ClockLocks, RunError> {
+    pub(super) fn lock_clocks(&self, overrides: &Overrides) -> Result<ClockLocks, RunError> {
         overrides.lock_clocks.map_or(Ok(ClockLocks::default()), |clock| Ok(ClockLocks::acquire(&self.all, clock)?))
     }
 
     /// Noise floors of the devices; zero if nothing is timed.
-    pub fn floors(&self) -> HashMap<Device, NoiseFloor> {
+    pub(super) fn floors(&self) -> HashMap<Device, NoiseFloor> {
         let floor = |found| if self.untimed { NoiseFloor::default() } else { NoiseFloor::for_device(found) };
         self.all.iter().map(|found| (found.device, floor(found))).collect()
     }
 
     /// Describes users that appeared during the run and may have disturbed measurements.
-    pub fn new_users(&self) -> Vec<String> {
+    pub(super) fn new_users(&self) -> Vec<String> {
         let is_checked = |found: &&DiscoveredDevice| {
             self.checks_users && self.in_use.iter().all(|(device, _)| *device != found.device)
         };

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// True if everything below a folder is trusted; otherwise prints the reason.
-pub fn is_trusted(folder: &Path) -> bool {
+pub(crate) fn is_trusted(folder: &Path) -> bool {
     match find_fault(folder) {
         None => true,
         Some((path, why)) => {
@@ -32,7 +32,7 @@ fn fault_of_folder(path: PathBuf) -> Option<(PathBuf, String)> {
     }
 }
 
-pub fn fault_of_file(path: PathBuf) -> Option<(PathBuf, String)> {
+pub(crate) fn fault_of_file(path: PathBuf) -> Option<(PathBuf, String)> {
     let fault = || {
         if let Some(why) = untrusted_reason(&path) {
             return Some(why.to_owned());

@@ -8,7 +8,7 @@ use calorimeter_case::{Case, Device, Record, Status};
 /// Divides the cases into batches: all of them, or each with its baseline. The number of buffer sets is limited by the
 /// memory. A case that does not fit alone is recorded as failed. Untimed cases form one batch, because they are opened
 /// one after the other.
-pub fn batches(
+pub(super) fn batches(
     assignment: &Assignment,
     device: Device,
     context: &mut WorkerContext,

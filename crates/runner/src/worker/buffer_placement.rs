@@ -23,7 +23,7 @@ const OVERTIME_FACTOR: u32 = 3;
 const MAX_PLACEMENTS: usize = 12;
 
 /// Measures the arms: operators in host memory with several placements, others with one.
-pub fn measure_placements(
+pub(super) fn measure_placements(
     arms: &mut [CaseArm],
     options: &Options,
     group: &mut GroupContext<'_>,

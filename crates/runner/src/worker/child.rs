@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Command line argument that makes the program a worker.
-pub const WORKER_ARGUMENT: &str = "worker";
+pub(super) const WORKER_ARGUMENT: &str = "worker";
 
 /// Interval of a worker's heartbeat.
-pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
+pub(super) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Pipe to the run.
 #[derive(Clone)]

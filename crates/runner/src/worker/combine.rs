@@ -5,14 +5,14 @@ use calorimeter_case::{Record, Warning};
 use calorimeter_timing::{ReplicateMean, Verdict};
 
 /// Combines the records of several processes.
-pub fn combine_processes(records: Vec<Record>) -> Option<Record> {
+pub(super) fn combine_processes(records: Vec<Record>) -> Option<Record> {
     let (mut record, times) = combine(records)?;
     record.time.of_processes_ns = times;
     Some(record)
 }
 
 /// Combines the records of several buffer placements; converged if their interval meets the precision.
-pub fn combine_placements(records: Vec<Record>, precision: f64) -> Option<Record> {
+pub(super) fn combine_placements(records: Vec<Record>, precision: f64) -> Option<Record> {
     let (mut record, times) = combine(records)?;
     if times.is_empty() {
         return Some(record);

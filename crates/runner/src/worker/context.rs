@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 /// State shared by all assignments of a worker process.
-pub struct WorkerContext {
+pub(crate) struct WorkerContext {
     pub machines: NativeDevices,
     pub silence: &'static JitMonitor,
     pub sensors: Option<Sensors>,
@@ -36,7 +36,7 @@ pub struct WorkerContext {
 }
 
 impl WorkerContext {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         panics::install_hook();
         Self {
             machines: NativeDevices::default(),
@@ -53,7 +53,7 @@ impl WorkerContext {
         }
     }
 
-    pub fn free_memory(&mut self, device: Device) -> Option<u64> {
+    pub(crate) fn free_memory(&mut self, device: Device) -> Option<u64> {
         if self.free_memory.is_none() {
             self.free_memory = platforms::for_device(device).memory()?.free_bytes(device, &mut self.machines);
         }

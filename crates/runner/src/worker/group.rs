@@ -20,7 +20,7 @@ use calorimeter_probe::sensors::Sensors;
 
 /// Runs an assignment. Every case gets a record, unless one poisons the process or the run is interrupted. A baseline
 /// gets another record in each batch that needs it; only the first is valid.
-pub fn run_assignment(
+pub(super) fn run_assignment(
     assignment: &Assignment,
     context: &mut WorkerContext,
     listener: &mut dyn WorkerListener,

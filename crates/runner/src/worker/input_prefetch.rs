@@ -20,14 +20,14 @@ const MIN_THREADS: usize = 4;
 const NICE_INCREMENT: i32 = 19;
 
 /// Operands of the next group that are being computed.
-pub struct InputPrefetch {
+pub(crate) struct InputPrefetch {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<GroupOperands>,
 }
 
 impl InputPrefetch {
     /// Starts the prefetch if there are enough threads.
-    pub fn start(next: &[AssignedCase]) -> Option<Self> {
+    pub(crate) fn start(next: &[AssignedCase]) -> Option<Self> {
         let threads = rayon::current_num_threads();
         if threads < MIN_THREADS {
             return None;
@@ -53,7 +53,7 @@ impl InputPrefetch {
     }
 
     /// Stops the prefetch and returns what is ready.
-    pub fn finish(self) -> Option<GroupOperands> {
+    pub(crate) fn finish(self) -> Option<GroupOperands> {
         self.stop.store(true, Ordering::Relaxed);
         // After a panic nothing is returned; the panic recurs when the group computes the item itself.
         self.thread.join().ok()

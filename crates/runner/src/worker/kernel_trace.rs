@@ -16,7 +16,7 @@ const TRACED_PASSES: u32 = 3;
 
 /// Traces the kernels of every case. A failure is only reported, because the worker that times the case will record the
 /// reason.
-pub fn trace_kernels(group: &mut GroupContext<'_>) -> Result<(), PoisonedProcess> {
+pub(super) fn trace_kernels(group: &mut GroupContext<'_>) -> Result<(), PoisonedProcess> {
     for assigned in &group.assignment.cases {
         let case = &assigned.case;
         group.listener.report_progress(&case.id, Stage::Profile);

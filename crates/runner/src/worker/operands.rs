@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 /// Kind of input data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InputKind {
+pub(crate) enum InputKind {
     /// Inputs of the gate, designed to expose wrong scales.
     Gate,
     /// Inputs that are timed.
@@ -17,7 +17,7 @@ pub enum InputKind {
 }
 
 /// Task on a device. Its inputs and references are computed on first use.
-pub struct GroupOperands {
+pub(crate) struct GroupOperands {
     pub task: Task,
     pub device: Device,
     timed_inputs: Option<Inputs>,
@@ -34,7 +34,7 @@ pub struct GroupOperands {
 
 impl GroupOperands {
     /// Creates the operands from the first case; all cases of the group share them.
-    pub fn new(first: &AssignedCase) -> Self {
+    pub(crate) fn new(first: &AssignedCase) -> Self {
         Self {
             task: first.spec.task.clone(),
             device: first.case.device,
@@ -48,16 +48,16 @@ impl GroupOperands {
     }
 
     /// True if `others` belong to an equal task on an equal device.
-    pub fn is_equivalent(&self, others: &Self) -> bool {
+    pub(crate) fn is_equivalent(&self, others: &Self) -> bool {
         (&self.task, self.device) == (&others.task, others.device)
     }
 
     /// Inputs that are timed.
-    pub fn timed_inputs(&mut self) -> &Inputs {
+    pub(crate) fn timed_inputs(&mut self) -> &Inputs {
         self.timed_inputs.get_or_insert_with(|| self.task.inputs())
     }
 
-    pub fn inputs_for(&mut self, content: InputKind) -> &Inputs {
+    pub(crate) fn inputs_for(&mut self, content: InputKind) -> &Inputs {
         match content {
             InputKind::Timed => self.timed_inputs(),
             InputKind::Gate => self.gate_inputs.get_or_insert_with(|| self.task.gate_inputs()),
@@ -65,7 +65,7 @@ impl GroupOperands {
     }
 
     /// Reference outputs for a treatment and kind of inputs.
-    pub fn references(&mut self, content: InputKind, treatment: &QuantConfig) -> Result<&[Reference], ZooError> {
+    pub(crate) fn references(&mut self, content: InputKind, treatment: &QuantConfig) -> Result<&[Reference], ZooError> {
         let at = self.reference_index(content, treatment)?;
         Ok(&self.references[at].2)
     }
@@ -84,7 +84,7 @@ impl GroupOperands {
 
     /// Queries that reduce the outputs to a digest sufficient for all checks. Empty if whole outputs are required: for
     /// foreign programs and simulators, or if accuracy samples other positions.
-    pub fn output_queries(
+    pub(crate) fn output_queries(
         &mut self,
         content: InputKind,
         treatment: &QuantConfig,
@@ -105,7 +105,7 @@ impl GroupOperands {
 
     /// Reference for the accuracy of a case, if any: the unquantized model in double precision, or the output of the
     /// first foreign program.
-    pub fn accuracy_reference(&mut self, case: &Case) -> Result<Option<&Reference>, ZooError> {
+    pub(crate) fn accuracy_reference(&mut self, case: &Case) -> Result<Option<&Reference>, ZooError> {
         if let Task::Foreign(problem) = &self.task {
             let is_first = problem.foreign.reference_implementation() == Some(case.implementation);
             return Ok(self

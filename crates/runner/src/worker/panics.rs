@@ -5,7 +5,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Panic in this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RecordedPanic {
+pub(super) struct RecordedPanic {
     /// Name of the thread.
     pub thread: String,
     /// Panic message.
@@ -14,7 +14,7 @@ pub struct RecordedPanic {
 
 impl RecordedPanic {
     /// True if the thread belongs to a device.
-    pub fn is_on_device_thread(&self) -> bool {
+    pub(super) fn is_on_device_thread(&self) -> bool {
         self.thread.starts_with("DSD-") || self.thread.starts_with("DSU-")
     }
 }
@@ -22,7 +22,7 @@ impl RecordedPanic {
 static PANICS: Mutex<Vec<RecordedPanic>> = Mutex::new(Vec::new());
 
 /// Installs a hook that records panics; the previous hook still prints them.
-pub fn install_hook() {
+pub(super) fn install_hook() {
     static INSTALLED: OnceLock<()> = OnceLock::new();
     INSTALLED.get_or_init(|| {
         let previous = std::panic::take_hook();
@@ -41,12 +41,12 @@ pub fn install_hook() {
 }
 
 /// Removes and returns the panics recorded so far.
-pub fn take_panics() -> Vec<RecordedPanic> {
+pub(super) fn take_panics() -> Vec<RecordedPanic> {
     std::mem::take(&mut lock())
 }
 
 /// First panic of a device thread, if any. It stays recorded, because the process cannot be trusted again.
-pub fn device_panic() -> Option<RecordedPanic> {
+pub(super) fn device_panic() -> Option<RecordedPanic> {
     lock().iter().find(|panic| panic.is_on_device_thread()).cloned()
 }
 

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Case that left the process in an untrusted state.
 #[derive(Debug)]
-pub struct PoisonedProcess {
+pub(crate) struct PoisonedProcess {
     pub case: CaseId,
     pub cause: PoisonCause,
     pub reason: String,
@@ -17,7 +17,7 @@ pub struct PoisonedProcess {
 /// Cause of the untrusted state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PoisonCause {
+pub(crate) enum PoisonCause {
     /// A kernel required autotuning, which is disabled.
     TuningDisabled,
     /// Other panic.
@@ -27,7 +27,7 @@ pub enum PoisonCause {
 }
 
 /// Runs part of a case. A panic poisons the process, including a panic of a device thread that reported no error.
-pub fn catch_poison<T>(case: &CaseId, body: impl FnOnce() -> T) -> Result<T, PoisonedProcess> {
+pub(super) fn catch_poison<T>(case: &CaseId, body: impl FnOnce() -> T) -> Result<T, PoisonedProcess> {
     let outcome = catch_unwind(AssertUnwindSafe(body));
     if let Some(panic) = panics::device_panic() {
         return Err(poisoned_by(case, &panic));
@@ -38,7 +38,7 @@ pub fn catch_poison<T>(case: &CaseId, body: impl FnOnce() -> T) -> Result<T, Poi
     })
 }
 
-pub fn poisoned_by(case: &CaseId, panic: &RecordedPanic) -> PoisonedProcess {
+pub(super) fn poisoned_by(case: &CaseId, panic: &RecordedPanic) -> PoisonedProcess {
     let RecordedPanic { thread, message } = panic;
     let reason = if panic.is_on_device_thread() {
         format!("panic on device thread {thread}; later results of this process cannot be trusted: {message}")

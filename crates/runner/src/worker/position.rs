@@ -11,14 +11,14 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, PoisonError};
 
 /// Unnamed file shared by the run and one worker.
-pub struct ProgressFile(File);
+pub(super) struct ProgressFile(File);
 
 const STAGES: [Stage; 7] =
     [Stage::Open, Stage::Tune, Stage::Peaks, Stage::WarmUp, Stage::Measure, Stage::Profile, Stage::Check];
 
 impl ProgressFile {
     /// Creates a file.
-    pub fn create() -> Result<Self> {
+    pub(super) fn create() -> Result<Self> {
         let created = Self(anonymous_file()?);
         // Allocates the bytes now, so that later writes succeed even if memory or disk is full.
         created.clear()?;
@@ -26,7 +26,7 @@ impl ProgressFile {
     }
 
     /// Starts a process that inherits the file.
-    pub fn spawn_inheriting<T>(&self, start: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(super) fn spawn_inheriting<T>(&self, start: impl FnOnce() -> Result<T>) -> Result<T> {
         // Serialized, or processes started concurrently would inherit the file, too.
         static STARTING: Mutex<()> = Mutex::new(());
         let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -37,28 +37,28 @@ impl ProgressFile {
     }
 
     /// File descriptor, which is equal in the run and in the worker.
-    pub fn descriptor(&self) -> i32 {
+    pub(super) fn descriptor(&self) -> i32 {
         self.0.as_raw_fd()
     }
 
     /// Opens the inherited file by its descriptor.
-    pub fn open_inherited(number: i32) -> Result<Self> {
+    pub(super) fn open_inherited(number: i32) -> Result<Self> {
         Ok(Self(OpenOptions::new().write(true).open(format!("/dev/fd/{number}"))?))
     }
 
     /// Stores that no case is active.
-    pub fn clear(&self) -> Result<()> {
+    pub(super) fn clear(&self) -> Result<()> {
         self.store(0, 0)
     }
 
     /// Stores the active case and its stage.
-    pub fn set(&self, case: usize, stage: Stage) -> Result<()> {
+    pub(super) fn set(&self, case: usize, stage: Stage) -> Result<()> {
         let stage = STAGES.iter().position(|&known| known == stage).unwrap_or_default();
         self.store(case as u32 + 1, stage as u32)
     }
 
     /// Returns the active case and its stage.
-    pub fn get(&self) -> Option<(usize, Stage)> {
+    pub(super) fn get(&self) -> Option<(usize, Stage)> {
         let mut bytes = [0; 8];
         self.0.read_exact_at(&mut bytes, 0).ok()?;
         let [case, stage] =

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 /// Command from the run to a worker, over standard input.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum WorkerCommand {
+pub(super) enum WorkerCommand {
     /// Configuration; always the first command.
     Configure {
         /// Descriptor of the inherited progress file.
@@ -31,7 +31,7 @@ pub enum WorkerCommand {
 /// Message from a worker to the run, over the pipe that was its standard output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum WorkerMessage {
+pub(super) enum WorkerMessage {
     /// The worker is alive.
     Heartbeat,
     /// An event of a case.

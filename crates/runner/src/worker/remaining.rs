@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 /// Cases without a record, and their baselines. Baselines that have a record are measured again, interleaved; their
 /// records stay valid.
-pub fn remaining_cases(assignment: &Assignment, ended: &HashMap<CaseId, Status>) -> HashSet<CaseId> {
+pub(super) fn remaining_cases(assignment: &Assignment, ended: &HashMap<CaseId, Status>) -> HashSet<CaseId> {
     let pending = |assigned: &&AssignedCase| !ended.contains_key(&assigned.case.id);
     let baselines: HashSet<&CaseId> =
         assignment.cases.iter().filter(pending).filter_map(|one| one.baseline.as_ref()).collect();
@@ -16,7 +16,7 @@ pub fn remaining_cases(assignment: &Assignment, ended: &HashMap<CaseId, Status>)
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(super) mod tests {
     use super::super::protocol::{AssignmentPurpose, CaseSpec};
     use super::*;
     use calorimeter_case::{Axes, Case, Dtype};
@@ -24,14 +24,14 @@ pub mod tests {
     use calorimeter_zoo::Task;
 
     /// Specification of a small computation.
-    pub fn spec(workload: &str, recipe: &str) -> CaseSpec {
+    pub(crate) fn spec(workload: &str, recipe: &str) -> CaseSpec {
         let shape = Axes::from([("m", 16), ("k", 64), ("n", 32)]);
         let task = Task::new(workload.parse().unwrap(), &shape, Dtype::F32.into(), None, 7).unwrap();
         CaseSpec::try_from((task, recipe.parse::<Recipe>().unwrap().into())).unwrap()
     }
 
     /// Assignment of a baseline and cases compared with it; ids are numbers.
-    pub fn assignment(cases: usize) -> Assignment {
+    pub(crate) fn assignment(cases: usize) -> Assignment {
         let id = |number: usize| CaseId::from(number.to_string());
         let case = |number| AssignedCase {
             case: Case { id: id(number), ..Case::default() },

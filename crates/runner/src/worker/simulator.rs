@@ -7,7 +7,7 @@ use calorimeter_timing::{MockClock, Script, Stopwatch};
 use calorimeter_zoo::{Output, Workload, ZooError};
 
 /// Simulator of an assignment's cases. Their clocks share one time.
-pub struct Simulator {
+pub(crate) struct Simulator {
     rules: Vec<MockRule>,
     concurrent_devices: bool,
     clock: MockClock,
@@ -15,7 +15,7 @@ pub struct Simulator {
 
 impl Simulator {
     /// Creates the simulator of an assignment. Exits the process if the device is lost.
-    pub fn new(assignment: &Assignment) -> Self {
+    pub(crate) fn new(assignment: &Assignment) -> Self {
         let Assignment { cases, mock: rules, concurrent_devices, .. } = assignment;
         let rule = cases.first().and_then(|first| MockRule::for_case(rules, &first.case.id).ok());
         if rule.is_some_and(|rule| rule.fault == Some(Fault::Lost)) {
@@ -26,12 +26,12 @@ impl Simulator {
     }
 
     /// Opens a case.
-    pub fn open(&self, case: &Case) -> Result<Box<dyn Workload>, ZooError> {
+    pub(crate) fn open(&self, case: &Case) -> Result<Box<dyn Workload>, ZooError> {
         Ok(Box::new(MockWorkload::new(MockRule::for_case(&self.rules, &case.id)?)))
     }
 
     /// Creates the stopwatch of a case, for all regimes.
-    pub fn stopwatch(&self, case: &Case) -> Result<Box<dyn Stopwatch>, ZooError> {
+    pub(crate) fn stopwatch(&self, case: &Case) -> Result<Box<dyn Stopwatch>, ZooError> {
         let mut rule = MockRule::for_case(&self.rules, &case.id)?;
         if self.concurrent_devices {
             rule.nanos *= rule.in_company;
@@ -40,7 +40,7 @@ impl Simulator {
     }
 
     /// Checks the outputs of a pass; the error is the reason for a mismatch.
-    pub fn check(outputs: &[Output]) -> Result<(), String> {
+    pub(crate) fn check(outputs: &[Output]) -> Result<(), String> {
         let wrong = outputs.iter().flat_map(|output| &output.values).any(|value| value.is_nan());
         if wrong { Err("the mock device was told to be wrong".into()) } else { Ok(()) }
     }

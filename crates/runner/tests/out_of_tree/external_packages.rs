@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Root of the repository.
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
 /// Copies a file or folder with modification times, so that Cargo only recompiles changed files.
-pub fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     if from.is_dir() {
         fs::create_dir_all(to).unwrap();
         for entry in fs::read_dir(from).unwrap() {
@@ -25,7 +25,7 @@ pub fn copy(from: &Path, to: &Path) {
 }
 
 /// Sets the modification time of a file to the newest one of other files.
-pub fn set_newest_time(file: &Path, like: &[&Path]) {
+pub(crate) fn set_newest_time(file: &Path, like: &[&Path]) {
     let modified = like.iter().map(|path| fs::metadata(path).unwrap().modified().unwrap()).max().unwrap();
     File::options().write(true).open(file).unwrap().set_modified(modified).unwrap();
 }
@@ -36,7 +36,7 @@ fn target_dir() -> PathBuf {
 
 /// Builds a program for the CPU and returns its path. Unoptimized, since optimizing takes longer than the tests. All
 /// such programs share compiled dependencies, because versions and profile are equal.
-pub fn build(dir: &Path, program: &str, arguments: &[&str]) -> PathBuf {
+pub(crate) fn build(dir: &Path, program: &str, arguments: &[&str]) -> PathBuf {
     let target = target_dir();
     let built = Command::new(env!("CARGO"))
         .args(["build", "--offline", "--release", "--bin", program, "--target-dir"])
@@ -53,7 +53,7 @@ pub fn build(dir: &Path, program: &str, arguments: &[&str]) -> PathBuf {
 }
 
 /// Runs such a program. The CPU peaks of unoptimized code are shared between tests.
-pub fn run(program: &Path, scene: &Scene, arguments: &str) -> ProgramOutput {
+pub(crate) fn run(program: &Path, scene: &Scene, arguments: &str) -> ProgramOutput {
     let mut command = Command::new(program);
     command.args(arguments.split_whitespace());
     scene.prepare(&mut command);

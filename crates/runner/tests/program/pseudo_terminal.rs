@@ -6,13 +6,13 @@ use std::fs::File;
 use std::io::Read;
 use std::process::Command;
 
-pub struct Terminal {
+pub(crate) struct Terminal {
     ours: File,
     programs: File,
 }
 
 impl Terminal {
-    pub fn with_columns(columns: u16) -> Self {
+    pub(crate) fn with_columns(columns: u16) -> Self {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&ours).unwrap();
         unlockpt(&ours).unwrap();
@@ -23,13 +23,13 @@ impl Terminal {
     }
 
     /// Standard output of a program.
-    pub fn stdout_of(self, command: &mut Command) -> String {
+    pub(crate) fn stdout_of(self, command: &mut Command) -> String {
         let programs = self.programs.try_clone().unwrap();
         self.read(command.stdout(programs))
     }
 
     /// Standard output and standard error of a program.
-    pub fn output_of(self, command: &mut Command) -> String {
+    pub(crate) fn output_of(self, command: &mut Command) -> String {
         let programs = self.programs.try_clone().unwrap();
         command.stderr(programs);
         self.stdout_of(command)

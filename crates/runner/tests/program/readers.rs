@@ -3,7 +3,7 @@
 use calorimeter_probe::devices::Devices;
 use calorimeter_runner::dialects::{ConfigSource, read};
 use calorimeter_runner::entries::{Overrides, resolve};
-pub use calorimeter_runner::fuzz_api::{clock_note, decisions, noise, peaks, profile};
+pub(crate) use calorimeter_runner::fuzz_api::{clock_note, decisions, noise, peaks, profile};
 use calorimeter_runner::plan::Plan;
 use calorimeter_runner::run::Request;
 use calorimeter_sinks::journal::{JournalContents, read as read_journal};
@@ -16,9 +16,9 @@ use std::path::Path;
 const MAX_PLANNED_CASES: u64 = 5_000;
 
 /// Reads a file of a kind, and returns the error message.
-pub type Reader = fn(&Path) -> Result<(), String>;
+pub(crate) type Reader = fn(&Path) -> Result<(), String>;
 
-pub fn config(path: &Path) -> Result<(), String> {
+pub(crate) fn config(path: &Path) -> Result<(), String> {
     let source = ConfigSource::read(path).map_err(|error| error.to_string())?;
     let devices = Devices::simulated([]);
     let document = read(&[source], &devices).map_err(|error| error.to_string())?;
@@ -30,7 +30,7 @@ pub fn config(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-pub fn journal(path: &Path) -> Result<(), String> {
+pub(crate) fn journal(path: &Path) -> Result<(), String> {
     let folder = path.with_extension("run");
     fs::create_dir_all(&folder).unwrap();
     fs::copy(path, folder.join("journal.jsonl")).unwrap();
@@ -53,7 +53,7 @@ fn written(dir: &Path, contents: JournalContents) {
     assert!(!write_all(&run).errors.iter().any(panicked), "{run:?}");
 }
 
-pub fn shapes(path: &Path) -> Result<(), String> {
+pub(crate) fn shapes(path: &Path) -> Result<(), String> {
     let name = path.file_name().unwrap().to_str().unwrap();
     let source = format!("{{name: csv, path: {name}}}");
     let source: calorimeter_shapes::ShapeSource = serde_yaml::from_str(&source).unwrap();
@@ -61,7 +61,7 @@ pub fn shapes(path: &Path) -> Result<(), String> {
 }
 
 /// Returns the defect of an error message, if any.
-pub fn faults(error: &str) -> Option<String> {
+pub(crate) fn faults(error: &str) -> Option<String> {
     // Paths are unescaped in errors; terminal output escapes them.
     let plain = error.chars().filter(|c| c.is_control() && *c != '\u{7f}').count() == 0;
     (error.len() < 10 || error.len() > 8000 || !plain).then(|| format!("no sentence: {error:?}"))

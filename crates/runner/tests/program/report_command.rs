@@ -16,7 +16,7 @@ models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8], [16, 16, 16]]}}]}}]\n"
 }
 
 /// Copies the run with sensor data added.
-pub fn with_sensors(scene: &Scene, run: &str, copy: &str) {
+pub(crate) fn with_sensors(scene: &Scene, run: &str, copy: &str) {
     let sample = |clock: u32, watts: f64| json!({ "round": 1, "clock_mhz": clock, "power_w": watts, "temperature_c": 50, "throttle": ["power-cap"] });
     let samples = [sample(1980, 300.0), sample(1500, 700.0), sample(1755, 650.5)];
     let telemetry = format!(",\"telemetry\":{}}}}}", json!({ "source": "nvml", "samples": samples }));

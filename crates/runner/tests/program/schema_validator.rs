@@ -8,7 +8,7 @@ const ANNOTATIONS: [&str; 9] =
     ["$schema", "$defs", "title", "description", "default", "examples", "format", "then", "writeOnly"];
 
 /// Validates a value. Panics on unknown keywords.
-pub fn accepts(root: &Value, value: &Value) -> bool {
+pub(crate) fn accepts(root: &Value, value: &Value) -> bool {
     matches_schema(root, root, value)
 }
 

@@ -2,7 +2,7 @@
 //! `CALORIMETER_TORTURE_SEED` sets the seed.
 
 /// Number of tries in the short or long form.
-pub fn tries(short: usize, long: usize) -> usize {
+pub(crate) fn tries(short: usize, long: usize) -> usize {
     match std::env::var("CALORIMETER_TORTURE").as_deref() {
         Ok("long") => long,
         Ok(other) => other.parse().expect("CALORIMETER_TORTURE is `long` or a number of tries"),
@@ -11,36 +11,36 @@ pub fn tries(short: usize, long: usize) -> usize {
 }
 
 /// True in the short form.
-pub fn is_short() -> bool {
+pub(crate) fn is_short() -> bool {
     std::env::var_os("CALORIMETER_TORTURE").is_none()
 }
 
 /// Seed of the environment, or the default.
-pub fn first_seed(otherwise: u64) -> u64 {
+pub(crate) fn first_seed(otherwise: u64) -> u64 {
     std::env::var("CALORIMETER_TORTURE_SEED").map_or(otherwise, |seed| seed.parse().expect("a seed is a number"))
 }
 
 /// SplitMix64 generator; reproducible on all platforms.
-pub struct SeededRandom(pub u64);
+pub(crate) struct SeededRandom(pub u64);
 
 impl SeededRandom {
     /// Creates a generator with the seed of the environment.
-    pub fn from_environment() -> Self {
+    pub(crate) fn from_environment() -> Self {
         Self(first_seed(1))
     }
 
-    pub fn next_u64(&mut self) -> u64 {
+    pub(crate) fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         mixed ^ (mixed >> 31)
     }
 
-    pub fn next_below(&mut self, bound: usize) -> usize {
+    pub(crate) fn next_below(&mut self, bound: usize) -> usize {
         (self.next_u64() % bound.max(1) as u64) as usize
     }
 
-    pub fn choose<'a, T: ?Sized>(&mut self, of: &'a [&'a T]) -> &'a T {
+    pub(crate) fn choose<'a, T: ?Sized>(&mut self, of: &'a [&'a T]) -> &'a T {
         of[self.next_below(of.len())]
     }
 }

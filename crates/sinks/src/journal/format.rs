@@ -109,7 +109,7 @@ struct FormatSignature {
 /// Later line, for writing.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum OutgoingLine<'a> {
+pub(crate) enum OutgoingLine<'a> {
     Record(&'a Record),
     Resumed(&'a Resumed),
     Summary(&'a RunSummary),
@@ -118,7 +118,7 @@ pub enum OutgoingLine<'a> {
 /// Later line, for reading; `R` is the part of a record that the reader requested.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum IncomingLine<R> {
+pub(crate) enum IncomingLine<R> {
     Record(R),
     Resumed(Resumed),
     Summary(RunSummary),
@@ -126,7 +126,7 @@ pub enum IncomingLine<R> {
 
 impl<R> IncomingLine<R> {
     /// Converts the record.
-    pub fn map<M>(self, make: impl FnOnce(R) -> M) -> IncomingLine<M> {
+    pub(crate) fn map<M>(self, make: impl FnOnce(R) -> M) -> IncomingLine<M> {
         match self {
             IncomingLine::Record(record) => IncomingLine::Record(make(record)),
             IncomingLine::Resumed(resumed) => IncomingLine::Resumed(resumed),
@@ -136,17 +136,17 @@ impl<R> IncomingLine<R> {
 }
 
 /// Encodes the first line.
-pub fn encode_first_line(path: &Path, header: &Header) -> Result<Vec<u8>, SinkError> {
+pub(crate) fn encode_first_line(path: &Path, header: &Header) -> Result<Vec<u8>, SinkError> {
     encode(path, &FirstLine { schema: SCHEMA.into(), version: VERSION, header })
 }
 
 /// Encodes a later line.
-pub fn encode_line(path: &Path, line: &OutgoingLine<'_>) -> Result<Vec<u8>, SinkError> {
+pub(crate) fn encode_line(path: &Path, line: &OutgoingLine<'_>) -> Result<Vec<u8>, SinkError> {
     encode(path, line)
 }
 
 /// Encodes a record. If its time series exceed `most` bytes, encodes it without them and returns the shortened record.
-pub fn encode_record(path: &Path, record: &Record, most: u64) -> Result<(Vec<u8>, Option<Record>), SinkError> {
+pub(crate) fn encode_record(path: &Path, record: &Record, most: u64) -> Result<(Vec<u8>, Option<Record>), SinkError> {
     let line = encode_line(path, &OutgoingLine::Record(record))?;
     if line.len() as u64 <= most {
         return Ok((line, None));
@@ -165,7 +165,7 @@ fn encode(path: &Path, line: &impl Serialize) -> Result<Vec<u8>, SinkError> {
 }
 
 /// Decodes the first line.
-pub fn read_first_line(line: &[u8], number: usize, path: &Path) -> Result<Header, SinkError> {
+pub(crate) fn read_first_line(line: &[u8], number: usize, path: &Path) -> Result<Header, SinkError> {
     match serde_json::from_slice::<FormatSignature>(line) {
         Ok(signature) if signature.schema == SCHEMA && signature.version > VERSION => {
             Err(SinkError::NewerVersion { path: path.to_owned(), found: signature.version, known: VERSION })
@@ -178,7 +178,7 @@ pub fn read_first_line(line: &[u8], number: usize, path: &Path) -> Result<Header
 }
 
 /// Decodes a later line.
-pub fn read_later_line<R: DeserializeOwned>(
+pub(crate) fn read_later_line<R: DeserializeOwned>(
     line: &[u8],
     number: usize,
     path: &Path,
@@ -187,7 +187,7 @@ pub fn read_later_line<R: DeserializeOwned>(
 }
 
 /// Decodes a line that is known to hold a record.
-pub fn decode_record(line: &[u8], path: &Path) -> Result<Record, SinkError> {
+pub(crate) fn decode_record(line: &[u8], path: &Path) -> Result<Record, SinkError> {
     match serde_json::from_slice(line).map_err(|cause| SinkError::format(path, cause))? {
         IncomingLine::Record(record) => Ok(record),
         IncomingLine::Resumed(_) | IncomingLine::Summary(_) => Err(SinkError::NotAJournal { path: path.to_owned() }),

@@ -5,7 +5,7 @@ pub mod csv;
 #[cfg(feature = "tables")]
 pub mod parquet;
 pub mod torchao;
-pub mod training;
+pub(crate) mod training;
 
 use crate::Sink;
 

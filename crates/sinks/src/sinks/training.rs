@@ -50,7 +50,7 @@ fn columns<'a>() -> [PythonColumn<ComparedRow<'a>>; 27] {
 }
 
 /// Writes `<output_dir>/training/results_<start>.csv`, unless no training pass was timed.
-pub struct Training;
+pub(crate) struct Training;
 
 impl Sink for Training {
     fn name(&self) -> &'static str {

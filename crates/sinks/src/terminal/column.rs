@@ -29,17 +29,17 @@ pub(super) enum CellStyle {
 }
 
 impl TextColumn {
-    pub fn right_aligned(name: &str, cells: impl Iterator<Item = String>) -> Self {
+    pub(super) fn right_aligned(name: &str, cells: impl Iterator<Item = String>) -> Self {
         let cells = cells.map(|cell| escape(&cell).into_owned()).collect();
         Self { name: escape(name).into_owned(), cells, style: CellStyle::Number, gap: 2, rank: REQUIRED }
     }
 
-    pub fn left_aligned(name: &str, cells: impl Iterator<Item = String>) -> Self {
+    pub(super) fn left_aligned(name: &str, cells: impl Iterator<Item = String>) -> Self {
         Self { style: CellStyle::Text, ..Self::right_aligned(name, cells) }
     }
 
     /// True if no row has a value.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.cells.iter().all(|cell| cell.is_empty() || cell == "-")
     }
 

@@ -29,10 +29,10 @@ impl Term {
         [Self::Interval, Self::Speedup, Self::Sqnr, Self::Verdict, Self::Throttled, Self::LaunchBound];
 
     /// Terms in the column of remarks.
-    pub const REMARKS: [Self; 3] = [Self::Throttled, Self::LaunchBound, Self::NotConverged];
+    pub(super) const REMARKS: [Self; 3] = [Self::Throttled, Self::LaunchBound, Self::NotConverged];
 
     /// Word in the table.
-    pub fn word(self) -> &'static str {
+    pub(super) fn word(self) -> &'static str {
         match self {
             Self::Interval => "±",
             Self::Speedup => "speed-up",
@@ -45,7 +45,7 @@ impl Term {
     }
 
     /// True if the row of a record contains the term.
-    pub fn applies_to(self, record: &Record) -> bool {
+    pub(super) fn applies_to(self, record: &Record) -> bool {
         let (time, speedup) = (&record.time, record.speedup.as_ref());
         match self {
             Self::Interval => {
@@ -82,7 +82,7 @@ impl Term {
 
 impl Legend {
     /// Explains the terms of a table, and names its hidden columns. Omits what is printed already.
-    pub fn lines(&mut self, records: &[Record], hidden: &[String]) -> Vec<String> {
+    pub(super) fn lines(&mut self, records: &[Record], hidden: &[String]) -> Vec<String> {
         let measured = || records.iter().filter(|record| record.outcome.status == Status::Ok);
         let is_shown = |term: &Term| {
             measured().any(|record| term.applies_to(record)) && !hidden.iter().any(|name| name == term.word())

@@ -10,7 +10,7 @@ use calorimeter_sinks::record::{
 use calorimeter_sinks::{SeriesStore, SinkInput};
 use std::path::Path;
 
-pub fn header() -> Header {
+pub(crate) fn header() -> Header {
     Header {
         run_id: "r1".into(),
         started: "2026-03-09T07:05:01+02:00".into(),
@@ -23,11 +23,11 @@ pub fn header() -> Header {
     }
 }
 
-pub fn resumed() -> Resumed {
+pub(crate) fn resumed() -> Resumed {
     Resumed { time: "2026-03-09T08:00:00+02:00".into(), argv: vec!["calorimeter".into()], environment: None }
 }
 
-pub fn summary(interrupted: bool) -> RunSummary {
+pub(crate) fn summary(interrupted: bool) -> RunSummary {
     RunSummary {
         finished: "2026-03-09T09:00:00+02:00".into(),
         interrupted,
@@ -38,7 +38,7 @@ pub fn summary(interrupted: bool) -> RunSummary {
 }
 
 /// Record with every field set, and text that needs escaping.
-pub fn full(id: &str) -> Record {
+pub(crate) fn full(id: &str) -> Record {
     Record {
         speedup: Some(Speedup {
             vs: "base".into(),
@@ -211,16 +211,16 @@ pub fn full(id: &str) -> Record {
 }
 
 /// Full record without an export, so that no directory outside the run is written.
-pub fn without_export(id: &str) -> Record {
+pub(crate) fn without_export(id: &str) -> Record {
     let record = full(id);
     Record { case: Case { export: None, ..record.case }, ..record }
 }
 
-pub fn bare(id: &str) -> Record {
+pub(crate) fn bare(id: &str) -> Record {
     Record::new(Case { id: id.into(), shape: [("batch", 8), ("m", 2)].into(), ..Case::default() }, Status::Crashed)
 }
 
-pub fn run(dir: &Path, records: Vec<Record>) -> SinkInput {
+pub(crate) fn run(dir: &Path, records: Vec<Record>) -> SinkInput {
     SinkInput {
         dir: dir.into(),
         output_dir: dir.join("out"),
@@ -231,7 +231,7 @@ pub fn run(dir: &Path, records: Vec<Record>) -> SinkInput {
 }
 
 /// Records without their time series.
-pub fn without_series(records: &[Record]) -> Vec<Record> {
+pub(crate) fn without_series(records: &[Record]) -> Vec<Record> {
     let slim = |record: &Record| {
         let mut record = record.clone();
         record.take_series();

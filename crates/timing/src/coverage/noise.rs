@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Distribution of the logarithm of a window's time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
-pub enum NoiseModel {
+pub(super) enum NoiseModel {
     /// Normal with this standard deviation.
     Normal(f64),
     /// Autoregression with coefficient 0.5 and deviation 1 % over all windows of the machine, plus 0.3 % of independent
@@ -32,7 +32,7 @@ pub enum NoiseModel {
 
 /// State shared by all arms of a machine.
 #[derive(Debug)]
-pub struct NoisyMachine {
+pub(super) struct NoisyMachine {
     nanos: u64,
     level: f64,
     slow: bool,
@@ -40,7 +40,7 @@ pub struct NoisyMachine {
 }
 
 /// Clock of a noisy machine; its work does nothing.
-pub struct NoisyClock {
+pub(super) struct NoisyClock {
     noise: NoiseModel,
     nanos: f64,
     level: f64,
@@ -49,7 +49,7 @@ pub struct NoisyClock {
 }
 
 /// Work that does nothing.
-pub struct NoopWork;
+pub(super) struct NoopWork;
 
 impl Work for NoopWork {
     fn launch(&mut self) -> Result<(), Failure> {
@@ -62,7 +62,7 @@ impl Work for NoopWork {
 
 impl NoiseModel {
     /// Creates clocks of one machine, for arms with these times per launch in nanoseconds.
-    pub fn clocks(self, nanos: &[f64], seed: u64) -> Vec<NoisyClock> {
+    pub(super) fn clocks(self, nanos: &[f64], seed: u64) -> Vec<NoisyClock> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let (level, slow) = (normal(&mut rng), rng.random_bool(0.5));
         let machine = Arc::new(Mutex::new(NoisyMachine { nanos: 0, level, slow, rng }));
@@ -75,7 +75,7 @@ impl NoiseModel {
     }
 
     /// Long-run median of a window's time, relative to the time of its launches.
-    pub fn long_run_median(self) -> f64 {
+    pub(super) fn long_run_median(self) -> f64 {
         match self {
             Self::Bimodal | Self::Spikes | Self::LongTail => {
                 let mut clock = self.clocks(&[1e9], u64::MAX).remove(0);

@@ -69,12 +69,12 @@ impl Stopwatch for CudaEvents {
 
 /// Warning about windows that the device began early, because enqueuing took longer than the device can be blocked, or
 /// waited for the device.
-pub fn early_windows_warning(windows: u32) -> Option<Warning> {
+pub(super) fn early_windows_warning(windows: u32) -> Option<Warning> {
     (windows > 0).then(|| Warning::early_windows(windows))
 }
 
 /// Times what `enqueue` adds to the stream; also returns whether the device was blocked until all of it was enqueued.
-pub fn time_on_stream(
+pub(super) fn time_on_stream(
     stream: &CudaStream,
     enqueue: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<(Reading, bool), Failure> {

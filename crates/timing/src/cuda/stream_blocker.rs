@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 ///
 /// The limit excludes deadlocks: a full queue (about 1000 entries) or a launch that waits for the device stops the host
 /// for no longer.
-pub struct StreamBlocker(Latch);
+pub(super) struct StreamBlocker(Latch);
 
 type Latch = Arc<AtomicU8>;
 
@@ -24,7 +24,7 @@ const MAX_HOLD: Duration = Duration::from_millis(20);
 
 impl StreamBlocker {
     /// Inserts a blocker after everything enqueued so far.
-    pub fn insert(stream: &CudaStream) -> Result<Self, Failure> {
+    pub(super) fn insert(stream: &CudaStream) -> Result<Self, Failure> {
         stream.context().bind_to_thread()?;
         let latch = Latch::default();
         let shared = Arc::into_raw(latch.clone());
@@ -42,7 +42,7 @@ impl StreamBlocker {
     }
 
     /// Unblocks the device; returns true if it was blocked until now, so that nothing ran too early.
-    pub fn release(self) -> bool {
+    pub(super) fn release(self) -> bool {
         end_hold(&self.0, RELEASED)
     }
 }

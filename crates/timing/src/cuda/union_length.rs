@@ -1,7 +1,7 @@
 //! Total length of overlapping intervals.
 
 /// Length of the union of intervals, given as start and end.
-pub fn union_length(mut intervals: Vec<(u64, u64)>) -> u64 {
+pub(super) fn union_length(mut intervals: Vec<(u64, u64)>) -> u64 {
     intervals.sort_unstable();
     let (mut total, mut covered) = (0, 0);
     for (start, end) in intervals {

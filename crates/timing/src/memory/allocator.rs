@@ -89,22 +89,22 @@ fn notify_listener(what: impl FnOnce(&Ledger)) {
 }
 
 /// Ledger that receives the allocator's events, until this is dropped.
-pub struct ActiveLedger(Arc<Ledger>);
+pub(super) struct ActiveLedger(Arc<Ledger>);
 
 impl ActiveLedger {
     /// Installs a ledger; `None` if another one is active.
-    pub fn install(ledger: Arc<Ledger>) -> Option<Self> {
+    pub(super) fn install(ledger: Arc<Ledger>) -> Option<Self> {
         let pointer = Arc::as_ptr(&ledger).cast_mut();
         LISTENER.compare_exchange(ptr::null_mut(), pointer, Ordering::SeqCst, Ordering::SeqCst).ok()?;
         Some(Self(ledger))
     }
 
-    pub fn ledger(&self) -> &Ledger {
+    pub(super) fn ledger(&self) -> &Ledger {
         &self.0
     }
 
     /// Deactivates the ledger and returns it when no thread writes to it any more.
-    pub fn remove(self) -> Arc<Ledger> {
+    pub(super) fn remove(self) -> Arc<Ledger> {
         self.0.clone()
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 /// Words per slot: time, address, and twice the size plus one for a free. Unused slots have address zero.
 const WORDS_PER_SLOT: usize = 3;
 
-pub struct Ledger {
+pub(super) struct Ledger {
     start: Instant,
     words: Box<[AtomicU64]>,
     /// Slots assigned so far, including those beyond the capacity.
@@ -25,7 +25,7 @@ struct LedgerEntry {
 }
 
 impl Ledger {
-    pub fn with_capacity(events: usize) -> Self {
+    pub(super) fn with_capacity(events: usize) -> Self {
         Self {
             start: Instant::now(),
             words: zeros(WORDS_PER_SLOT * events),
@@ -36,20 +36,20 @@ impl Ledger {
         }
     }
 
-    pub fn now_ns(&self) -> u64 {
+    pub(super) fn now_ns(&self) -> u64 {
         self.start.elapsed().as_nanos() as u64
     }
 
-    pub fn record_allocation(&self, address: u64, bytes: usize) {
+    pub(super) fn record_allocation(&self, address: u64, bytes: usize) {
         self.record(bytes as i64, [LedgerEntry { address, bytes, freed: false }]);
     }
 
-    pub fn record_free(&self, address: u64, bytes: usize) {
+    pub(super) fn record_free(&self, address: u64, bytes: usize) {
         self.record(-(bytes as i64), [LedgerEntry { address, bytes, freed: true }]);
     }
 
     /// Records a reallocation as one step of the totals, so that a growing block is never missing in between.
-    pub fn record_move(&self, from: (u64, usize), to: (u64, usize)) {
+    pub(super) fn record_move(&self, from: (u64, usize), to: (u64, usize)) {
         let change = to.1 as i64 - from.1 as i64;
         let entry = |(address, bytes), freed| LedgerEntry { address, bytes, freed };
         self.record(change, [entry(from, true), entry(to, false)]);
@@ -74,11 +74,11 @@ impl Ledger {
         }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.slots.load(Ordering::Relaxed) == 0
     }
 
-    pub fn totals(&self) -> AllocationTotals {
+    pub(super) fn totals(&self) -> AllocationTotals {
         AllocationTotals {
             change_bytes: self.change.load(Ordering::Relaxed),
             peak_bytes: self.peak.load(Ordering::Relaxed).unsigned_abs(),
@@ -86,7 +86,7 @@ impl Ledger {
     }
 
     /// Events in time order, complete up to the first that exceeded the capacity, and the number missing from there on.
-    pub fn events(&self) -> (Vec<MemoryEvent>, Option<LostEvents>) {
+    pub(super) fn events(&self) -> (Vec<MemoryEvent>, Option<LostEvents>) {
         let slots = self.slots.load(Ordering::Relaxed);
         let from_ns = self.first_lost_ns.load(Ordering::Relaxed);
         let mut events: Vec<MemoryEvent> = self

@@ -20,7 +20,7 @@ pub struct LiveBlock {
 
 /// Blocks that were allocated and not freed.
 #[derive(Default)]
-pub struct LiveBlocks<'a> {
+pub(super) struct LiveBlocks<'a> {
     /// Blocks by address, in allocation order. Two blocks share an address only briefly, if a thread reuses an address
     /// that another has just released by moving its block, and records it first. The older block is then freed first.
     by_address: HashMap<u64, Vec<&'a MemoryEvent>>,
@@ -32,13 +32,13 @@ pub struct LiveBlocks<'a> {
 
 impl<'a> LiveBlocks<'a> {
     /// Replays all events.
-    pub fn from_events(events: impl IntoIterator<Item = &'a MemoryEvent>) -> Self {
+    pub(super) fn from_events(events: impl IntoIterator<Item = &'a MemoryEvent>) -> Self {
         let mut live = Self::default();
         events.into_iter().for_each(|event| live.apply(event));
         live
     }
 
-    pub fn apply(&mut self, event: &'a MemoryEvent) {
+    pub(super) fn apply(&mut self, event: &'a MemoryEvent) {
         if !event.freed {
             self.by_address.entry(event.address).or_default().push(event);
             self.bytes += event.bytes;
@@ -55,7 +55,7 @@ impl<'a> LiveBlocks<'a> {
     }
 
     /// Live blocks, the largest first, the oldest first among equal sizes.
-    pub fn blocks(self) -> Vec<LiveBlock> {
+    pub(super) fn blocks(self) -> Vec<LiveBlock> {
         let mut blocks: Vec<LiveBlock> = self.by_address.into_values().flatten().map(block).collect();
         blocks.sort_unstable_by_key(|block| (std::cmp::Reverse(block.bytes), block.since_ns, block.address));
         blocks

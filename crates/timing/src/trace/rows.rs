@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 /// Thread in the trace file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TraceThread {
+pub(super) struct TraceThread {
     pub pid: u32,
     pub tid: u32,
     /// Index among the threads of one track.
@@ -13,15 +13,15 @@ pub struct TraceThread {
 }
 
 /// Process id of the host's tracks.
-pub const HOST_PID: u32 = 1;
+pub(super) const HOST_PID: u32 = 1;
 /// Process id of the device's tracks.
-pub const DEVICE_PID: u32 = 2;
+pub(super) const DEVICE_PID: u32 = 2;
 /// First thread id. Thread ids must differ from process ids, or a thread would be taken for the process's main thread.
 const FIRST_TID: u32 = 10;
 
 /// Distributes spans over threads; spans must be sorted by start, longer ones first.
 #[derive(Default)]
-pub struct RowAllocator<'a> {
+pub(super) struct RowAllocator<'a> {
     tracks: HashMap<&'a Track, Vec<TraceRow>>,
     threads: u32,
 }
@@ -34,7 +34,7 @@ struct TraceRow {
 
 impl<'a> RowAllocator<'a> {
     /// Assigns a thread to a span; also returns whether the thread is new.
-    pub fn assign(&mut self, span: &'a Span) -> (TraceThread, bool) {
+    pub(super) fn assign(&mut self, span: &'a Span) -> (TraceThread, bool) {
         // Overlapping device spans run concurrently; only host spans may be nested.
         let (pid, nests) = match span.track {
             Track::Host(_) => (HOST_PID, true),

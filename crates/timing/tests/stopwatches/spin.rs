@@ -17,7 +17,7 @@ extern "C" __global__ void spin(unsigned steps, unsigned* out) {
 extern "C" __global__ void idle(unsigned, unsigned*) {}
 "#;
 
-pub struct TestGpu {
+pub(crate) struct TestGpu {
     pub stream: Arc<CudaStream>,
     pub spin: CudaFunction,
     pub idle: CudaFunction,
@@ -26,13 +26,13 @@ pub struct TestGpu {
 }
 
 /// Serializes the tests: they share one GPU, and CUPTI makes one recording at a time.
-pub fn lock_gpu() -> MutexGuard<'static, ()> {
+pub(crate) fn lock_gpu() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the GPU with a lock on it.
-pub fn gpu() -> (&'static TestGpu, MutexGuard<'static, ()>) {
+pub(crate) fn gpu() -> (&'static TestGpu, MutexGuard<'static, ()>) {
     static GPU: LazyLock<TestGpu> = LazyLock::new(TestGpu::open);
     let turn = lock_gpu();
     (&GPU, turn)
@@ -68,21 +68,21 @@ impl TestGpu {
     }
 
     /// Launches that spin for about `micros` microseconds.
-    pub fn spins(&self, micros: f64) -> Launches<'_> {
+    pub(crate) fn spins(&self, micros: f64) -> Launches<'_> {
         self.steps((micros * self.steps_per_us) as u32)
     }
 
-    pub fn steps(&self, steps: u32) -> Launches<'_> {
+    pub(crate) fn steps(&self, steps: u32) -> Launches<'_> {
         Launches { gpu: self, kernel: &self.spin, steps, trouble: Trouble::None }
     }
 
     /// Launches that do nothing.
-    pub fn idles(&self) -> Launches<'_> {
+    pub(crate) fn idles(&self) -> Launches<'_> {
         Launches { gpu: self, kernel: &self.idle, steps: 0, trouble: Trouble::None }
     }
 
     /// Allocates, fills and frees `bytes` bytes.
-    pub fn touch_memory(&self, bytes: usize) -> Result<(), Failure> {
+    pub(crate) fn touch_memory(&self, bytes: usize) -> Result<(), Failure> {
         self.stream.context().bind_to_thread()?;
         // SAFETY: a context is current; the memory is freed once, after the only work that uses it.
         unsafe {
@@ -95,14 +95,14 @@ impl TestGpu {
     }
 
     /// Two blocks of device memory with the lifetime of the process.
-    pub fn two_blocks(&self, bytes: usize) -> Result<[u64; 2], Failure> {
+    pub(crate) fn two_blocks(&self, bytes: usize) -> Result<[u64; 2], Failure> {
         self.stream.context().bind_to_thread()?;
         // SAFETY: a context is current; the blocks are never freed.
         unsafe { Ok([result::malloc_sync(bytes)?, result::malloc_sync(bytes)?]) }
     }
 
     /// Copies `bytes` bytes `count` times from one block to the other.
-    pub fn copy_memory(&self, [from, to]: [u64; 2], bytes: usize, count: usize) -> Result<(), Failure> {
+    pub(crate) fn copy_memory(&self, [from, to]: [u64; 2], bytes: usize, count: usize) -> Result<(), Failure> {
         self.stream.context().bind_to_thread()?;
         for _ in 0..count {
             // SAFETY: both blocks have this size and live as long as the process.
@@ -122,7 +122,7 @@ impl TestGpu {
 }
 
 /// Fault injected into launches.
-pub enum Trouble {
+pub(crate) enum Trouble {
     None,
     /// Waits for the device after launching.
     Waits,
@@ -130,7 +130,7 @@ pub enum Trouble {
     FailsAfter(u32),
 }
 
-pub struct Launches<'a> {
+pub(crate) struct Launches<'a> {
     gpu: &'a TestGpu,
     kernel: &'a CudaFunction,
     pub steps: u32,
@@ -138,7 +138,7 @@ pub struct Launches<'a> {
 }
 
 impl Launches<'_> {
-    pub fn with(self, trouble: Trouble) -> Self {
+    pub(crate) fn with(self, trouble: Trouble) -> Self {
         Self { trouble, ..self }
     }
 }

@@ -5,7 +5,7 @@ use super::driver::BackendDriver;
 use crate::{Device, ZooError};
 use burn_flex::{Flex, FlexDevice};
 
-pub type CpuEager = Flex;
+pub(super) type CpuEager = Flex;
 
 impl BurnBackend for Flex {
     fn handle(_: Device) -> Result<FlexDevice, ZooError> {
@@ -14,6 +14,6 @@ impl BurnBackend for Flex {
 }
 
 /// CPU. Memory belongs to the system, and faults do not persist.
-pub struct CpuDriver;
+pub(super) struct CpuDriver;
 
 impl BackendDriver for CpuDriver {}

@@ -5,10 +5,10 @@ use crate::{Device, OutputDigest, OutputQuery, TensorValue, ZooError};
 use burn::tensor::{Tensor, TensorPrimitive};
 use burn_cuda::{Cuda, CudaDevice as BurnCudaDevice};
 use cubecl::client::ComputeClient;
-pub use cubecl::cuda::CudaRuntime as Runtime;
+pub(crate) use cubecl::cuda::CudaRuntime as Runtime;
 
-pub type CudaEager = super::CubeOf<Runtime>;
-pub type CudaFused = Cuda<f32, i32>;
+pub(super) type CudaEager = super::CubeOf<Runtime>;
+pub(super) type CudaFused = Cuda<f32, i32>;
 
 impl BurnBackend for CudaEager {
     const CAN_COMPARE: bool = true;
@@ -76,12 +76,12 @@ fn resolve(value: &TensorValue<CudaFused>) -> TensorValue<CudaEager> {
     }
 }
 
-pub fn client(device: Device) -> Result<ComputeClient<Runtime>, ZooError> {
+pub(super) fn client(device: Device) -> Result<ComputeClient<Runtime>, ZooError> {
     Ok(<Runtime as cubecl::Runtime>::client(&CudaEager::handle(device)?))
 }
 
 /// Waits for the device, which also drops pending tensors of fusion.
-pub fn synchronize(device: Device) {
+pub(super) fn synchronize(device: Device) {
     // An error here is sticky: the next caller receives it.
     let _ = CudaFused::handle(device).map(|handle| <CudaFused as burn::tensor::backend::Backend>::sync(&handle));
 }

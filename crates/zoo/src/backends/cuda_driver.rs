@@ -9,7 +9,7 @@ use crate::Device;
 use crate::ZooError;
 
 /// Memory and state of NVIDIA GPUs. Only burn's backends have memory pools.
-pub struct CudaDriver;
+pub(super) struct CudaDriver;
 
 impl BackendDriver for CudaDriver {
     #[cfg(feature = "cuda")]

@@ -19,7 +19,7 @@ pub struct PoolUsage {
 pub type PoolQuery = Box<dyn Fn() -> Option<PoolUsage> + Send>;
 
 /// Device memory and state of a backend. The defaults are for backends without such functions.
-pub trait BackendDriver: Sync {
+pub(super) trait BackendDriver: Sync {
     /// Returns a query that sums the pools of all threads that have used the device.
     fn pool_query(&self, _: Device) -> Option<PoolQuery> {
         None

@@ -34,7 +34,7 @@ impl NativeDevices {
 
 /// Index of a CUDA device; an error for other devices.
 #[cfg(feature = "native")]
-pub fn cuda_index(device: Device) -> Result<u16, ZooError> {
+pub(crate) fn cuda_index(device: Device) -> Result<u16, ZooError> {
     match device {
         Device::Cuda(index) => Ok(index),
         other => Err(ZooError::Device(format!("{other} is not a CUDA device"))),

@@ -34,7 +34,7 @@ fn stream_clients<R: Runtime>(client: ComputeClient<R>) -> Result<Vec<ComputeCli
 type ClientResult<R> = Result<ComputeClient<R>, ZooError>;
 
 /// Returns a query that sums the usage of all pools of a device.
-pub fn usage_query<R: Runtime>(client: ClientResult<R>) -> Option<PoolQuery> {
+pub(super) fn usage_query<R: Runtime>(client: ClientResult<R>) -> Option<PoolQuery> {
     let streams = stream_clients(client.ok()?).ok()?;
     Some(Box::new(move || {
         let mut sum = PoolUsage::default();
@@ -49,7 +49,7 @@ pub fn usage_query<R: Runtime>(client: ClientResult<R>) -> Option<PoolQuery> {
 }
 
 /// Frees unused pool memory; `synchronize` waits for the device.
-pub fn empty<R: Runtime>(client: ClientResult<R>, synchronize: impl Fn()) -> Result<(), ZooError> {
+pub(super) fn empty<R: Runtime>(client: ClientResult<R>, synchronize: impl Fn()) -> Result<(), ZooError> {
     synchronize();
     stream_clients(client?)?.iter().for_each(ComputeClient::memory_cleanup);
     synchronize();
@@ -58,7 +58,7 @@ pub fn empty<R: Runtime>(client: ClientResult<R>, synchronize: impl Fn()) -> Res
 
 /// Allows or disallows reuse of freed blocks for tensors of other sizes.
 #[allow(unsafe_code, reason = "CubeCL warns that blocks may never be freed")]
-pub fn share_blocks<R: Runtime>(client: ClientResult<R>, share: bool) -> Result<(), ZooError> {
+pub(super) fn share_blocks<R: Runtime>(client: ClientResult<R>, share: bool) -> Result<(), ZooError> {
     for client in stream_clients(client?)? {
         // SAFETY: the pool is emptied afterwards, and no other workload is opened meanwhile.
         unsafe { client.allocation_mode(if share { Auto } else { Persistent }) };

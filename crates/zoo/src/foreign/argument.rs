@@ -119,7 +119,7 @@ const MAX_ELEMENTS: u64 = 1 << 40;
 
 /// Argument evaluated at a size.
 #[derive(Debug, Clone, PartialEq)]
-pub enum ResolvedArgument {
+pub(super) enum ResolvedArgument {
     Buffer(ResolvedBuffer),
     /// Bytes of a scalar, and the name of its type.
     Value(Vec<u8>, &'static str),
@@ -127,7 +127,7 @@ pub enum ResolvedArgument {
 
 /// Buffer at a size.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ResolvedBuffer {
+pub(super) struct ResolvedBuffer {
     pub element: Element,
     pub length: u64,
     pub role: BufferRole,
@@ -136,12 +136,12 @@ pub struct ResolvedBuffer {
 }
 
 impl ResolvedBuffer {
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         self.length * u64::from(self.element.bits()) / 8
     }
 
     /// Initial content in bytes; `None` for buffers that are only written.
-    pub fn content(&self, seed: u64) -> Option<Vec<u8>> {
+    pub(super) fn content(&self, seed: u64) -> Option<Vec<u8>> {
         if self.role == BufferRole::Out {
             return None;
         }

@@ -10,7 +10,7 @@ use std::process::{Command, ExitStatus, Stdio};
 const MAX_STDERR_CHARS: usize = 400;
 
 /// Replaces `{n}` by the size of axis n in the words of a command; an error if an axis does not occur.
-pub fn substitute_axes(words: &[String], axes: &Axes) -> Result<Vec<String>, String> {
+pub(super) fn substitute_axes(words: &[String], axes: &Axes) -> Result<Vec<String>, String> {
     let mut missing = axes.iter().map(|(name, _)| name).filter(|name| {
         let place = format!("{{{name}}}");
         !words.iter().any(|word| word.contains(&place))
@@ -26,7 +26,7 @@ pub fn substitute_axes(words: &[String], axes: &Axes) -> Result<Vec<String>, Str
 }
 
 /// Command ready to be started. Its output is discarded and its input is empty.
-pub struct CommandWorkload {
+pub(super) struct CommandWorkload {
     program: PathBuf,
     arguments: Vec<String>,
     directory: PathBuf,
@@ -34,7 +34,7 @@ pub struct CommandWorkload {
 }
 
 impl CommandWorkload {
-    pub fn new(words: &[String], directory: &str, axes: &Axes) -> Result<Self, ZooError> {
+    pub(super) fn new(words: &[String], directory: &str, axes: &Axes) -> Result<Self, ZooError> {
         let words = substitute_axes(words, axes).map_err(ZooError::Shape)?;
         let line = words.join(" ");
         let mut words = words.into_iter();

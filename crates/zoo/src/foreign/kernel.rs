@@ -25,7 +25,7 @@ struct ForeignKernelSet {
 }
 
 /// Compiles the source and uploads the arguments once per buffer set.
-pub fn open(
+pub(super) fn open(
     source: &KernelSource,
     problem: &ForeignProblem,
     machine: Arc<CudaDevice>,

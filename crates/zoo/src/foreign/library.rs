@@ -268,7 +268,7 @@ impl Drop for LibraryState {
 struct LibraryPass;
 
 /// Loads a library and prepares each buffer set.
-pub fn open(path: &str, problem: &ForeignProblem, sets: u32) -> Result<Box<dyn Workload>, ZooError> {
+pub(super) fn open(path: &str, problem: &ForeignProblem, sets: u32) -> Result<Box<dyn Workload>, ZooError> {
     let interface = Arc::new(LibraryInterface::load(path)?);
     let first = Arc::new(problem.initial_contents());
     let states = (0..sets).map(|_| LibraryState::prepare(&interface, problem, &first)).collect::<Result<_, _>>()?;

@@ -5,45 +5,45 @@
 struct CacheLine([u8; 64]);
 
 /// Bytes aligned to cache lines, for vector instructions.
-pub struct AlignedBytes {
+pub(super) struct AlignedBytes {
     lines: Vec<CacheLine>,
     bytes: usize,
 }
 
 impl AlignedBytes {
     /// Allocates `bytes` bytes of one value.
-    pub fn new(bytes: usize, byte: u8) -> Self {
+    pub(super) fn new(bytes: usize, byte: u8) -> Self {
         Self { lines: vec![CacheLine([byte; 64]); bytes.div_ceil(64)], bytes }
     }
 
     /// Copies a slice.
-    pub fn copy_of(bytes: &[u8]) -> Self {
+    pub(super) fn copy_of(bytes: &[u8]) -> Self {
         let mut memory = Self::new(bytes.len(), 0);
         memory.write(bytes);
         memory
     }
 
     /// Overwrites the content by a slice of equal length.
-    pub fn write(&mut self, bytes: &[u8]) {
+    pub(super) fn write(&mut self, bytes: &[u8]) {
         for (line, bytes) in self.lines.iter_mut().zip(bytes.chunks(64)) {
             line.0[..bytes.len()].copy_from_slice(bytes);
         }
     }
 
     /// Sets every byte.
-    pub fn fill(&mut self, byte: u8) {
+    pub(super) fn fill(&mut self, byte: u8) {
         self.lines.fill(CacheLine([byte; 64]));
     }
 
     /// Returns the content.
-    pub fn read(&self) -> Vec<u8> {
+    pub(super) fn read(&self) -> Vec<u8> {
         let mut bytes: Vec<u8> = self.lines.iter().flat_map(|line| line.0).collect();
         bytes.truncate(self.bytes);
         bytes
     }
 
     /// Pointer to the first byte.
-    pub fn start(&mut self) -> *mut u8 {
+    pub(super) fn start(&mut self) -> *mut u8 {
         self.lines.as_mut_ptr().cast()
     }
 }

@@ -8,7 +8,7 @@ use calorimeter_recipes::Element;
 const POISON: u8 = 0xFF;
 
 /// Access to the buffers of a call.
-pub trait CallBuffers {
+pub(super) trait CallBuffers {
     /// Buffers in argument order, without scalars.
     fn buffers(&self) -> &[ResolvedBuffer];
 
@@ -57,7 +57,7 @@ impl BufferReadback {
 /// Calls once on restored or poisoned buffers and reads the outputs; unwritten elements are NaN.
 ///
 /// Integer outputs need a second call on differently poisoned memory.
-pub fn call_and_read(buffers: &mut dyn CallBuffers) -> Result<Vec<Output>, ZooError> {
+pub(super) fn call_and_read(buffers: &mut dyn CallBuffers) -> Result<Vec<Output>, ZooError> {
     let first = poison_and_call(buffers, POISON)?;
     if first.iter().all(|left| left.reveals_unwritten) {
         return Ok(first.into_iter().map(|left| output(left.values)).collect());
@@ -67,7 +67,7 @@ pub fn call_and_read(buffers: &mut dyn CallBuffers) -> Result<Vec<Output>, ZooEr
 }
 
 /// Reads the outputs of the last call. `None` if a buffer is also read, because it accumulates over calls.
-pub fn read_last(buffers: &mut dyn CallBuffers) -> Result<Option<Vec<Output>>, ZooError> {
+pub(super) fn read_last(buffers: &mut dyn CallBuffers) -> Result<Option<Vec<Output>>, ZooError> {
     if buffers.buffers().iter().any(|buffer| buffer.role == BufferRole::InOut) {
         return Ok(None);
     }

@@ -60,21 +60,21 @@ pub(super) const MIN_SLOPE_VALUES: usize = 8;
 
 /// Sums of squares and products of output and reference.
 #[derive(Default, Clone, Copy)]
-pub struct SlopeSums {
+pub(super) struct SlopeSums {
     got: f64,
     reference: f64,
     both: f64,
 }
 
 impl SlopeSums {
-    pub fn add(&mut self, got: f64, reference: f64) {
+    pub(super) fn add(&mut self, got: f64, reference: f64) {
         self.got += got * got;
         self.reference += reference * reference;
         self.both += got * reference;
     }
 
     /// Adds other sums.
-    pub fn merge(&mut self, other: Self) {
+    pub(super) fn merge(&mut self, other: Self) {
         self.got += other.got;
         self.reference += other.reference;
         self.both += other.both;
@@ -95,7 +95,7 @@ impl SlopeSums {
 /// Values are in units of their expected magnitude. The error holds the first part outside its limit, its slope, and
 /// the allowed deviation from one. Rows have `cols` values. Columns and rows of fewer than [`FEW`] values are not
 /// checked.
-pub fn check(
+pub(super) fn check(
     of_rows: &[SlopeSums],
     of_cols: &[SlopeSums],
     cols: usize,

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 const CHUNK_COLUMNS: usize = 1 << 16;
 
 /// Units of the error of an element in the element check, the bias check and the norm.
-pub struct ErrorUnits {
+pub(super) struct ErrorUnits {
     pub element: f64,
     pub bias: f64,
     pub norm: f64,
@@ -17,7 +17,7 @@ pub struct ErrorUnits {
 
 /// Statistics of a comparison.
 #[derive(Default)]
-pub struct ErrorScan {
+pub(super) struct ErrorScan {
     /// Sample index of the first value outside the element tolerance.
     pub first_wrong: Option<usize>,
     /// Number of values outside the element tolerance.
@@ -32,7 +32,7 @@ pub struct ErrorScan {
 
 impl ErrorScan {
     /// Scans the sampled rows. `element` is the tolerance in units that `units` returns for a sample row and column.
-    pub fn scan(
+    pub(super) fn scan(
         got: &[f64],
         reference: &Reference,
         element: f64,
@@ -130,7 +130,7 @@ impl ErrorScan {
     }
 
     /// Relative L2 error; 0 if output and reference are both zero.
-    pub fn error(&self) -> f64 {
+    pub(super) fn error(&self) -> f64 {
         if self.noise == 0.0 { 0.0 } else { (self.noise / self.power).sqrt() }
     }
 }

@@ -8,13 +8,13 @@ use rayon::prelude::*;
 const MIN_VALUES: usize = 8;
 
 /// Rows per partial sum; fixed, so that every run computes identical bits.
-pub const ROWS_PER_PARTIAL_SUM: usize = 16;
+pub(super) const ROWS_PER_PARTIAL_SUM: usize = 16;
 
 /// Elements of a row per partial sum; long rows are divided among threads.
 const COLS_PER_PARTIAL_SUM: usize = 1 << 16;
 
 /// Root mean squares of rows and columns.
-pub struct RowColumnRms {
+pub(super) struct RowColumnRms {
     rows: Vec<f64>,
     /// Relative to the overall RMS; empty with too few rows, where each column counts as average.
     cols: Vec<f64>,
@@ -23,22 +23,22 @@ pub struct RowColumnRms {
 
 impl RowColumnRms {
     /// Computes the RMS of a row-major matrix with `cols` columns.
-    pub fn new<T: Copy + Into<f64> + Sync>(values: &[T], cols: usize) -> Self {
+    pub(super) fn new<T: Copy + Into<f64> + Sync>(values: &[T], cols: usize) -> Self {
         MeanSquares::new(values, cols).roots()
     }
 
     /// Computes upper confidence bounds of the RMS of rows and columns.
-    pub fn upper_bound<T: Copy + Into<f64> + Sync>(values: &[T], cols: usize) -> Self {
+    pub(super) fn upper_bound<T: Copy + Into<f64> + Sync>(values: &[T], cols: usize) -> Self {
         MeanSquares::new(values, cols).upper_bound().roots()
     }
 
     /// Expected RMS of an element, from its row and column.
-    pub fn element(&self, row: usize, col: usize) -> f64 {
+    pub(super) fn element(&self, row: usize, col: usize) -> f64 {
         self.rows[row] * self.cols.get(col).copied().unwrap_or(1.0)
     }
 
     /// Overall RMS.
-    pub fn overall(&self) -> f64 {
+    pub(super) fn overall(&self) -> f64 {
         self.all
     }
 }

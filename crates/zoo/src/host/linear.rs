@@ -42,7 +42,7 @@ struct HostLinear {
 }
 
 /// Checks that there is a kernel for the layer; the error lists supported recipes.
-pub fn check_support(problem: &Problem, treatment: &QuantConfig) -> Result<(), String> {
+pub(crate) fn check_support(problem: &Problem, treatment: &QuantConfig) -> Result<(), String> {
     let [m, n, k] = layer_size(problem);
     if treatment.training.is_none() {
         match candidates(LAYER_KERNELS, &treatment.layer_spec(m), LinearShape { m, k, n }, &()) {
@@ -87,7 +87,7 @@ fn layer_context(weight: &Weight, treatment: &QuantConfig) -> Result<HostLayerCo
 }
 
 /// Creates the workload with a separate weight per set. With an activation, a layer normalization precedes the layer.
-pub fn open(
+pub(crate) fn open(
     problem: &Problem,
     tensors: &Tensors,
     treatment: &QuantConfig,

@@ -1,5 +1,5 @@
 //! `native` on the CPU: multithreaded kernels in memory that is reused by all launches.
 
-pub mod linear;
-pub mod operator;
-pub mod rowwise;
+pub(crate) mod linear;
+pub(crate) mod operator;
+pub(crate) mod rowwise;

@@ -8,7 +8,7 @@ use calorimeter_kernels::host::FloatVec;
 type HostRun = dyn Fn(&[FloatVec], &mut [FloatVec]) + Send;
 
 /// Kernel of an operator.
-pub struct HostKernel {
+pub(crate) struct HostKernel {
     /// Name in records.
     pub name: String,
     pub run: Box<HostRun>,
@@ -26,7 +26,7 @@ struct HostOperator {
 }
 
 /// Copies the inputs of each buffer set. Launches rotate through the sets.
-pub fn open(problem: &OperatorProblem, inputs: &[Matrix], sets: u32, kernel: HostKernel) -> Box<dyn Workload> {
+pub(crate) fn open(problem: &OperatorProblem, inputs: &[Matrix], sets: u32, kernel: HostKernel) -> Box<dyn Workload> {
     let OperatorProblem { operator, spec, .. } = problem;
     let (moves, operands, slots) = (operator.set_rotation(spec), operator.inputs(spec), operator.outputs(spec));
     let store = |(matrix, operand): (&Matrix, &Operand)| FloatVec::new(&matrix.values, operand.element);

@@ -7,7 +7,7 @@ use calorimeter_recipes::{Dtype, Element, QuantConfig};
 
 /// Operator with a row-wise CPU kernel, in f32 and bf16.
 #[derive(Debug, Clone, Copy)]
-pub struct HostRowwise(pub RowwiseOperator);
+pub(crate) struct HostRowwise(pub RowwiseOperator);
 
 impl WorkloadFactory for HostRowwise {
     fn accepts(&self, task: &Task, _: &QuantConfig) -> Result<(), String> {

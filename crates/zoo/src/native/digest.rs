@@ -5,7 +5,7 @@ use calorimeter_kernels::native::{CudaDevice, DeviceBuffer, DeviceMatrix, Native
 use calorimeter_recipes::{Dtype, Element};
 
 /// Dtype in which the device computes digests; `None` for quantized outputs, which the host reads.
-pub fn digest_dtype(element: Element) -> Option<Dtype> {
+pub(super) fn digest_dtype(element: Element) -> Option<Dtype> {
     match element {
         Element::Float(kind) => Some(kind),
         _ => None,
@@ -14,7 +14,7 @@ pub fn digest_dtype(element: Element) -> Option<Dtype> {
 
 /// True if the device has memory for a copy of each output. Outputs that are not downloaded must stay on the device for
 /// comparisons with other sets.
-pub fn can_copy(machine: &CudaDevice, outputs: &[DeviceBuffer]) -> Result<bool, NativeError> {
+pub(super) fn can_copy(machine: &CudaDevice, outputs: &[DeviceBuffer]) -> Result<bool, NativeError> {
     let copies: Result<Vec<DeviceBuffer>, _> = outputs.iter().map(|output| machine.allocate(output.len())).collect();
     match copies {
         Err(NativeError::OutOfMemory { .. }) => Ok(false),
@@ -23,7 +23,7 @@ pub fn can_copy(machine: &CudaDevice, outputs: &[DeviceBuffer]) -> Result<bool, 
 }
 
 /// Computes the digest for a query.
-pub fn compute_digest(
+pub(super) fn compute_digest(
     machine: &CudaDevice,
     matrix: DeviceMatrix<'_>,
     look: &OutputQuery<'_>,

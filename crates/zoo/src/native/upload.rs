@@ -11,7 +11,7 @@ use calorimeter_kernels::native::{
 use calorimeter_recipes::Element;
 
 /// Uploads a matrix in an element type that represents it exactly. Random float matrices are generated on the device.
-pub fn upload(machine: &CudaDevice, matrix: &Matrix, element: Element) -> Result<DeviceBuffer, NativeError> {
+pub(super) fn upload(machine: &CudaDevice, matrix: &Matrix, element: Element) -> Result<DeviceBuffer, NativeError> {
     match (matrix.as_random(), element) {
         (Some(drawn), Element::Float(kind)) if drawn.element == Some(element) => {
             let RandomMatrix {

@@ -7,7 +7,7 @@ use calorimeter_recipes::{Element, Format, PackedTensor, PreparedWeight};
 
 /// Returns the bytes of a weight that [`QuantConfig::prepare`](calorimeter_recipes::QuantConfig::prepare) has quantized
 /// or pruned.
-pub fn encode_weight(weight: PreparedWeight) -> Result<PackedTensor<Vec<u8>>, ZooError> {
+pub(crate) fn encode_weight(weight: PreparedWeight) -> Result<PackedTensor<Vec<u8>>, ZooError> {
     let unquantized = |dtype, [rows, cols]: [usize; 2], codes, positions| {
         let format = Format::unquantized(dtype);
         PackedTensor { format, rows, cols, codes, scales: None, zeros: None, outer_scales: None, positions }
@@ -28,7 +28,7 @@ pub fn encode_weight(weight: PreparedWeight) -> Result<PackedTensor<Vec<u8>>, Zo
 }
 
 /// Copies a weight to the device, padded with zero rows to the number that its kernel reads.
-pub fn upload_weight(
+pub(crate) fn upload_weight(
     device: &CudaDevice,
     mut weight: PackedTensor<Vec<u8>>,
     layer: &LayerPlan,
@@ -39,7 +39,7 @@ pub fn upload_weight(
 }
 
 /// Copies a weight on the device.
-pub fn duplicate_weight(
+pub(crate) fn duplicate_weight(
     device: &CudaDevice,
     weight: &PackedTensor<DeviceBuffer>,
 ) -> Result<PackedTensor<DeviceBuffer>, NativeError> {

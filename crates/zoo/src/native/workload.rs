@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Planned kernels of a model, with their scratch buffers.
-pub trait ModelPass: Send {
+pub(crate) trait ModelPass: Send {
     /// Linear layers in the order of the weights.
     fn layers(&self) -> Vec<&LayerPlan>;
 
@@ -53,7 +53,7 @@ struct ModelBufferSet {
 }
 
 /// Quantizes and uploads the tensors of a model once per buffer set.
-pub fn open<P: ModelPass + 'static>(
+pub(crate) fn open<P: ModelPass + 'static>(
     problem: &Problem,
     tensors: &Tensors,
     treatment: &QuantConfig,

@@ -9,7 +9,7 @@ use calorimeter_kernels::native::{
 use std::sync::Arc;
 
 /// Elementwise function of all inputs, in their dtype.
-pub fn elementwise(
+pub(super) fn elementwise(
     device: &CudaDevice,
     spec: &Spec,
     function: ElementwiseFunction,
@@ -19,7 +19,7 @@ pub fn elementwise(
 }
 
 /// Layer normalization of rows with gain and bias, with a fused residual or activation given by `form`.
-pub fn layer_norm(device: &CudaDevice, spec: &Spec, form: AffineNormVariant) -> Result<NativePass, ZooError> {
+pub(super) fn layer_norm(device: &CudaDevice, spec: &Spec, form: AffineNormVariant) -> Result<NativePass, ZooError> {
     let (rows, columns) = sequences::size(spec);
     let size = (rows as usize, columns as usize);
     let epsilon = normalize::EPSILON as f32;
@@ -27,7 +27,7 @@ pub fn layer_norm(device: &CudaDevice, spec: &Spec, form: AffineNormVariant) -> 
 }
 
 /// Matmul of inputs 0 and 1.
-pub fn matmul(device: &Arc<CudaDevice>, spec: &Spec, form: LinearSpec) -> Result<NativePass, ZooError> {
+pub(super) fn matmul(device: &Arc<CudaDevice>, spec: &Spec, form: LinearSpec) -> Result<NativePass, ZooError> {
     let plan = LinearPlan::with_spec(device, form, shape(spec))?;
     Ok(NativePass::single(plan.algorithm(), move |BufferSet { inputs, outputs, .. }| {
         plan.enqueue(&inputs[0], &inputs[1], &mut outputs[0])
@@ -35,7 +35,7 @@ pub fn matmul(device: &Arc<CudaDevice>, spec: &Spec, form: LinearSpec) -> Result
 }
 
 /// Axes m, k and n of the spec.
-pub fn shape(spec: &Spec) -> LinearShape {
+pub(super) fn shape(spec: &Spec) -> LinearShape {
     let [m, k, n] = ["m", "k", "n"].map(|axis| spec.axis(axis) as usize);
     LinearShape { m, k, n }
 }

@@ -78,7 +78,7 @@ where
 }
 
 /// Operator on a burn backend. Generic over the backend only, so that it is compiled once per backend.
-pub struct BurnOperatorFactory<B: Backend>(pub Box<PassFactory<B>>);
+pub(super) struct BurnOperatorFactory<B: Backend>(pub Box<PassFactory<B>>);
 
 impl<B: BurnBackend> WorkloadFactory for BurnOperatorFactory<B> {
     fn accepts(&self, task: &Task, _: &QuantConfig) -> Result<(), String> {
@@ -105,7 +105,7 @@ fn check_burn_dtypes(OperatorProblem { operator, spec, .. }: &OperatorProblem) -
 }
 
 /// Model on a burn backend.
-pub struct BurnModelFactory<B: Backend> {
+pub(super) struct BurnModelFactory<B: Backend> {
     pub upload: LinearUploader<B>,
     pub forward: Box<ForwardFactory<B>>,
 }
@@ -119,7 +119,7 @@ impl<B: BurnBackend> WorkloadFactory for BurnModelFactory<B> {
 
 /// Operator on CUDA.
 #[cfg(feature = "native")]
-pub struct CudaOperatorFactory(pub &'static dyn NativeOpen);
+pub(super) struct CudaOperatorFactory(pub &'static dyn NativeOpen);
 
 #[cfg(feature = "native")]
 impl WorkloadFactory for CudaOperatorFactory {
@@ -132,7 +132,7 @@ impl WorkloadFactory for CudaOperatorFactory {
 
 /// Model on CUDA.
 #[cfg(feature = "native")]
-pub struct CudaModelFactory(pub &'static dyn NativeModel);
+pub(super) struct CudaModelFactory(pub &'static dyn NativeModel);
 
 #[cfg(feature = "native")]
 impl WorkloadFactory for CudaModelFactory {
@@ -144,7 +144,7 @@ impl WorkloadFactory for CudaModelFactory {
 }
 
 /// Model on the CPU; the model itself checks what its kernels support.
-pub struct HostModelFactory(pub &'static dyn HostModel);
+pub(super) struct HostModelFactory(pub &'static dyn HostModel);
 
 impl WorkloadFactory for HostModelFactory {
     fn accepts(&self, task: &Task, treatment: &QuantConfig) -> Result<(), String> {
@@ -161,10 +161,10 @@ impl WorkloadFactory for HostModelFactory {
 }
 
 /// Checks size and element types of an operator.
-pub type SpecCheck = dyn Fn(&Spec) -> Result<(), String> + Send + Sync;
+pub(super) type SpecCheck = dyn Fn(&Spec) -> Result<(), String> + Send + Sync;
 
 /// Factory restricted to some sizes and element types.
-pub struct GuardedOperator {
+pub(super) struct GuardedOperator {
     pub check: Box<SpecCheck>,
     pub factory: Box<dyn WorkloadFactory>,
 }
@@ -184,7 +184,7 @@ impl WorkloadFactory for GuardedOperator {
 
 /// Factory restricted to treatments with a native CUDA kernel.
 #[cfg(feature = "native")]
-pub struct GuardedNativeModel(pub Box<dyn WorkloadFactory>);
+pub(super) struct GuardedNativeModel(pub Box<dyn WorkloadFactory>);
 
 #[cfg(feature = "native")]
 impl WorkloadFactory for GuardedNativeModel {
@@ -202,7 +202,7 @@ impl WorkloadFactory for GuardedNativeModel {
 
 /// Factory restricted to treatments with a CubeCL kernel for stored weights.
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
-pub struct GuardedCubeModel(pub Box<dyn WorkloadFactory>);
+pub(super) struct GuardedCubeModel(pub Box<dyn WorkloadFactory>);
 
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 impl WorkloadFactory for GuardedCubeModel {
@@ -225,7 +225,7 @@ impl WorkloadFactory for GuardedCubeModel {
 }
 
 /// Factory of a backend that is not part of this build; supports nothing.
-pub struct MissingBackend {
+pub(super) struct MissingBackend {
     /// Cargo feature that adds the backend.
     pub feature: &'static str,
 }
@@ -241,7 +241,7 @@ impl WorkloadFactory for MissingBackend {
 }
 
 /// Factory of the mock device.
-pub struct MockFactory;
+pub(super) struct MockFactory;
 
 impl WorkloadFactory for MockFactory {
     fn open(&self, _: OpenRequest<'_>) -> Result<Box<dyn Workload>, ZooError> {

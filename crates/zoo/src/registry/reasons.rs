@@ -5,7 +5,7 @@ use crate::{Device, DeviceKind, Implementation, Subject};
 use calorimeter_recipes::PrecisionHint;
 
 /// Reason for a missing table entry.
-pub fn missing_entry(zoo: &Zoo, subject: Subject, implementation: Implementation, device: Device) -> String {
+pub(super) fn missing_entry(zoo: &Zoo, subject: Subject, implementation: Implementation, device: Device) -> String {
     let kinds = |of: Implementation| -> Vec<DeviceKind> {
         DeviceKind::all().into_iter().filter(|kind| zoo.has(subject, of, *kind)).collect()
     };
@@ -40,7 +40,7 @@ pub fn missing_entry(zoo: &Zoo, subject: Subject, implementation: Implementation
 }
 
 /// Reason why an implementation does not support a recipe with reduced precision.
-pub fn unsupported_shortcut(shortcut: PrecisionHint, implementation: Implementation, device: Device) -> String {
+pub(super) fn unsupported_shortcut(shortcut: PrecisionHint, implementation: Implementation, device: Device) -> String {
     let (what, instead) = match shortcut {
         PrecisionHint::Tf32 => (
             "round f32 operands to TF32",

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
 /// Registered operators and models with their implementations.
-pub struct Zoo {
+pub(crate) struct Zoo {
     pub operators: Registry<dyn Operation>,
     pub models: Registry<dyn Definition>,
     /// Factories by subject, implementation and kind of device. Presence is support.
@@ -16,7 +16,7 @@ pub struct Zoo {
 
 impl Zoo {
     /// Creates an empty table.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             operators: Registry::new("operator"),
             models: Registry::new("model"),
@@ -25,7 +25,7 @@ impl Zoo {
     }
 
     /// Adds the factory of an implementation.
-    pub fn insert(
+    pub(crate) fn insert(
         &self,
         subject: Subject,
         implementation: Implementation,
@@ -44,7 +44,7 @@ impl Zoo {
     }
 
     /// Returns the factory of an implementation.
-    pub fn get(
+    pub(crate) fn get(
         &self,
         subject: Subject,
         implementation: Implementation,
@@ -55,7 +55,7 @@ impl Zoo {
     }
 
     /// True if there is a factory.
-    pub fn has(&self, subject: Subject, implementation: Implementation, kind: DeviceKind) -> bool {
+    pub(crate) fn has(&self, subject: Subject, implementation: Implementation, kind: DeviceKind) -> bool {
         self.get(subject, implementation, kind).is_some()
     }
 }

@@ -8,10 +8,10 @@ use calorimeter_zoo::{
 };
 
 /// Sizes to test of an operator's axis.
-pub type AxisSizes = fn(Operator, &str) -> Vec<u64>;
+pub(crate) type AxisSizes = fn(Operator, &str) -> Vec<u64>;
 
 /// Sizes by axis: odd ones, powers of two, and 1.
-pub fn many_sizes(_: Operator, axis: &str) -> Vec<u64> {
+pub(crate) fn many_sizes(_: Operator, axis: &str) -> Vec<u64> {
     match axis {
         "dimension" => vec![1, 31, 33, 257, 768, 1000, 1025],
         "elements" => vec![1, 1000, 4096],
@@ -64,7 +64,7 @@ fn native_sizes(operator: Operator, axis: &str) -> Vec<u64> {
 }
 
 /// Cartesian product of the sizes of all axes.
-pub fn shapes(operator: Operator, sizes: AxisSizes) -> Vec<Axes> {
+pub(crate) fn shapes(operator: Operator, sizes: AxisSizes) -> Vec<Axes> {
     let axes = operator.info().axes;
     let mut points: Vec<Vec<(&'static str, u64)>> = vec![vec![]];
     for &axis in axes {
@@ -79,7 +79,7 @@ pub fn shapes(operator: Operator, sizes: AxisSizes) -> Vec<Axes> {
 }
 
 /// Input and output dtypes to try; operators reject unsupported ones.
-pub fn dtype_pairs(operator: Operator) -> Vec<(Element, Option<Element>)> {
+pub(crate) fn dtype_pairs(operator: Operator) -> Vec<(Element, Option<Element>)> {
     let floats = Dtype::ALL.map(Element::Float);
     if operator.info().suite != Suite::Gemm {
         return floats.map(|element| (element, None)).to_vec();
@@ -98,13 +98,13 @@ fn is_wrong_in_burn(operator: Operator, spec: &Spec) -> bool {
 }
 
 /// Operators that run on a single device.
-pub fn single_device_operators() -> Vec<Operator> {
+pub(crate) fn single_device_operators() -> Vec<Operator> {
     let computed = |operator: &Operator| !matches!(operator.info().suite, Suite::Elsewhere | Suite::Links);
     Operator::all().into_iter().filter(|operator| computed(operator) && !is_model_pass(operator)).collect()
 }
 
 /// True for training passes of models, which `trained_models.rs` tests at other shapes.
-pub fn is_model_pass(operator: &Operator) -> bool {
+pub(crate) fn is_model_pass(operator: &Operator) -> bool {
     operator.suite() == Suite::Training && !operator.info().name.starts_with("linear_")
 }
 

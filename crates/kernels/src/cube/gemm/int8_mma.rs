@@ -27,7 +27,7 @@ use cubecl::cmma::MmaDefinition;
 use cubecl::prelude::*;
 
 /// Int8 GEMM on matrix instructions.
-pub struct Int8MmaGemm;
+pub(crate) struct Int8MmaGemm;
 
 impl<R: Runtime> LayerKernel<Cube<R>> for Int8MmaGemm {
     fn name(&self) -> &'static str {

@@ -27,7 +27,7 @@ use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use cubecl::prelude::*;
 
 /// Dequantizing GEMM on matrix instructions.
-pub struct MmaGemm;
+pub(crate) struct MmaGemm;
 
 impl<R: Runtime> LayerKernel<Cube<R>> for MmaGemm {
     fn name(&self) -> &'static str {

@@ -9,13 +9,13 @@ use crate::{Dtype, LayerSpec};
 use cubecl::prelude::*;
 
 /// Units that share a row of a fragment.
-pub const LANES_PER_ROW: usize = 4;
+pub(super) const LANES_PER_ROW: usize = 4;
 
 /// Input values per access of 16 bytes.
-pub const VALUES_PER_ACCESS: usize = 8;
+pub(super) const VALUES_PER_ACCESS: usize = 8;
 
 /// Returns the weight format of a layer that is dequantized for matrix instructions.
-pub fn mma_format(spec: &LayerSpec, capability: &CubeCapability) -> Result<Format, Rejection> {
+pub(super) fn mma_format(spec: &LayerSpec, capability: &CubeCapability) -> Result<Format, Rejection> {
     let format = dequantized_format(spec)?;
     let missing = Rejection::Device("matrix instructions on the dtype");
     if capability.has_mma(spec.dtype) { Ok(format) } else { Err(missing) }
@@ -23,7 +23,7 @@ pub fn mma_format(spec: &LayerSpec, capability: &CubeCapability) -> Result<Forma
 
 /// Compile-time parameters of the GEMM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct MmaGemmConfig {
+pub(super) struct MmaGemmConfig {
     /// Layout of the packed weight.
     pub weight: PackedLayout,
     /// Dtype of the input.
@@ -52,7 +52,7 @@ pub struct MmaGemmConfig {
 
 impl MmaGemmConfig {
     /// Configuration for vector accesses, with default tiles.
-    pub fn new(dtype: Dtype, format: Format, LinearShape { m, k, .. }: LinearShape) -> Self {
+    pub(super) fn new(dtype: Dtype, format: Format, LinearShape { m, k, .. }: LinearShape) -> Self {
         Self {
             weight: PackedLayout::new(&format, k),
             dtype,
@@ -71,7 +71,7 @@ impl MmaGemmConfig {
 
     /// Sets the width of memory accesses, and the number of cubes that split k so that each multiprocessor runs
     /// `cubes_per_processor`.
-    pub fn configure_device<R: Runtime>(
+    pub(super) fn configure_device<R: Runtime>(
         &mut self,
         client: &ComputeClient<R>,
         LinearShape { m, n, .. }: LinearShape,
@@ -85,40 +85,40 @@ impl MmaGemmConfig {
     }
 
     /// Weight rows per cube.
-    pub fn n_per_cube(&self) -> usize {
+    pub(super) fn n_per_cube(&self) -> usize {
         FLOAT_MMA.m * self.n_tiles * self.n_planes
     }
 
     /// Input rows per cube.
-    pub fn m_per_cube(&self) -> usize {
+    pub(super) fn m_per_cube(&self) -> usize {
         FLOAT_MMA.n * self.m_tiles * self.m_planes
     }
 
     /// Consecutive values that a unit loads (a piece).
-    pub fn piece_len(&self) -> usize {
+    pub(super) fn piece_len(&self) -> usize {
         if self.weight.element.bits() == 8 { 16 } else { 32 }
     }
 
     /// Chunks per row; a chunk is one piece for each of [`LANES_PER_ROW`] units.
-    pub fn chunks(&self) -> usize {
+    pub(super) fn chunks(&self) -> usize {
         self.pieces().div_ceil(LANES_PER_ROW)
     }
 
-    pub fn pieces(&self) -> usize {
+    pub(super) fn pieces(&self) -> usize {
         self.weight.cols.div_ceil(self.piece_len())
     }
 
     /// Words per piece.
-    pub fn words_per_piece(&self) -> usize {
+    pub(super) fn words_per_piece(&self) -> usize {
         self.piece_len() * self.weight.element.bits() as usize / 32
     }
 
-    pub fn pairs_per_piece(&self) -> usize {
+    pub(super) fn pairs_per_piece(&self) -> usize {
         self.piece_len() / 2
     }
 
     /// Values of a piece that share a scale.
-    pub fn values_per_scale(&self) -> usize {
+    pub(super) fn values_per_scale(&self) -> usize {
         self.weight.values_per_scale(self.piece_len())
     }
 
@@ -128,12 +128,12 @@ impl MmaGemmConfig {
     }
 
     /// Iterations along k; pipeline stages in the staged kernel.
-    pub fn iterations(&self) -> usize {
+    pub(super) fn iterations(&self) -> usize {
         self.chunks().div_ceil(self.chunks_per_iteration())
     }
 
     /// True if no unit reads beyond the end of a row.
-    pub fn has_no_tail(&self) -> bool {
+    pub(super) fn has_no_tail(&self) -> bool {
         self.weight.cols == self.iterations() * self.chunks_per_iteration() * LANES_PER_ROW * self.piece_len()
     }
 }

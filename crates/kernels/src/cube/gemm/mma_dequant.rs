@@ -9,7 +9,7 @@ use cubecl::prelude::*;
 
 impl MmaGemmConfig {
     /// True if values are converted to the input dtype in pairs, exactly.
-    pub fn converts_exact_pairs(&self) -> bool {
+    pub(super) fn converts_exact_pairs(&self) -> bool {
         self.weight.scales_in_epilogue() && matches!(self.weight.element, Element::Signed(8) | Element::E4m3)
     }
 
@@ -34,7 +34,7 @@ impl MmaGemmConfig {
 
     /// Bit pattern of the power of two into whose low mantissa bits values are inserted. Passed at run time, because an
     /// instruction that masks and ORs accepts a single immediate.
-    pub fn magic_bits(&self) -> u32 {
+    pub(super) fn magic_bits(&self) -> u32 {
         match (self.converts_exact_pairs() || self.converts_scaled_pairs(), self.dtype) {
             (true, Dtype::F16) => 0x6400_6400,
             (true, _) => 0x4300_4300,
@@ -52,7 +52,7 @@ impl MmaGemmConfig {
 /// Dequantizes a piece of a row to pairs.
 #[cube]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-pub fn dequant_piece<F: Float>(
+pub(super) fn dequant_piece<F: Float>(
     loaded: &Array<u32>,
     scales: &Array<u32>,
     zeros: &Array<u32>,
@@ -90,7 +90,7 @@ pub fn dequant_piece<F: Float>(
 
 /// Offset added to scaled values.
 #[cube]
-pub fn dequant_offset(zero: u32, scale: f32, #[comptime] form: MmaGemmConfig) -> f32 {
+pub(super) fn dequant_offset(zero: u32, scale: f32, #[comptime] form: MmaGemmConfig) -> f32 {
     let mut offset = match comptime!(form.weight.zero) {
         DequantMode::ZeroBeforeScale(element) => -decode(zero, element) * scale,
         DequantMode::ZeroAfterScale(element) => {
@@ -111,7 +111,7 @@ pub fn dequant_offset(zero: u32, scale: f32, #[comptime] form: MmaGemmConfig) ->
 
 /// Dequantizes a pair of values.
 #[cube]
-pub fn dequant_pair<F: Float>(
+pub(super) fn dequant_pair<F: Float>(
     loaded: &Array<u32>,
     scale: f32,
     offset: f32,
@@ -206,7 +206,7 @@ fn dequant_pair_f32<F: Float>(
 
 /// Input pair in the order of a pair of weight values.
 #[cube]
-pub fn input_pair<F: Float>(
+pub(super) fn input_pair<F: Float>(
     words: &Array<u32>,
     #[comptime] pair: usize,
     #[comptime] form: MmaGemmConfig,
@@ -226,6 +226,6 @@ pub fn input_pair<F: Float>(
 
 /// Reinterprets a word as a pair of values.
 #[cube]
-pub fn pair_from_bits<F: Float>(bits: u32) -> Vector<F, Const<2>> {
+pub(super) fn pair_from_bits<F: Float>(bits: u32) -> Vector<F, Const<2>> {
     Vector::<F, Const<2>>::reinterpret(bits)
 }

@@ -10,7 +10,7 @@ use cubecl::prelude::*;
 
 /// Accumulators of `count` instruction tiles, set to zero.
 #[cube]
-pub fn zero_tiles<A: Numeric>(#[comptime] count: usize) -> Sequence<Array<Vector<A, Const<2>>>> {
+pub(super) fn zero_tiles<A: Numeric>(#[comptime] count: usize) -> Sequence<Array<Vector<A, Const<2>>>> {
     let mut sums = Sequence::<Array<Vector<A, Const<2>>>>::new();
     #[unroll]
     for _ in 0..count {
@@ -24,7 +24,7 @@ pub fn zero_tiles<A: Numeric>(#[comptime] count: usize) -> Sequence<Array<Vector
 
 /// Weight rows of a unit. Rows beyond the last one repeat it; their results are not stored.
 #[cube]
-pub fn clamped_rows(first_row: usize, g: usize, outputs: usize, #[comptime] rows: usize) -> Array<usize> {
+pub(super) fn clamped_rows(first_row: usize, g: usize, outputs: usize, #[comptime] rows: usize) -> Array<usize> {
     let mut weight_rows = Array::<usize>::new(rows);
     #[unroll]
     for row_index in 0..rows {
@@ -35,7 +35,7 @@ pub fn clamped_rows(first_row: usize, g: usize, outputs: usize, #[comptime] rows
 
 /// Starts loading the words of a piece of a row; `slot` counts the pieces in `loaded`.
 #[cube]
-pub fn load_words<W: Size>(
+pub(super) fn load_words<W: Size>(
     codes: &Array<Vector<u32, W>>,
     loaded: &mut Array<u32>,
     row: usize,
@@ -57,7 +57,7 @@ pub fn load_words<W: Size>(
 
 /// Multiplies the weight pairs of all rows of a unit, from pair `2 * step` of each row on, by a fragment of the input.
 #[cube]
-pub fn multiply_step<F: Float>(
+pub(super) fn multiply_step<F: Float>(
     weight_pairs: &Array<Vector<F, Const<2>>>,
     b_fragment: &Array<Vector<F, Const<2>>>,
     sums: &mut Sequence<Array<Vector<f32, Const<2>>>>,
@@ -81,7 +81,7 @@ pub fn multiply_step<F: Float>(
 /// Tree reduction over `planes` planes that split k, into the accumulators of the first plane; a cube holds `teams`
 /// groups of such planes.
 #[cube]
-pub fn reduce_planes<A: Numeric>(
+pub(super) fn reduce_planes<A: Numeric>(
     sums: &mut Sequence<Array<Vector<A, Const<2>>>>,
     #[comptime] tiles: usize,
     #[comptime] planes: usize,
@@ -125,7 +125,7 @@ pub fn reduce_planes<A: Numeric>(
 /// Stores the accumulators of a plane, with the scales of the epilogue.
 #[cube]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-pub fn store_tiles<Y: Float>(
+pub(super) fn store_tiles<Y: Float>(
     sums: &Sequence<Array<Vector<f32, Const<2>>>>,
     scales: &Array<u32>,
     y: &mut Array<Y>,

@@ -28,7 +28,7 @@ const MAX_ROWS: usize = 8;
 const UNITS_PER_CUBE: usize = 128;
 
 /// Dequantizing GEMM for few input rows, without matrix instructions.
-pub struct SkinnyGemm;
+pub(crate) struct SkinnyGemm;
 
 impl<R: Runtime> LayerKernel<Cube<R>> for SkinnyGemm {
     fn name(&self) -> &'static str {

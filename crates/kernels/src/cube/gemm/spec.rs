@@ -45,7 +45,7 @@ pub(super) struct PackedLayout {
 }
 
 impl PackedLayout {
-    pub fn new(format: &Format, cols: usize) -> Self {
+    pub(super) fn new(format: &Format, cols: usize) -> Self {
         Self {
             cols,
             words_per_row: format.words_per_row(cols),
@@ -57,21 +57,21 @@ impl PackedLayout {
     }
 
     /// Packing blocks per row.
-    pub fn blocks(&self) -> usize {
+    pub(super) fn blocks(&self) -> usize {
         self.cols.div_ceil(BLOCK)
     }
 
-    pub fn groups_per_row(&self) -> usize {
+    pub(super) fn groups_per_row(&self) -> usize {
         self.cols.div_ceil(self.group)
     }
 
     /// Values of a run of `run_len` values that share a scale.
-    pub fn values_per_scale(&self, run_len: usize) -> usize {
+    pub(super) fn values_per_scale(&self, run_len: usize) -> usize {
         if self.groups_per_row() == 1 { run_len } else { self.group.min(run_len) }
     }
 
     /// True if each row has a single scale without zero point, which is applied in the epilogue.
-    pub fn scales_in_epilogue(&self) -> bool {
+    pub(super) fn scales_in_epilogue(&self) -> bool {
         self.groups_per_row() == 1 && self.zero == DequantMode::ScaleOnly
     }
 }

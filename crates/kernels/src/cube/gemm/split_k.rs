@@ -20,7 +20,7 @@ const UNITS_PER_REDUCTION: usize = 256;
 
 /// Launches a GEMM and, with split-K, the reduction of its partial sums. `gemm` receives the sizes of the launch, the
 /// output, and the dtypes of input and output.
-pub fn launch<R: Runtime>(
+pub(super) fn launch<R: Runtime>(
     client: &ComputeClient<R>,
     operands: &LayerOperands,
     LinearShape { m, n, .. }: LinearShape,

@@ -26,7 +26,7 @@ use cubecl::prelude::*;
 const MIN_TILES: usize = 5;
 
 /// Dequantizing GEMM on matrix instructions for many input rows.
-pub struct StagedMmaGemm;
+pub(crate) struct StagedMmaGemm;
 
 impl<R: Runtime> LayerKernel<Cube<R>> for StagedMmaGemm {
     fn name(&self) -> &'static str {

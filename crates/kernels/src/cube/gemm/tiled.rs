@@ -26,7 +26,7 @@ use cubecl::prelude::*;
 const MAX_ROWS: usize = 64;
 
 /// Dequantizing GEMM for some input rows, without matrix instructions.
-pub struct TiledGemm;
+pub(crate) struct TiledGemm;
 
 impl<R: Runtime> LayerKernel<Cube<R>> for TiledGemm {
     fn name(&self) -> &'static str {

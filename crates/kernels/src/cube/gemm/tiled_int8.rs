@@ -23,7 +23,7 @@ use crate::layer::{Cost, LayerKernel, LinearShape, Rejection};
 use cubecl::prelude::*;
 
 /// Int8 GEMM without matrix instructions.
-pub struct TiledInt8Gemm;
+pub(crate) struct TiledInt8Gemm;
 
 impl<R: Runtime> LayerKernel<Cube<R>> for TiledInt8Gemm {
     fn name(&self) -> &'static str {

@@ -7,7 +7,7 @@ use crate::host::float_simd::FloatSimd;
 macro_rules! of_one {
     ($name:ident, $function:expr) => {
         #[derive(Clone, Copy)]
-        pub struct $name;
+        pub(crate) struct $name;
 
         impl RowFunction<1, 0, 1> for $name {
             #[inline(always)]
@@ -27,7 +27,7 @@ macro_rules! of_one {
 macro_rules! of_two {
     ($name:ident, $function:expr) => {
         #[derive(Clone, Copy)]
-        pub struct $name;
+        pub(crate) struct $name;
 
         impl RowFunction<2, 0, 1> for $name {
             #[inline(always)]
@@ -48,7 +48,7 @@ macro_rules! of_two {
 
 /// y = factor * a + b.
 #[derive(Clone, Copy)]
-pub struct Axpy {
+pub(super) struct Axpy {
     pub factor: f32,
 }
 

@@ -23,7 +23,7 @@ fn polynomial<L: FloatSimd, const N: usize>(lanes: L, x: f32, coefficients: [f32
 
 /// exp(x) with an error of at most two ULP; clamped beyond ±87.
 #[inline(always)]
-pub fn exp<L: FloatSimd>(lanes: L, x: f32) -> f32 {
+pub(super) fn exp<L: FloatSimd>(lanes: L, x: f32) -> f32 {
     // ln 2 as a sum of two constants, the first short enough for exact products.
     const LN_2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
     // Coefficients of p in exp(r) = 1 + r + r² p(r) for |r| ≤ ln 2 / 2, from Moshier's Cephes.
@@ -39,25 +39,25 @@ pub fn exp<L: FloatSimd>(lanes: L, x: f32) -> f32 {
 
 /// exp(x) with a relative error of at most 2^-12, for results that are rounded to 16 bits. x < 87; 0 from -88 on.
 #[inline(always)]
-pub fn coarse_exp<L: FloatSimd>(lanes: L, x: f32) -> f32 {
+pub(super) fn coarse_exp<L: FloatSimd>(lanes: L, x: f32) -> f32 {
     power_of_two(lanes, x * LOG2_E, COARSE_EXP2)
 }
 
 /// 1 / (1 + exp(-x)).
 #[inline(always)]
-pub fn sigmoid<L: FloatSimd>(lanes: L, x: f32) -> f32 {
+pub(super) fn sigmoid<L: FloatSimd>(lanes: L, x: f32) -> f32 {
     1.0 / (1.0 + exp(lanes, -x))
 }
 
 /// x sigmoid(x).
 #[inline(always)]
-pub fn silu<L: FloatSimd>(lanes: L, x: f32) -> f32 {
+pub(super) fn silu<L: FloatSimd>(lanes: L, x: f32) -> f32 {
     x / (1.0 + exp(lanes, -x))
 }
 
 /// x Φ(x), with an error of a few ULP even where Φ is tiny.
 #[inline(always)]
-pub fn gelu<L: FloatSimd>(lanes: L, x: f32) -> f32 {
+pub(super) fn gelu<L: FloatSimd>(lanes: L, x: f32) -> f32 {
     const SHARE: [f32; 12] = [
         -6.241_775e-11,
         5.290_125e-10,
@@ -79,7 +79,7 @@ pub fn gelu<L: FloatSimd>(lanes: L, x: f32) -> f32 {
 
 /// x Φ(x) with a relative error of at most 2^-12 down to -5.5, for results that are rounded to 16 bits.
 #[inline(always)]
-pub fn coarse_gelu<L: FloatSimd>(lanes: L, x: f32) -> f32 {
+pub(super) fn coarse_gelu<L: FloatSimd>(lanes: L, x: f32) -> f32 {
     const SHARE: [f32; 6] =
         [2.343_324e-5, -6.197_391e-4, 7.260_351_4e-3, -5.141_860_6e-2, -4.608_635_3e-1, -1.150_480_4];
     subtract_tail(lanes, x, 0.0, SHARE, COARSE_EXP2)
@@ -117,7 +117,7 @@ fn power_of_two<L: FloatSimd, const N: usize>(lanes: L, x: f32, q: [f32; N]) -> 
 
 /// x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2.
 #[inline(always)]
-pub fn gelu_tanh<L: FloatSimd>(lanes: L, x: f32) -> f32 {
+pub(super) fn gelu_tanh<L: FloatSimd>(lanes: L, x: f32) -> f32 {
     const SLOPE: f32 = FRAC_2_SQRT_PI * FRAC_1_SQRT_2;
     // (1 + tanh u) / 2 is the sigmoid of 2u.
     x * sigmoid(lanes, 2.0 * SLOPE * (x + 0.044715 * x * x * x))

@@ -11,7 +11,7 @@ const CHUNK: usize = 1024;
 
 /// Cross-entropy of logits and a class index.
 #[derive(Clone, Copy)]
-pub struct CrossEntropyRow;
+pub(super) struct CrossEntropyRow;
 
 impl RowReduction<2> for CrossEntropyRow {
     fn columns(self, columns: usize) -> [usize; 2] {
@@ -29,7 +29,7 @@ impl RowReduction<2> for CrossEntropyRow {
 
 /// Dot product of two rows.
 #[derive(Clone, Copy)]
-pub struct DotRow;
+pub(super) struct DotRow;
 
 impl RowReduction<2> for DotRow {
     #[inline(always)]
@@ -40,7 +40,7 @@ impl RowReduction<2> for DotRow {
 
 /// Mean squared difference of two rows.
 #[derive(Clone, Copy)]
-pub struct SquaredErrorRow;
+pub(super) struct SquaredErrorRow;
 
 impl RowReduction<2> for SquaredErrorRow {
     #[inline(always)]

@@ -39,7 +39,7 @@ fn normalize<N: FloatElement>(x: &[N], [gain, bias]: [&[f32]; 2], y: &mut [f32],
 }
 
 #[derive(Clone, Copy)]
-pub struct LayerNormRow;
+pub(super) struct LayerNormRow;
 
 impl RowFunction<1, 2, 1> for LayerNormRow {
     #[inline(always)]
@@ -49,7 +49,7 @@ impl RowFunction<1, 2, 1> for LayerNormRow {
 }
 
 #[derive(Clone, Copy)]
-pub struct LayerNormGeluRow;
+pub(super) struct LayerNormGeluRow;
 
 impl RowFunction<1, 2, 1> for LayerNormGeluRow {
     #[inline(always)]
@@ -59,7 +59,7 @@ impl RowFunction<1, 2, 1> for LayerNormGeluRow {
 }
 
 #[derive(Clone, Copy)]
-pub struct AddLayerNormRow;
+pub(super) struct AddLayerNormRow;
 
 impl RowFunction<2, 2, 2> for AddLayerNormRow {
     #[inline(always)]
@@ -76,7 +76,7 @@ impl RowFunction<2, 2, 2> for AddLayerNormRow {
 }
 
 #[derive(Clone, Copy)]
-pub struct RmsNormRow {
+pub(super) struct RmsNormRow {
     pub epsilon: f32,
 }
 

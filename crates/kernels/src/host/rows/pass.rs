@@ -9,7 +9,7 @@ use core::array::from_fn;
 use core::ops::Range;
 
 /// Stored float type.
-pub trait FloatElement: Copy + Sync {
+pub(super) trait FloatElement: Copy + Sync {
     /// Returns the elements if they have this type.
     fn as_slice(numbers: &FloatVec) -> Option<&[Self]>;
 
@@ -41,7 +41,7 @@ impl FloatElement for u16 {
 }
 
 /// Function from input rows to output rows, in f32.
-pub trait RowFunction<const IN: usize, const SHARED: usize, const OUT: usize>: Copy + Sync {
+pub(super) trait RowFunction<const IN: usize, const SHARED: usize, const OUT: usize>: Copy + Sync {
     /// Computes a row of every output from a row of every input and the rows shared by all. Must be inlined.
     fn row<L: FloatSimd, N: FloatElement>(
         self,
@@ -53,7 +53,7 @@ pub trait RowFunction<const IN: usize, const SHARED: usize, const OUT: usize>: C
 }
 
 /// Reduction of a row to one value; the operator returns the mean or sum.
-pub trait RowReduction<const IN: usize>: Copy + Sync {
+pub(super) trait RowReduction<const IN: usize>: Copy + Sync {
     /// Columns of each input, if they differ.
     fn columns(self, columns: usize) -> [usize; IN] {
         [columns; IN]
@@ -73,7 +73,7 @@ const CHUNK: usize = 512;
 const MIN_BLOCK_ELEMENTS: usize = 1 << 14;
 
 /// Applies a function to every row.
-pub fn map_rows<const IN: usize, const SHARED: usize, const OUT: usize>(
+pub(super) fn map_rows<const IN: usize, const SHARED: usize, const OUT: usize>(
     set: FloatIsa,
     function: impl RowFunction<IN, SHARED, OUT>,
     inputs: &[FloatVec],
@@ -89,7 +89,7 @@ pub fn map_rows<const IN: usize, const SHARED: usize, const OUT: usize>(
 }
 
 /// Applies an element-wise function.
-pub fn map_elements<const IN: usize>(
+pub(super) fn map_elements<const IN: usize>(
     set: FloatIsa,
     function: impl RowFunction<IN, 0, 1>,
     inputs: &[FloatVec],
@@ -100,7 +100,7 @@ pub fn map_elements<const IN: usize>(
 }
 
 /// Computes the mean of the values of all rows, added in row order.
-pub fn mean_of_rows<const IN: usize>(
+pub(super) fn mean_of_rows<const IN: usize>(
     set: FloatIsa,
     function: impl RowReduction<IN>,
     inputs: &[FloatVec],
@@ -118,7 +118,7 @@ pub fn mean_of_rows<const IN: usize>(
 }
 
 /// Adds the values of all chunks in order.
-pub fn sum_of_chunks<const IN: usize>(
+pub(super) fn sum_of_chunks<const IN: usize>(
     set: FloatIsa,
     function: impl RowReduction<IN>,
     inputs: &[FloatVec],
@@ -158,7 +158,7 @@ fn row_values<const IN: usize>(
 }
 
 /// Rows per block of a thread.
-pub fn block_rows(rows: usize, columns: usize) -> usize {
+pub(super) fn block_rows(rows: usize, columns: usize) -> usize {
     rows.div_ceil(BLOCKS_PER_THREAD * rayon::current_num_threads()).max(MIN_BLOCK_ELEMENTS.div_ceil(columns))
 }
 

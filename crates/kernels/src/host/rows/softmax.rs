@@ -6,7 +6,7 @@ use super::sums::{max, sum};
 use crate::host::float_simd::FloatSimd;
 
 #[derive(Clone, Copy)]
-pub struct SoftmaxRow {
+pub(super) struct SoftmaxRow {
     /// True if the result is rounded to 16 bits.
     pub coarse: bool,
 }

@@ -5,7 +5,7 @@ use crate::host::float_simd::WIDTH;
 
 /// Returns the sum of a function of each element.
 #[inline(always)]
-pub fn sum<N: FloatElement>(x: &[N], term: impl Fn(f32) -> f32) -> f32 {
+pub(super) fn sum<N: FloatElement>(x: &[N], term: impl Fn(f32) -> f32) -> f32 {
     let mut sums = [0.0; WIDTH];
     let (chunks, rest) = x.as_chunks::<WIDTH>();
     for chunk in chunks {
@@ -17,7 +17,7 @@ pub fn sum<N: FloatElement>(x: &[N], term: impl Fn(f32) -> f32) -> f32 {
 
 /// Returns the sum of a function of each pair of elements.
 #[inline(always)]
-pub fn sum_of_pairs(x: &[f32], y: &[f32], term: impl Fn(f32, f32) -> f32) -> f32 {
+pub(super) fn sum_of_pairs(x: &[f32], y: &[f32], term: impl Fn(f32, f32) -> f32) -> f32 {
     let mut sums = [0.0; WIDTH];
     let ((chunks, rest), (others, other_rest)) = (x.as_chunks::<WIDTH>(), y.as_chunks::<WIDTH>());
     for (x, y) in chunks.iter().zip(others) {
@@ -29,7 +29,7 @@ pub fn sum_of_pairs(x: &[f32], y: &[f32], term: impl Fn(f32, f32) -> f32) -> f32
 
 /// Returns the maximum, ignoring NaN.
 #[inline(always)]
-pub fn max<N: FloatElement>(x: &[N]) -> f32 {
+pub(super) fn max<N: FloatElement>(x: &[N]) -> f32 {
     let larger = |most: f32, x: f32| if x > most { x } else { most };
     let mut most = [f32::NEG_INFINITY; WIDTH];
     let (chunks, rest) = x.as_chunks::<WIDTH>();

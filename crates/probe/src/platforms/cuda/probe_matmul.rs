@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Matmul of two different matrices.
-pub struct ProbeMatmul {
+pub(super) struct ProbeMatmul {
     machine: Arc<CudaDevice>,
     kernel: ProbeMatmulKernel,
     x: DeviceBuffer,
@@ -25,7 +25,7 @@ enum ProbeMatmulKernel {
 
 impl ProbeMatmul {
     /// Creates a matmul of f32 matrices in TF32.
-    pub fn tf32(machine: &Arc<CudaDevice>, form: Shape) -> Result<Self, NativeError> {
+    pub(super) fn tf32(machine: &Arc<CudaDevice>, form: Shape) -> Result<Self, NativeError> {
         // Pseudo-random mantissas: zeros would reduce power and raise the clock.
         let number = |i| (hash24(i) as f32 / 16_777_216.0 - 0.5).to_le_bytes();
         let plan = ProbeMatmulKernel::Tf32(LinearPlan::with_tf32(machine, linear_shape(form))?);
@@ -33,7 +33,7 @@ impl ProbeMatmul {
     }
 
     /// Creates a matmul of e4m3 matrices with fast accumulation.
-    pub fn e4m3(machine: &Arc<CudaDevice>, form: Shape) -> Result<Self, NativeError> {
+    pub(super) fn e4m3(machine: &Arc<CudaDevice>, form: Shape) -> Result<Self, NativeError> {
         let output = Dtype::Bf16;
         // Values of both signs between 2⁻⁴ and 2.
         let code = |i| [(hash24(i) >> 16 & 0x80) as u8 | (0x18 + (hash24(i) >> 8) % 0x28) as u8];

@@ -8,7 +8,7 @@ use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use std::fmt;
 
 /// Parsed file.
-pub struct AcceleratorFile {
+pub(super) struct AcceleratorFile {
     /// Entries in order.
     pub benchmarks: Vec<AcceleratorBenchmark>,
     /// Unknown keys at the top level.
@@ -16,7 +16,7 @@ pub struct AcceleratorFile {
 }
 
 /// Entry of `benchmarks`.
-pub struct AcceleratorBenchmark {
+pub(super) struct AcceleratorBenchmark {
     /// Operator to measure.
     pub operator: Operator,
     /// Parameter sets written out; measured first.
@@ -39,18 +39,18 @@ pub struct AcceleratorBenchmark {
 
 impl AcceleratorBenchmark {
     /// Number of parameter sets, computed without expanding the sweeps.
-    pub fn count(&self) -> u64 {
+    pub(super) fn count(&self) -> u64 {
         let swept = self.sweeps.iter().map(Sweep::count);
         swept.fold(self.literal.len() as u64, u64::saturating_add)
     }
 
     /// Parameter sets: literal ones, then each sweep.
-    pub fn sets(&self) -> impl Iterator<Item = Result<ParameterSet, String>> {
+    pub(super) fn sets(&self) -> impl Iterator<Item = Result<ParameterSet, String>> {
         self.literal.iter().cloned().map(Ok).chain(self.sweeps.iter().flat_map(Sweep::sets))
     }
 
     /// Names of all parameters, possibly repeated.
-    pub fn parameters(&self) -> impl Iterator<Item = String> {
+    pub(super) fn parameters(&self) -> impl Iterator<Item = String> {
         let first = self.sweeps.iter().filter_map(|sweep| sweep.sets().next()?.ok());
         self.literal.iter().cloned().chain(first).flat_map(|set| {
             let (numbers, others) = (set.integers.into_iter(), set.texts.into_iter());

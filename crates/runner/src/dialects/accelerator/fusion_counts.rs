@@ -4,7 +4,7 @@ use calorimeter_zoo::{Operator, Spec};
 
 /// Counts of a pattern in branes-ai/graphs, which measures in f32 only. Bytes scale with the dtype.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PeerFusion {
+pub(super) struct PeerFusion {
     /// Floating-point operations, fused or not.
     pub flops: u64,
     /// Traffic of separate kernels in bytes.
@@ -22,7 +22,7 @@ impl PeerFusion {
 }
 
 /// Returns the counts of an operator in branes-ai/graphs, if it exists there.
-pub fn counts(operator: Operator, spec: &Spec) -> Option<PeerFusion> {
+pub(super) fn counts(operator: Operator, spec: &Spec) -> Option<PeerFusion> {
     let (flops, unfused, fused) = match operator.name() {
         "linear_bias" => linear(spec, 0, 3),
         "linear_bias_relu" => linear(spec, 0, 5),

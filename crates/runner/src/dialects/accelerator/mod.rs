@@ -10,6 +10,6 @@ mod splash_attention;
 mod sweep;
 
 pub use published::{default_element, published_counts};
-pub use read::{is_accelerator_file, read};
-pub use schema::schema;
-pub use splash_attention::register as name_ours;
+pub(super) use read::{is_accelerator_file, read};
+pub(super) use schema::schema;
+pub(crate) use splash_attention::register as name_ours;

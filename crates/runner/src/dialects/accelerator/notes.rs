@@ -5,7 +5,7 @@ use calorimeter_zoo::Suite;
 use std::collections::HashSet;
 
 /// Lists keys and parameters without effect, each once.
-pub fn notes(file: &AcceleratorFile) -> Vec<String> {
+pub(super) fn notes(file: &AcceleratorFile) -> Vec<String> {
     let ignored = file.benchmarks.iter().flat_map(|benchmark| benchmark.ignored.clone());
     let unknown = file.benchmarks.iter().flat_map(|benchmark| benchmark.unknown.clone());
     let computed = file.benchmarks.iter().filter(|benchmark| benchmark.operator.info().suite != Suite::Elsewhere);

@@ -23,14 +23,14 @@ const MAX_ELEMENTS: u128 = 1 << 56;
 const BENCHMARKS: Step<'static> = Step::Key(&["benchmarks"]);
 
 /// True if a text has the key `benchmarks` and none of our keys for models.
-pub fn is_accelerator_file(text: &str) -> bool {
+pub(crate) fn is_accelerator_file(text: &str) -> bool {
     let keys =
         serde_yaml::from_str::<BTreeMap<String, IgnoredAny>>(yaml::without_byte_order_mark(text)).unwrap_or_default();
     keys.contains_key("benchmarks") && !keys.contains_key("models") && !keys.contains_key("model_params")
 }
 
 /// Converts a file to entries.
-pub fn read(source: &ConfigSource, devices: &Devices) -> Result<Document, ConfigError> {
+pub(crate) fn read(source: &ConfigSource, devices: &Devices) -> Result<Document, ConfigError> {
     register();
     let file: AcceleratorFile = yaml::parse(source)?;
     if file.benchmarks.is_empty() {

@@ -6,7 +6,7 @@ use calorimeter_recipes::Element;
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 /// Schema of a file with the list `benchmarks`. Keys that only concern other programs are allowed.
-pub fn schema(schemas: &mut SchemaGenerator) -> Schema {
+pub(crate) fn schema(schemas: &mut SchemaGenerator) -> Schema {
     register();
     let (operator, element) = (schemas.subschema_for::<OperatorName>(), schemas.subschema_for::<Element>());
     let number = json_schema!({ "type": "integer", "minimum": 0 });

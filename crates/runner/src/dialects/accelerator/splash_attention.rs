@@ -13,7 +13,7 @@ use std::sync::Once;
 struct SplashAttention;
 
 /// Registers the operator without an implementation.
-pub fn register() {
+pub(crate) fn register() {
     static NAMED: Once = Once::new();
     // Fails if the program has registered an operator of this name itself, which then takes precedence.
     NAMED.call_once(|| drop(register_operator(SplashAttention)));

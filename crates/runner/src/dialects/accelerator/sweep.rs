@@ -9,7 +9,7 @@ use std::fmt;
 
 /// Parameters of one case, classified.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct ParameterSet {
+pub(super) struct ParameterSet {
     /// Integers in file order; include the axes of the operator.
     pub integers: Vec<(String, u64)>,
     /// Dtype of the inputs.
@@ -23,17 +23,17 @@ pub struct ParameterSet {
 }
 
 /// ParameterValue set of `benchmark_params`.
-pub struct LiteralSet(pub ParameterSet);
+pub(super) struct LiteralSet(pub ParameterSet);
 
 /// Sweep of `benchmark_sweep_params`: Cartesian product of its values, last key fastest.
-pub struct Sweep {
+pub(super) struct Sweep {
     axes: Vec<(String, Vec<ParameterValue>)>,
     count: u64,
 }
 
 /// Value of a parameter.
 #[derive(Debug, Clone, PartialEq)]
-pub enum ParameterValue {
+pub(super) enum ParameterValue {
     Integer(u64),
     Text(String),
 }
@@ -106,12 +106,12 @@ impl Sweep {
     }
 
     /// Number of combinations, computed without expanding them.
-    pub fn count(&self) -> u64 {
+    pub(super) fn count(&self) -> u64 {
         self.count
     }
 
     /// All combinations, last key fastest.
-    pub fn sets(&self) -> impl Iterator<Item = Result<ParameterSet, String>> {
+    pub(super) fn sets(&self) -> impl Iterator<Item = Result<ParameterSet, String>> {
         (0..self.count as usize).map(|index| {
             let mut rest = index;
             self.set(|values| {

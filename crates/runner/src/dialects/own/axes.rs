@@ -8,11 +8,11 @@ use std::{borrow::Cow, fmt};
 
 /// Values per axis, in file order. They stand for all combinations, last axis fastest.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct AxisValues(pub Vec<(String, SizeValues)>);
+pub(crate) struct AxisValues(pub Vec<(String, SizeValues)>);
 
 impl AxisValues {
     /// Grid of all combinations.
-    pub fn grid(&self) -> Result<Grid, ShapeError> {
+    pub(crate) fn grid(&self) -> Result<Grid, ShapeError> {
         Grid::product(self.0.iter().map(|(name, values)| Axis::new(name.clone(), values.clone())))
     }
 }
@@ -61,13 +61,13 @@ impl JsonSchema for AxisValues {
 }
 
 /// Schema of the values that [`some_grids`] accepts.
-pub fn some_grids_schema(schemas: &mut SchemaGenerator) -> Schema {
+pub(super) fn some_grids_schema(schemas: &mut SchemaGenerator) -> Schema {
     let (one, many) = (schemas.subschema_for::<AxisValues>(), schemas.subschema_for::<Vec<AxisValues>>());
     json_schema!({ "anyOf": [one, many] })
 }
 
 /// Deserializes one map of axes, or a list of them.
-pub fn some_grids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<AxisValues>>, D::Error> {
+pub(super) fn some_grids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<AxisValues>>, D::Error> {
     struct GridsVisitor;
     impl<'de> Visitor<'de> for GridsVisitor {
         type Value = Vec<AxisValues>;

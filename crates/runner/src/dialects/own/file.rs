@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// Benchmark mode of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum BenchmarkMode {
+pub(crate) enum BenchmarkMode {
     /// Forward passes.
     #[default]
     Inference,
@@ -25,7 +25,7 @@ pub enum BenchmarkMode {
 /// Scaling of an operand in training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum OperandScaling {
+pub(crate) enum OperandScaling {
     /// Scaled dynamically.
     Dynamic,
     /// Not scaled; keeps its dtype.
@@ -35,7 +35,7 @@ pub enum OperandScaling {
 /// Scaling granularity in training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum ScalingGranularity {
+pub(crate) enum ScalingGranularity {
     /// Single scale per tensor.
     Tensorwise,
     /// Separate scale per row along the reduction dimension.
@@ -46,7 +46,7 @@ pub enum ScalingGranularity {
 /// Optimizer in training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Optimizer {
+pub(crate) enum Optimizer {
     /// AdamW with moments in f32.
     #[default]
     Adamw,
@@ -64,7 +64,7 @@ macro_rules! shared_keys {
             default,
             expecting = "a map such as {model: linear, shapes: [[1, 2048, 8192]]}"
         )]
-        pub struct ModelEntry {
+        pub(crate) struct ModelEntry {
             /// Name of the cases in tables and in torchao's CSV.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub name: Option<String>,
@@ -83,7 +83,7 @@ macro_rules! shared_keys {
 
         impl ModelEntry {
             /// Returns these keys with the ones that `over` sets replaced.
-            pub fn overwrite(self, over: &Self) -> Self {
+            pub(crate) fn overwrite(self, over: &Self) -> Self {
                 Self {
                     name: over.name.clone().or(self.name),
                     shapes: over.shapes.clone().or(self.shapes),
@@ -98,7 +98,7 @@ macro_rules! shared_keys {
         /// Configuration file of `calorimeter run`.
         #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields, default, expecting = "a map with keys such as recipes and models")]
-        pub struct File {
+        pub(crate) struct File {
             /// `inference`, or `training` to measure the passes of a training step.
             #[serde(alias = "benchmark_mode")]
             pub mode: BenchmarkMode,
@@ -141,7 +141,7 @@ macro_rules! shared_keys {
 
         impl File {
             /// Defaults of the models.
-            pub fn defaults(&self) -> ModelEntry {
+            pub(crate) fn defaults(&self) -> ModelEntry {
                 ModelEntry { $($key: self.$key.clone(),)+ ..ModelEntry::default() }
             }
         }

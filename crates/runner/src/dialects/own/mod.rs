@@ -6,6 +6,6 @@ mod programs;
 mod read;
 mod training;
 
-pub use file::File;
-pub use read::read;
-pub use training::trained_models;
+pub(crate) use file::File;
+pub(crate) use read::read;
+pub(crate) use training::trained_models;

@@ -13,7 +13,7 @@ use std::str::FromStr;
 /// Programs that perform the same work; the first one is the reference.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a map such as {subjects: [{command: ./old}, {command: ./new}]}")]
-pub struct ForeignPrograms {
+pub(crate) struct ForeignPrograms {
     /// Name of the work in case ids; default: the kernel, `command` or `library`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -36,7 +36,7 @@ pub struct ForeignPrograms {
 /// External program. Paths are relative to the folder of the file, which is also the working directory of commands.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, expecting = "a map such as {command: ./a.out}")]
-pub struct ProgramEntry {
+pub(crate) struct ProgramEntry {
     /// Name in case ids and tables.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -65,15 +65,15 @@ pub struct ProgramEntry {
 
 /// Text of an amount: an integer or a formula of axes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AmountText(pub AxisExpression);
+pub(crate) struct AmountText(pub AxisExpression);
 
 /// Text of an argument.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ArgumentText(pub Argument);
+pub(crate) struct ArgumentText(pub Argument);
 
 /// Command line as text and as words.
 #[derive(Debug, Clone, PartialEq)]
-pub struct CommandLine {
+pub(crate) struct CommandLine {
     line: String,
     words: Vec<String>,
 }
@@ -164,7 +164,7 @@ word!(CommandLine, "a command line such as ./a.out {n}", {
 });
 
 /// Builds the entry of external programs. Other keys of the model are applied by the caller.
-pub fn entry(programs: &ForeignPrograms, origin: Origin, sizes: Vec<Size>) -> Result<Entry, String> {
+pub(super) fn entry(programs: &ForeignPrograms, origin: Origin, sizes: Vec<Size>) -> Result<Entry, String> {
     let folder = origin.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder =
         std::path::absolute(folder).map_err(|error| format!("cannot determine the folder of the file: {error}"))?;

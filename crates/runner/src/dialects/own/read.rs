@@ -16,7 +16,7 @@ use std::hash::Hash;
 use std::path::Path;
 
 /// Converts a file to entries.
-pub fn read(source: &ConfigSource) -> Result<Document, ConfigError> {
+pub(crate) fn read(source: &ConfigSource) -> Result<Document, ConfigError> {
     let mut file = deduplicate_lists(yaml::parse(source)?);
     let invalid = |message: String| yaml::invalid_at(source, &[], message);
     if file.models.len() > MAX_ENTRIES {

@@ -8,7 +8,7 @@ use calorimeter_zoo::operators::trained_linear::TrainedLinear;
 use calorimeter_zoo::{Operator, Subject, Suite};
 
 /// Splits an entry into one entry per pass of its model.
-pub fn passes(entry: Entry, optimizer: Optimizer) -> Result<Vec<Entry>, String> {
+pub(super) fn passes(entry: Entry, optimizer: Optimizer) -> Result<Vec<Entry>, String> {
     if let Some(sparsity) = entry.sparsities.first() {
         return Err(format!("mode: training: {sparsity}: training does not support sparsity"));
     }
@@ -37,7 +37,7 @@ fn training_operator(pass: TrainedLinear, model: &str) -> Result<Subject, String
 }
 
 /// Names of the models with training passes.
-pub fn trained_models() -> Vec<String> {
+pub(crate) fn trained_models() -> Vec<String> {
     let of_any = TrainedLinear::Forward.model_pass_name("");
     training_operators().filter_map(|operator| Some(operator.name().strip_suffix(&*of_any)?.to_owned())).collect()
 }
@@ -47,7 +47,7 @@ fn training_operators() -> impl Iterator<Item = Operator> {
 }
 
 /// Recipes of a file, with fast accumulation and unscaled operands as its keys request.
-pub fn recipes(file: &File) -> Result<Vec<Recipe>, String> {
+pub(super) fn recipes(file: &File) -> Result<Vec<Recipe>, String> {
     let scalings = [
         (TrainingOperand::Input, file.scaling_type_input),
         (TrainingOperand::Weight, file.scaling_type_weight),
@@ -74,7 +74,7 @@ pub fn recipes(file: &File) -> Result<Vec<Recipe>, String> {
 }
 
 /// Notes on the training keys; fails if they contradict the recipes.
-pub fn notes(file: &File) -> Result<Vec<String>, String> {
+pub(super) fn notes(file: &File) -> Result<Vec<String>, String> {
     // As in torchao, rowwise recipes ignore this key.
     let is_tensorwise =
         |recipe: &&Recipe| matches!(recipe.training(), Ok(Some(recipe)) if recipe == TrainingRecipe::TENSORWISE);

@@ -2,7 +2,7 @@
 
 /// Converts a pattern of names to a regular expression: `{a|b}` is an alternative, `[a|b]` an optional one,
 /// `{0.01..0.99}` a fraction in hundredths, and `{group}` or any other word an integer from 1.
-pub fn pattern(spelling: &str) -> String {
+pub(super) fn pattern(spelling: &str) -> String {
     let mut expression = String::from("^");
     let mut rest = spelling;
     while let Some(start) = rest.find(['{', '[']) {

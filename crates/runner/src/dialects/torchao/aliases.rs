@@ -1,7 +1,7 @@
 //! Alternative names of keys in torchao files. serde does not expose its aliases.
 
 /// Our key, and its alternative name.
-pub const ALIASES: [(&str, &str); 10] = [
+pub(crate) const ALIASES: [(&str, &str); 10] = [
     ("mode", "benchmark_mode"),
     ("recipes", "quantization_config_recipe_names"),
     ("recipes", "quantizations"),

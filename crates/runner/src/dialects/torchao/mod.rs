@@ -3,5 +3,5 @@
 mod aliases;
 mod recipes;
 
-pub use aliases::ALIASES;
-pub use recipes::RECIPES;
+pub(super) use aliases::ALIASES;
+pub(super) use recipes::RECIPES;

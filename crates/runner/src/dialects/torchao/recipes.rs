@@ -1,7 +1,7 @@
 //! Recipe names of torchao's accuracy tables, accepted but not listed.
 
 /// Accepted names.
-pub const RECIPES: [&str; 4] =
+pub(crate) const RECIPES: [&str; 4] =
     ["int8_rowwise", "int8_rowwise_weight_only", "float8_rowwise", "int4_groupwise_hqq_weight_only"];
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::events::{EventKind, YamlEvents};
 use std::collections::HashMap;
 
 /// Maximum size of a file in bytes, also with all aliases expanded.
-pub const MAX_FILE_BYTES: u64 = 4 << 20;
+pub(crate) const MAX_FILE_BYTES: u64 = 4 << 20;
 /// Maximum nesting depth; our own files use eight levels.
 const MAX_DEPTH: usize = 64;
 /// Maximum keys of a map; the parser compares them pairwise.
@@ -23,7 +23,7 @@ struct OpenNode {
 }
 
 /// Checks the limits; the error names the exceeded one and a remedy. Syntax errors are reported by `syntax`.
-pub fn check(text: &str) -> Result<(), String> {
+pub(super) fn check(text: &str) -> Result<(), String> {
     if text.len() as u64 > MAX_FILE_BYTES {
         return Err(format!("file larger than {} MiB; list shapes in a CSV file", MAX_FILE_BYTES >> 20));
     }

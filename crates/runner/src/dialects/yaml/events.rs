@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 /// Parsing event.
-pub struct YamlEvent {
+pub(super) struct YamlEvent {
     pub kind: EventKind,
     /// First character.
     pub start: Mark,
@@ -14,7 +14,7 @@ pub struct YamlEvent {
 }
 
 /// Kind of a parsing event.
-pub enum EventKind {
+pub(super) enum EventKind {
     /// Start of a list.
     List { anchor: Option<Vec<u8>>, has_brackets: bool },
     /// Start of a map.
@@ -33,7 +33,7 @@ pub enum EventKind {
 
 /// Position in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark {
+pub(super) struct Mark {
     /// Number of characters before it.
     pub index: usize,
     /// Line, from 0.
@@ -43,7 +43,7 @@ pub struct Mark {
 }
 
 /// Syntax error, as libyaml reports it.
-pub struct SyntaxProblem {
+pub(super) struct SyntaxProblem {
     /// Description.
     pub problem: String,
     /// Place where parsing stopped.
@@ -53,13 +53,13 @@ pub struct SyntaxProblem {
 }
 
 /// Events up to the end of a text, or to the first syntax error, which [`YamlEvents::problem`] describes.
-pub struct YamlEvents<'a> {
+pub(super) struct YamlEvents<'a> {
     parser: NonNull<unsafe_libyaml::yaml_parser_t>,
     text: &'a str,
 }
 
 impl<'a> YamlEvents<'a> {
-    pub fn new(text: &'a str) -> Option<Self> {
+    pub(super) fn new(text: &'a str) -> Option<Self> {
         let parser = NonNull::from(Box::leak(Box::new(MaybeUninit::<unsafe_libyaml::yaml_parser_t>::uninit()))).cast();
         let events = Self { parser, text };
         // SAFETY: the parser contains pointers to itself, so its allocation never moves. It reads `text`, which
@@ -76,7 +76,7 @@ impl<'a> YamlEvents<'a> {
     }
 
     /// Syntax error that ended the events.
-    pub fn problem(&self) -> Option<SyntaxProblem> {
+    pub(super) fn problem(&self) -> Option<SyntaxProblem> {
         // SAFETY: the parser is initialized. Its texts are null, or constants that end in zero.
         unsafe {
             let parser = self.parser.as_ref();

@@ -4,7 +4,7 @@ use super::events::{EventKind, Mark, YamlEvent, YamlEvents};
 
 /// Step from a list or map to a value in it.
 #[derive(Clone, Copy)]
-pub enum Step<'a> {
+pub(crate) enum Step<'a> {
     /// Value of a key with one of these names.
     Key(&'a [&'a str]),
     /// Item of a list. A map in place of a list is its only item.
@@ -12,7 +12,7 @@ pub enum Step<'a> {
 }
 
 /// Position of a value, or of the innermost list or map around a missing value.
-pub fn position(text: &str, path: &[Step]) -> Mark {
+pub(super) fn position(text: &str, path: &[Step]) -> Mark {
     let start = Mark { index: 0, line: 0, column: 0 };
     let Some(mut events) = YamlEvents::new(text) else { return start };
     let root = events.find(|event| !matches!(event.kind, EventKind::Document | EventKind::Boundary));

@@ -4,14 +4,14 @@ use super::events::{EventKind, Mark, SyntaxProblem, YamlEvents};
 
 /// Syntax error with the position of its cause, such as the bracket that is not closed.
 #[derive(Debug, PartialEq, Eq)]
-pub struct SyntaxError {
+pub(super) struct SyntaxError {
     pub at: Mark,
     pub cause: SyntaxCause,
 }
 
 /// Cause of a syntax error.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SyntaxCause {
+pub(super) enum SyntaxCause {
     /// List or map without a closing bracket.
     #[error("unclosed {opening:?}: expected {:?} before {end}", closing(*.opening))]
     UnclosedBracket { opening: char, end: EndPlace },
@@ -34,7 +34,7 @@ pub enum SyntaxCause {
 
 /// Place before which a construct must be closed.
 #[derive(Debug, PartialEq, Eq)]
-pub enum EndPlace {
+pub(super) enum EndPlace {
     Text { line: u64, column: u64 },
     EndOfFile,
 }
@@ -49,7 +49,7 @@ impl std::fmt::Display for EndPlace {
 }
 
 /// Checks the syntax of a text.
-pub fn check(text: &str) -> Result<(), SyntaxError> {
+pub(super) fn check(text: &str) -> Result<(), SyntaxError> {
     let Some(mut events) = YamlEvents::new(text) else { return Ok(()) };
     // Start of each list or map that has not ended, with its opening bracket, if any.
     let mut open: Vec<Option<Mark>> = Vec::new();

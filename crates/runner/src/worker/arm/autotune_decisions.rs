@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 ///
 /// Decisions for matmuls are found by size. Others are attributed by time: entries that appear while a case is primed
 /// are stored under its name and reused in later runs.
-pub struct AutotuneDecisions {
+pub(super) struct AutotuneDecisions {
     folder: PathBuf,
     /// Length of each file before priming.
     log_lengths: HashMap<PathBuf, u64>,
@@ -24,13 +24,13 @@ const DECISIONS_FILE: &str = "decisions.json";
 
 impl AutotuneDecisions {
     /// Records the lengths of the tuner's files before a case is primed.
-    pub fn snapshot(folder: PathBuf) -> Self {
+    pub(super) fn snapshot(folder: PathBuf) -> Self {
         let end = |file: PathBuf| fs::metadata(&file).ok().map(|about| (file, about.len()));
         Self { log_lengths: tuner_logs(&folder).filter_map(end).collect(), folder }
     }
 
     /// Returns the decisions of a case after it was primed.
-    pub fn collect(self, case: &Case, products: &[[u64; 3]], implementation: Implementation) -> Vec<String> {
+    pub(super) fn collect(self, case: &Case, products: &[[u64; 3]], implementation: Implementation) -> Vec<String> {
         if matches!(implementation, Implementation::Native) {
             return Vec::new();
         }

@@ -15,7 +15,7 @@ use calorimeter_timing::{ClockResolution, EnqueueClock, Failure, Stopwatch};
 const FINE_STEP_NS: u64 = 1000;
 
 /// Selects the stopwatch and queries its resolution and kernels before the measurement.
-pub fn attach_clock(
+pub(super) fn attach_clock(
     open: OpenWorkload<'_>,
     mut record: Record,
     unjudged: PendingChecks,

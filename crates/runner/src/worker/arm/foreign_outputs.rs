@@ -18,7 +18,7 @@ const FIRST_PROGRAM: &str = "the other programs are compared with it";
 
 /// Compares outputs with those of the first program, or stores them if this is the first; returns the relative error.
 /// Every element must have been written and be finite.
-pub fn check_foreign_outputs(
+pub(super) fn check_foreign_outputs(
     problem: &ForeignProblem,
     outputs: &[Output],
     is_a_process: bool,

@@ -19,7 +19,7 @@ use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 /// Checks a case on the gate inputs in a separate workload, which is closed afterwards; returns the record so far.
-pub fn check_gate_inputs(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<Record, ZooError> {
+pub(super) fn check_gate_inputs(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<Record, ZooError> {
     let case = &assigned.case;
     // Foreign programs have references only for the timed inputs. A case that passed before was already checked on the
     // gate inputs in this process.
@@ -37,7 +37,7 @@ pub fn check_gate_inputs(assigned: &AssignedCase, group: &mut GroupContext<'_>) 
 }
 
 /// Compares the outputs of the first pass with their references; fills in status, accuracy and weight size.
-pub fn check_first_output(
+pub(super) fn check_first_output(
     open: &OpenWorkload<'_>,
     output: &FirstOutput,
     record: &mut Record,
@@ -102,7 +102,7 @@ const CHECK_TIME: Duration = Duration::from_millis(250);
 
 /// Compares the outputs of the buffer sets other than the first, whose outputs passed. Returns the sets that exceeded
 /// the time limit; they are checked after the last window, when each holds the output of a timed pass.
-pub fn check_buffer_sets(
+pub(super) fn check_buffer_sets(
     open: &mut OpenWorkload<'_>,
     output: FirstOutput,
     record: &mut Record,
@@ -127,7 +127,7 @@ pub fn check_buffer_sets(
 
 /// Checks after the measurement: the last outputs of sets that are still pending, and one more pass of each case on a
 /// pseudo-random set.
-pub fn check_after_timing(arms: &mut [CaseArm], group: &mut GroupContext<'_>) -> Result<(), PoisonedProcess> {
+pub(crate) fn check_after_timing(arms: &mut [CaseArm], group: &mut GroupContext<'_>) -> Result<(), PoisonedProcess> {
     for CaseArm { job, record, assigned, pending_checks: unjudged, .. } in
         arms.iter_mut().filter(|arm| arm.record.is_ok())
     {

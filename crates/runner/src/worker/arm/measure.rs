@@ -21,7 +21,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 const COUNTED_LAUNCHES: u32 = 3;
 
 /// Measures the arms interleaved, fills their records and compares them with the peaks.
-pub fn measure(arms: &mut [CaseArm], options: &Options, group: &mut GroupContext<'_>) -> Result<(), PoisonedProcess> {
+pub(crate) fn measure(
+    arms: &mut [CaseArm],
+    options: &Options,
+    group: &mut GroupContext<'_>,
+) -> Result<(), PoisonedProcess> {
     let Some(first) = arms.first().map(|arm| arm.record.case.id.clone()) else { return Ok(()) };
     group.listener.report_progress(&first, Stage::Peaks);
     let peaks = roofline::peaks(arms, &first, group)?;
@@ -30,7 +34,11 @@ pub fn measure(arms: &mut [CaseArm], options: &Options, group: &mut GroupContext
 }
 
 /// Measures the arms without peaks.
-pub fn time(arms: &mut [CaseArm], options: &Options, group: &mut GroupContext<'_>) -> Result<(), PoisonedProcess> {
+pub(crate) fn time(
+    arms: &mut [CaseArm],
+    options: &Options,
+    group: &mut GroupContext<'_>,
+) -> Result<(), PoisonedProcess> {
     let cases: Vec<CaseId> = arms.iter().map(|arm| arm.record.case.id.clone()).collect();
     if cases.is_empty() {
         return Ok(());

@@ -11,13 +11,13 @@ mod prime;
 mod probe;
 mod reopen;
 mod roofline;
-pub mod state;
+pub(crate) mod state;
 
-pub use gate::check_after_timing;
-pub use measure::{measure, time};
-pub use reopen::reopen;
-pub use roofline::peaks as find_peaks;
-pub use state::CaseArm;
+pub(crate) use gate::check_after_timing;
+pub(crate) use measure::{measure, time};
+pub(crate) use reopen::reopen;
+pub(crate) use roofline::peaks as find_peaks;
+pub(crate) use state::CaseArm;
 
 use super::group_context::GroupContext;
 use super::operands::InputKind;
@@ -29,7 +29,7 @@ use calorimeter_zoo::backends::autotune_anchor;
 use state::refused_record;
 
 /// Prepares a case for timing. Returns its record as an error if it failed or is not to be timed.
-pub fn prepare(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<CaseArm, Box<Record>> {
+pub(crate) fn prepare(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<CaseArm, Box<Record>> {
     try_prepare(assigned, group).unwrap_or_else(|error| Err(refused_record(&assigned.case, &error)))
 }
 

@@ -5,7 +5,7 @@ use calorimeter_case::CaseId;
 use calorimeter_timing::nvtx;
 
 /// NVTX range of the case that is currently launched. Without a profiler it costs one flag check.
-pub struct CaseRange {
+pub(super) struct CaseRange {
     ids: Vec<CaseId>,
     current: Option<usize>,
     #[cfg(feature = "native")]
@@ -14,7 +14,7 @@ pub struct CaseRange {
 
 impl CaseRange {
     /// Creates a range without a current case.
-    pub fn new(ids: Vec<CaseId>) -> Self {
+    pub(super) fn new(ids: Vec<CaseId>) -> Self {
         Self {
             ids,
             current: None,
@@ -24,7 +24,7 @@ impl CaseRange {
     }
 
     /// Switches to a case.
-    pub fn enter(&mut self, case: usize) {
+    pub(super) fn enter(&mut self, case: usize) {
         if self.current == Some(case) {
             return;
         }

@@ -8,7 +8,7 @@ use crate::worker::protocol::AssignedCase;
 use calorimeter_zoo::{Setup, ZooError};
 
 /// Opens the workload of a case; for the gate inputs with a single buffer set.
-pub fn open<'a>(
+pub(super) fn open<'a>(
     assigned: &'a AssignedCase,
     content: InputKind,
     group: &mut GroupContext<'_>,

@@ -16,7 +16,7 @@ const PRIMING_LAUNCHES: u32 = 3;
 
 /// Runs the first pass and reads its outputs, as digests on the device if possible. If the case is to be timed, runs a
 /// few more.
-pub fn prime(
+pub(super) fn prime(
     open: &mut OpenWorkload<'_>,
     record: &mut Record,
     content: InputKind,

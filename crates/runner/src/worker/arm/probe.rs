@@ -11,7 +11,7 @@ use calorimeter_case::{Record, Status};
 use calorimeter_timing::Failure;
 
 /// Prepares a case for timing without checking its outputs.
-pub fn prepare(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<CaseArm, Failure> {
+pub(super) fn prepare(assigned: &AssignedCase, group: &mut GroupContext<'_>) -> Result<CaseArm, Failure> {
     let case = &assigned.case;
     let mut record = Record::new(case.clone(), Status::Ok);
     let open = match group.context.probed_case.take().filter(|probed| probed.case == case.id) {

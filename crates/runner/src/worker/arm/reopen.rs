@@ -11,7 +11,7 @@ use calorimeter_zoo::ZooError;
 
 /// Opens a closed case again and checks its first buffer set; the others are checked after the last window. If that
 /// fails, the record holds the reason.
-pub fn reopen(arm: &mut CaseArm, group: &mut GroupContext<'_>) {
+pub(crate) fn reopen(arm: &mut CaseArm, group: &mut GroupContext<'_>) {
     if let Err(error) = try_reopen(arm, group) {
         arm.record = *refused_record(&arm.assigned.case, &error.into());
     }

@@ -10,7 +10,7 @@ use calorimeter_probe::peaks::{self, CaseRecheck, DevicePeaks, Limit, MatmulPrec
 use calorimeter_probe::sensors::Sensors;
 
 /// Determines the peaks that are relevant to these cases, once per GEMM kind.
-pub fn peaks(
+pub(crate) fn peaks(
     arms: &[CaseArm],
     first: &CaseId,
     group: &mut GroupContext<'_>,
@@ -31,7 +31,7 @@ pub fn peaks(
 
 /// Compares measured cases with the peaks of their device. A case above a peak is measured again, interleaved with
 /// probes; if it exceeds the probes, too, its record fails.
-pub fn compare_with_peaks(
+pub(super) fn compare_with_peaks(
     arms: &mut [CaseArm],
     peaks: Option<DevicePeaks>,
     group: &mut GroupContext<'_>,

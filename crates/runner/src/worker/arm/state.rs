@@ -8,7 +8,7 @@ use calorimeter_timing::{Failure, Stopwatch};
 use calorimeter_zoo::{Output, OutputDigest, Setup, Workload, ZooError};
 
 /// Case that is ready to be timed.
-pub struct CaseArm {
+pub(crate) struct CaseArm {
     /// Workload to launch.
     pub job: TimedWorkload,
     /// Stopwatch of its times.
@@ -26,7 +26,7 @@ pub struct CaseArm {
 }
 
 /// Removes speed-ups whose baseline was refused.
-pub fn drop_comparisons_with_refused(arms: &mut [CaseArm]) {
+pub(crate) fn drop_comparisons_with_refused(arms: &mut [CaseArm]) {
     let refused: Vec<CaseId> =
         arms.iter().filter(|arm| !arm.record.is_ok()).map(|arm| arm.record.case.id.clone()).collect();
     for CaseArm { record, .. } in arms {
@@ -38,14 +38,14 @@ pub fn drop_comparisons_with_refused(arms: &mut [CaseArm]) {
 }
 
 /// Open workload of a case and its setup.
-pub struct OpenWorkload<'a> {
+pub(crate) struct OpenWorkload<'a> {
     pub assigned: &'a AssignedCase,
     pub workload: Box<dyn Workload>,
     pub setup: Setup,
 }
 
 /// Case of the interference probe; its workload stays open between measurements.
-pub struct ProbedCase {
+pub(crate) struct ProbedCase {
     pub case: CaseId,
     pub setup: Setup,
     pub workload: Option<Box<dyn Workload>>,
@@ -53,20 +53,20 @@ pub struct ProbedCase {
 
 impl ProbedCase {
     /// Stores the open workload.
-    pub fn store(&mut self, TimedWorkload(workload): TimedWorkload) {
+    pub(crate) fn store(&mut self, TimedWorkload(workload): TimedWorkload) {
         self.workload = Some(workload);
     }
 }
 
 /// Output of the first pass: downloaded, or reduced to a digest on the device.
-pub enum FirstOutput {
+pub(crate) enum FirstOutput {
     Downloaded(Vec<Output>),
     Digest(Vec<OutputDigest>),
 }
 
 /// Buffer sets that are not checked yet, and the outputs to compare them with.
 #[derive(Default)]
-pub struct PendingChecks {
+pub(crate) struct PendingChecks {
     pub sets: Vec<u32>,
     /// Outputs of the first set, which passed; `None` until they are downloaded.
     pub reference: Option<Vec<Output>>,
@@ -74,7 +74,7 @@ pub struct PendingChecks {
 
 impl PendingChecks {
     /// All sets except the first, whose outputs passed.
-    pub fn for_other_sets(sets: u32, output: FirstOutput) -> Self {
+    pub(crate) fn for_other_sets(sets: u32, output: FirstOutput) -> Self {
         let reference = match output {
             FirstOutput::Downloaded(outputs) => Some(outputs),
             FirstOutput::Digest(_) => None,
@@ -84,7 +84,7 @@ impl PendingChecks {
 }
 
 /// Record of a case that failed before it could be timed.
-pub fn refused_record(case: &Case, error: &Failure) -> Box<Record> {
+pub(crate) fn refused_record(case: &Case, error: &Failure) -> Box<Record> {
     let (status, reason) = match error.downcast_ref() {
         Some(ZooError::Unsupported(why)) => (Status::Unsupported, why.clone()),
         _ => (Status::Failed, error.to_string()),

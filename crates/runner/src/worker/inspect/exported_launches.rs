@@ -14,7 +14,7 @@ use calorimeter_timing::{Failure, Overhead, Stopwatch};
 const DEFAULT_LAUNCHES: u32 = 100;
 
 /// Inspection that times single launches.
-pub struct LaunchesInspection;
+pub(super) struct LaunchesInspection;
 
 impl Inspection for LaunchesInspection {
     fn applies_to(&self, case: &Case, _: &Assignment) -> bool {

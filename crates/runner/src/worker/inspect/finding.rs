@@ -5,7 +5,7 @@ use calorimeter_case::{CaseId, Record, Warning};
 
 /// Result of an inspection for one case.
 #[derive(Debug, Clone, PartialEq)]
-pub struct InspectionFinding {
+pub(crate) struct InspectionFinding {
     /// Id of the case.
     pub case: CaseId,
     /// Facet, if one was found.
@@ -16,7 +16,7 @@ pub struct InspectionFinding {
 
 /// Facet that one inspection adds to a record; each inspection has its own.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Facet {
+pub(crate) enum Facet {
     /// Nanoseconds of single launches.
     Launches(Vec<u64>),
     /// Percentiles of single launches.
@@ -34,7 +34,7 @@ pub enum Facet {
 
 impl InspectionFinding {
     /// Writes the finding into the record of its case.
-    pub fn apply(self, record: &mut Record) {
+    pub(crate) fn apply(self, record: &mut Record) {
         record.warnings.extend(self.warnings);
         match self.facet {
             None => {}

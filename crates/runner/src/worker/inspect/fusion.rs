@@ -11,7 +11,7 @@ use calorimeter_timing::Failure;
 use std::collections::HashMap;
 
 /// Determines the fusion state where both kernel counts are known, and warns if the baseline is not unfused.
-pub struct FusionInspection;
+pub(super) struct FusionInspection;
 
 impl Inspection for FusionInspection {
     fn applies_to(&self, case: &Case, _: &Assignment) -> bool {

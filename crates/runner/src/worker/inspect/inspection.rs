@@ -11,7 +11,7 @@ use calorimeter_timing::{Failure, Stopwatch};
 
 /// Inspection of measured cases, which produces one facet per record. Inspections are independent of each other, so
 /// that their order does not matter.
-pub trait Inspection {
+pub(crate) trait Inspection {
     /// True if the case requests the inspection.
     fn applies_to(&self, case: &Case, assignment: &Assignment) -> bool;
 
@@ -45,7 +45,7 @@ pub trait Inspection {
 }
 
 /// Measured case under inspection. It is launched again; its record is read-only.
-pub struct InspectedCase<'a> {
+pub(crate) struct InspectedCase<'a> {
     /// Workload to launch.
     pub job: &'a mut TimedWorkload,
     /// Stopwatch of its times.

@@ -35,7 +35,7 @@ const END_MARK: &str = "end";
 
 /// Inspection of memory usage.
 #[derive(Default)]
-pub struct MemoryInspection {
+pub(super) struct MemoryInspection {
     tracked_cases: Vec<TrackedCase>,
 }
 

@@ -17,10 +17,10 @@ use finding::InspectionFinding;
 use inspection::{InspectedCase, Inspection};
 
 /// Inspections with their index, which determines the order of warnings in records; they may run in any order.
-pub type Inspections = Vec<(usize, Box<dyn Inspection>)>;
+pub(super) type Inspections = Vec<(usize, Box<dyn Inspection>)>;
 
 /// Returns every inspection.
-pub fn inspections() -> Inspections {
+pub(super) fn inspections() -> Inspections {
     let inspections: Vec<Box<dyn Inspection>> = vec![
         Box::new(exported_launches::LaunchesInspection),
         Box::new(percentiles::PercentilesInspection),
@@ -33,7 +33,7 @@ pub fn inspections() -> Inspections {
 }
 
 /// Inspects measured cases, except those that passed in an earlier batch. Failures become warnings.
-pub fn inspect(
+pub(super) fn inspect(
     inspections: &mut Inspections,
     arms: &mut [CaseArm],
     group: &mut GroupContext<'_>,

@@ -14,7 +14,7 @@ use calorimeter_timing::{Failure, Overhead, Stopwatch, quantile};
 const LAUNCHES: u32 = 1000;
 
 /// Inspection that computes the percentiles of single launches.
-pub struct PercentilesInspection;
+pub(super) struct PercentilesInspection;
 
 impl Inspection for PercentilesInspection {
     fn applies_to(&self, case: &Case, _: &Assignment) -> bool {

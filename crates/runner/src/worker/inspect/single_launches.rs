@@ -18,7 +18,7 @@ const ROW_DURATION: Duration = Duration::from_millis(100);
 /// Times `count` launches, or as many as fit into half of the case's time budget, each in the smallest window of the
 /// stopwatch. If opening a window leaves the device idle, many windows are timed in a row, and the first of each row
 /// are discarded.
-pub fn time_single_launches(
+pub(super) fn time_single_launches(
     one: &mut InspectedCase<'_>,
     count: u32,
     timing: &Options,
@@ -57,7 +57,7 @@ pub fn time_single_launches(
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::mock::{Fault, MockRule, MockWorkload};
     use crate::worker::arm::CaseArm;
@@ -66,14 +66,14 @@ pub mod tests {
     use calorimeter_probe::TimedWorkload;
     use calorimeter_timing::{MockClock, Overhead, Reading, Script, Stopwatch, Work};
 
-    pub struct SilentListener;
+    pub(crate) struct SilentListener;
 
     impl WorkerListener for SilentListener {
         fn on_event(&mut self, _: WorkerEvent) {}
     }
 
     /// Clock that times eight launches at a time.
-    pub struct BatchedClock(pub MockClock);
+    pub(crate) struct BatchedClock(pub MockClock);
 
     impl Stopwatch for BatchedClock {
         fn name(&self) -> &'static str {
@@ -124,7 +124,7 @@ pub mod tests {
         }
     }
 
-    pub fn arm(stopwatch: Box<dyn Stopwatch>) -> CaseArm {
+    pub(crate) fn arm(stopwatch: Box<dyn Stopwatch>) -> CaseArm {
         faulty(stopwatch, MockRule::default())
     }
 
@@ -142,7 +142,7 @@ pub mod tests {
         }
     }
 
-    pub fn scripted(nanos: f64, fixed: f64) -> Box<dyn Stopwatch> {
+    pub(crate) fn scripted(nanos: f64, fixed: f64) -> Box<dyn Stopwatch> {
         Box::new(MockClock::new(Script { nanos, fixed, ..Script::default() }))
     }
 

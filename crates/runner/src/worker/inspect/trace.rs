@@ -22,7 +22,7 @@ const PHASES_GAP_NS: u64 = 10_000;
 const FOLDER: &str = "traces";
 
 /// Inspection that writes traces.
-pub struct TraceInspection;
+pub(super) struct TraceInspection;
 
 impl Inspection for TraceInspection {
     fn applies_to(&self, case: &Case, assignment: &Assignment) -> bool {

@@ -10,7 +10,7 @@ use calorimeter_timing::Failure;
 /// Inspection of memory traffic for fusion patterns, whose bytes are otherwise modeled, and for profiled cases. Only
 /// CUDA devices have counters that a program may read.
 #[derive(Default)]
-pub struct TrafficInspection {
+pub(super) struct TrafficInspection {
     #[cfg(feature = "native")]
     meter: Option<Result<calorimeter_timing::cuda::TrafficMeter, String>>,
 }

@@ -8,11 +8,11 @@ use calorimeter_case::{Case, Dtype, Element};
 use chrono::{DateTime, Utc};
 
 /// Cell with the name of its column; `None` if not measured.
-pub type NamedCell = (String, Option<Cell<'static>>);
+pub(super) type NamedCell = (String, Option<Cell<'static>>);
 
 /// Columns of a record, in order.
 #[derive(Clone, Debug)]
-pub struct AcceleratorRow {
+pub(super) struct AcceleratorRow {
     /// Case and its medians.
     pub metadata: Vec<NamedCell>,
     /// Statistics of each metric.
@@ -37,7 +37,7 @@ impl AcceleratorMetric {
 
 impl AcceleratorRow {
     /// Row of a case with individually timed launches.
-    pub fn from_record(record: &Record) -> Option<Self> {
+    pub(super) fn from_record(record: &Record) -> Option<Self> {
         let case = &record.case;
         if record.outcome.status != Status::Ok || record.time.iterations_ns.is_empty() {
             return None;
@@ -63,7 +63,7 @@ impl AcceleratorRow {
     }
 
     /// Every column of the table.
-    pub fn columns(&self) -> impl Iterator<Item = &NamedCell> {
+    pub(super) fn columns(&self) -> impl Iterator<Item = &NamedCell> {
         self.metadata.iter().chain(&self.metrics).chain(&self.newer).chain(&self.own)
     }
 }

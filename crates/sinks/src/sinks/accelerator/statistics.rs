@@ -1,36 +1,36 @@
 //! Statistics of a list of measurements.
 
 /// Names of the statistics, in column order.
-pub const STATISTIC_NAMES: [&str; 8] = ["p50", "p90", "p95", "p99", "avg", "max", "num_runs", "min"];
+pub(super) const STATISTIC_NAMES: [&str; 8] = ["p50", "p90", "p95", "p99", "avg", "max", "num_runs", "min"];
 
 /// Sorted, nonempty list of measurements.
-pub struct SortedValues(Vec<f64>);
+pub(super) struct SortedValues(Vec<f64>);
 
 impl SortedValues {
     /// Sorts the values; `None` for an empty list.
-    pub fn new(mut values: Vec<f64>) -> Option<Self> {
+    pub(super) fn new(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
         (!values.is_empty()).then_some(Self(values))
     }
 
     /// Number of values.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Mean, computed from distances to the minimum, so that the mean of equal values is exact.
-    pub fn mean(&self) -> f64 {
+    pub(super) fn mean(&self) -> f64 {
         let (least, _) = self.min_max();
         least + self.0.iter().map(|value| value - least).sum::<f64>() / self.len() as f64
     }
 
     /// Minimum and maximum.
-    pub fn min_max(&self) -> (f64, f64) {
+    pub(super) fn min_max(&self) -> (f64, f64) {
         (self.0[0], self.0[self.len() - 1])
     }
 
     /// Percentile with linear interpolation, in NumPy's order of operations.
-    pub fn percentile(&self, percent: f64) -> f64 {
+    pub(super) fn percentile(&self, percent: f64) -> f64 {
         let place = percent / 100.0 * (self.len() - 1) as f64;
         let (below, above) = (self.0[place.floor() as usize], self.0[place.ceil() as usize]);
         let part = place.fract();

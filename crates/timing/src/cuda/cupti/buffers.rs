@@ -24,13 +24,13 @@ struct BufferPool {
 static POOL: Mutex<BufferPool> = Mutex::new(BufferPool { free: Vec::new(), filled: Vec::new() });
 
 /// Buffer with records; returns to the pool when dropped.
-pub struct FilledBuffer {
+pub(super) struct FilledBuffer {
     buffer: RecordBuffer,
     bytes: usize,
 }
 
 /// Registers the buffer callbacks with CUPTI.
-pub fn register() -> Result<(), CuptiError> {
+pub(super) fn register() -> Result<(), CuptiError> {
     let first: Vec<RecordBuffer> = (0..INITIAL_BUFFERS).map(|_| zeroed()).collect();
     lock(&POOL).free.extend(first);
     let (mut enabled, mut size) = (1u8, size_of::<u8>());
@@ -47,7 +47,7 @@ pub fn register() -> Result<(), CuptiError> {
 }
 
 /// Buffers returned since the last call.
-pub fn take_filled() -> Vec<FilledBuffer> {
+pub(super) fn take_filled() -> Vec<FilledBuffer> {
     lock(&POOL).filled.drain(..).collect()
 }
 
@@ -77,14 +77,14 @@ unsafe extern "C" fn buffer_completed(_: CUcontext, _: u32, buffer: *mut u8, _: 
 }
 
 /// Locks a mutex, ignoring poison: the guarded lists are consistent between any two statements.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl FilledBuffer {
     /// Calls `show` for each record. Returns true at the end of the buffer, false at a record that CUPTI has not
     /// completed.
-    pub fn for_each_record(&self, mut show: impl FnMut(NonNull<CUpti_Activity>)) -> Result<bool, CuptiError> {
+    pub(super) fn for_each_record(&self, mut show: impl FnMut(NonNull<CUpti_Activity>)) -> Result<bool, CuptiError> {
         let start = self.buffer.as_ptr().cast::<u8>().cast_mut();
         let mut record = ptr::null_mut();
         loop {

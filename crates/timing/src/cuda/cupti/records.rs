@@ -31,7 +31,7 @@ macro_rules! field {
 }
 
 /// Reads all records of the buffers. Records without a time and incomplete buffers count as dropped.
-pub fn read(buffers: &[FilledBuffer]) -> Result<Activities, CuptiError> {
+pub(super) fn read(buffers: &[FilledBuffer]) -> Result<Activities, CuptiError> {
     let mut reader = RecordReader::default();
     for buffer in buffers {
         if !buffer.for_each_record(|record| reader.add(record))? {

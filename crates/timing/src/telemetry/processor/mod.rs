@@ -176,24 +176,24 @@ pub(super) mod tests {
     use tempfile::TempDir;
 
     /// Folder that acts as the root of a file system.
-    pub struct Tree(TempDir);
+    pub(crate) struct Tree(TempDir);
 
     impl Tree {
-        pub fn new() -> Self {
+        pub(crate) fn new() -> Self {
             Self(tempfile::tempdir().unwrap())
         }
 
-        pub fn root(&self) -> &Path {
+        pub(crate) fn root(&self) -> &Path {
             self.0.path()
         }
 
-        pub fn write(&self, file: &str, content: &str) {
+        pub(crate) fn write(&self, file: &str, content: &str) {
             let path = self.root().join(file);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, format!("{content}\n")).unwrap();
         }
 
-        pub fn remove(&self, file: &str) {
+        pub(crate) fn remove(&self, file: &str) {
             std::fs::remove_file(self.root().join(file)).unwrap();
         }
     }

@@ -5,7 +5,7 @@ use crate::normalize::rms_norm_exact;
 use crate::{Activate, Activation, ExactLinear, Matrix, OutputSample};
 
 /// Outputs of the sampled sequences.
-pub fn sampled_sequences(k: usize, input: &Matrix, linears: &[ExactLinear], sample: &OutputSample) -> Vec<f64> {
+pub(super) fn sampled_sequences(k: usize, input: &Matrix, linears: &[ExactLinear], sample: &OutputSample) -> Vec<f64> {
     let sequences = sample.rows.chunks(TOKENS as usize);
     sequences.flat_map(|rows| forward_sequence(rows.iter().flat_map(|&r| input.row(r)).copied(), k, linears)).collect()
 }

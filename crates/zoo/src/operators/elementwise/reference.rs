@@ -30,6 +30,6 @@ impl ExactReference for Elementwise {
 }
 
 /// 1 / (1 + e^-x).
-pub fn sigmoid(x: f64) -> f64 {
+pub(crate) fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }

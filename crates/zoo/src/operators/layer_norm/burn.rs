@@ -18,6 +18,6 @@ impl BurnPass for LayerNorm {
 }
 
 /// layer_norm(x) * gain + bias of f32 rows.
-pub fn affine_layer_norm<B: Backend>(x: Tensor<B, 2>, gain: &Tensor<B, 2>, bias: &Tensor<B, 2>) -> Tensor<B, 2> {
+pub(crate) fn affine_layer_norm<B: Backend>(x: Tensor<B, 2>, gain: &Tensor<B, 2>, bias: &Tensor<B, 2>) -> Tensor<B, 2> {
     normalize::layer_norm(x) * gain.clone().cast(DType::F32) + bias.clone().cast(DType::F32)
 }

@@ -19,12 +19,12 @@ impl ExactReference for LayerNorm {
 }
 
 /// layer_norm(x) * gain + bias of one row in double precision.
-pub fn affine_layer_norm_f64(x: &[f64], gain: &Matrix, bias: &Matrix) -> Vec<f64> {
+pub(crate) fn affine_layer_norm_f64(x: &[f64], gain: &Matrix, bias: &Matrix) -> Vec<f64> {
     let affine = gain.row(0).iter().zip(bias.row(0)).map(|(&gain, &bias)| (f64::from(gain), f64::from(bias)));
     normalize::layer_norm_exact(x).into_iter().zip(affine).map(|(x, (gain, bias))| x * gain + bias).collect()
 }
 
-pub fn tolerance(spec: &Spec) -> Tolerance {
+pub(crate) fn tolerance(spec: &Spec) -> Tolerance {
     // Elements of a short row may be close to each other, which amplifies the rounding error of the mean.
     let depth = match spec.axis("dimension") {
         ..8 => 8192,

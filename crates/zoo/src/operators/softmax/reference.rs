@@ -32,7 +32,7 @@ impl ExactReference for Softmax {
 }
 
 /// exp(x - max(x)) of a row of logits in double precision, and their sum.
-pub fn shifted_exponentials(logits: &[f32]) -> (Vec<f64>, f64) {
+pub(crate) fn shifted_exponentials(logits: &[f32]) -> (Vec<f64>, f64) {
     let largest = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
     let exponentials: Vec<f64> = logits.iter().map(|&x| (f64::from(x) - largest).exp()).collect();
     let sum = exponentials.iter().sum();

@@ -14,7 +14,7 @@ impl BurnPass for TrainedLinear {
 }
 
 /// Pass with matmul operands cast as `training` says and an optimizer given by `update`.
-pub fn burn_pass<B: QuantBackend + Float8Backend>(
+pub(super) fn burn_pass<B: QuantBackend + Float8Backend>(
     pass: TrainedLinear,
     training: Option<Float8Training>,
     update: OptimizerUpdate<B>,

@@ -10,7 +10,7 @@ use burn_cubecl::tensor::CubeTensor;
 use calorimeter_kernels::cube::{self, MatrixLayout, OptimizerState};
 
 /// Weights after a step, and the moments of AdamW.
-pub fn update_weights<R: CubeRuntime>(
+pub(crate) fn update_weights<R: CubeRuntime>(
     weight: Tensor<CubeOf<R>, 2>,
     gradient: Tensor<CubeOf<R>, 2>,
     moments: Option<[Tensor<CubeOf<R>, 2>; 2]>,
@@ -21,7 +21,7 @@ pub fn update_weights<R: CubeRuntime>(
 }
 
 /// Runs a step with the weights as gradient, so that unsupported sizes and dtypes are reported here.
-pub fn check_kernels<R: CubeRuntime>(
+pub(crate) fn check_kernels<R: CubeRuntime>(
     weight: &Tensor<CubeOf<R>, 2>,
     moments: Option<[Tensor<CubeOf<R>, 2>; 2]>,
 ) -> Result<(), ZooError> {

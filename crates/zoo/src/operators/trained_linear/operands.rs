@@ -10,21 +10,21 @@ use rayon::prelude::*;
 
 /// Matmul of a trained linear layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TrainingMatmul {
+pub(super) enum TrainingMatmul {
     Output,
     GradInput,
     GradWeight,
 }
 
 /// Dequantized operands of a matmul, both stored with the reduction dimension along rows: output = left rightᵀ.
-pub struct TrainingOperands {
+pub(super) struct TrainingOperands {
     pub left: Matrix,
     pub right: Matrix,
 }
 
 impl TrainingOperands {
     /// Operands of a matmul from the inputs of a pass.
-    pub fn new(
+    pub(super) fn new(
         product: TrainingMatmul,
         pass: TrainedLinear,
         inputs: &[Matrix],

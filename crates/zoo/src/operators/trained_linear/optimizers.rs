@@ -5,26 +5,26 @@
 
 use burn::tensor::{DType, Tensor, backend::Backend};
 
-pub const LEARNING_RATE: f64 = 0.01;
-pub const BETAS: [f64; 2] = [0.9, 0.999];
-pub const EPSILON: f64 = 1e-8;
-pub const WEIGHT_DECAY: f64 = 0.01;
+pub(crate) const LEARNING_RATE: f64 = 0.01;
+pub(crate) const BETAS: [f64; 2] = [0.9, 0.999];
+pub(crate) const EPSILON: f64 = 1e-8;
+pub(crate) const WEIGHT_DECAY: f64 = 0.01;
 const ADAMW_STEP: i32 = 10;
 
 /// Operations of AdamW per weight: three for the first moment, four for the second, two bias corrections, and the
 /// update of the weight.
-pub const ADAMW_FLOPS: u64 = 15;
+pub(crate) const ADAMW_FLOPS: u64 = 15;
 /// Operations of SGD per weight: a multiplication and a subtraction.
-pub const SGD_FLOPS: u64 = 2;
+pub(crate) const SGD_FLOPS: u64 = 2;
 
 /// Bias correction of a moment that started at zero: 1 / (1 - beta^step).
-pub fn bias_correction(beta: f64) -> f64 {
+pub(crate) fn bias_correction(beta: f64) -> f64 {
     1.0 / (1.0 - beta.powi(ADAMW_STEP))
 }
 
 /// AdamW settings for the kernels.
 #[cfg(any(feature = "native", feature = "wgpu"))]
-pub fn adamw_settings() -> calorimeter_kernels::Adamw {
+pub(crate) fn adamw_settings() -> calorimeter_kernels::Adamw {
     calorimeter_kernels::Adamw {
         learning_rate: LEARNING_RATE,
         betas: BETAS,
@@ -35,7 +35,7 @@ pub fn adamw_settings() -> calorimeter_kernels::Adamw {
 }
 
 /// Weight and its moments after an AdamW step, in double precision.
-pub fn adamw_f64(weight: f64, gradient: f64, [mean, square]: [f64; 2]) -> (f64, [f64; 2]) {
+pub(crate) fn adamw_f64(weight: f64, gradient: f64, [mean, square]: [f64; 2]) -> (f64, [f64; 2]) {
     let [first, second] = BETAS;
     let mean = first * mean + (1.0 - first) * gradient;
     let square = second * square + (1.0 - second) * gradient * gradient;
@@ -44,15 +44,15 @@ pub fn adamw_f64(weight: f64, gradient: f64, [mean, square]: [f64; 2]) -> (f64, 
 }
 
 /// Weight after an SGD step, in double precision.
-pub fn sgd_f64(weight: f64, gradient: f64) -> f64 {
+pub(crate) fn sgd_f64(weight: f64, gradient: f64) -> f64 {
     weight - LEARNING_RATE * gradient
 }
 
 /// Optimizer step: maps weights, gradient and moments (AdamW only) to the new weights, followed by the new moments.
-pub type OptimizerUpdate<B> = fn(Tensor<B, 2>, Tensor<B, 2>, Option<[Tensor<B, 2>; 2]>) -> Vec<Tensor<B, 2>>;
+pub(crate) type OptimizerUpdate<B> = fn(Tensor<B, 2>, Tensor<B, 2>, Option<[Tensor<B, 2>; 2]>) -> Vec<Tensor<B, 2>>;
 
 /// Optimizer step by burn's operations: AdamW if there are moments, otherwise SGD.
-pub fn update_weights<B: Backend>(
+pub(crate) fn update_weights<B: Backend>(
     weight: Tensor<B, 2>,
     gradient: Tensor<B, 2>,
     moments: Option<[Tensor<B, 2>; 2]>,

@@ -5,7 +5,7 @@ use burn::tensor::{Tensor, activation::sigmoid, backend::Backend};
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
 /// Applies an activation whose autodiff gradient is correct. burn's GELU has the gradient of the tanh approximation.
-pub fn activate<B: Backend>(activation: Activation, x: Tensor<B, 2>) -> Tensor<B, 2> {
+pub(super) fn activate<B: Backend>(activation: Activation, x: Tensor<B, 2>) -> Tensor<B, 2> {
     match activation {
         Activation::Gelu => x.clone() * normal_cdf(x),
         other => other.apply(x),
@@ -13,7 +13,7 @@ pub fn activate<B: Backend>(activation: Activation, x: Tensor<B, 2>) -> Tensor<B
 }
 
 /// Gradient of the input of an activation, given the gradient of its output.
-pub fn backward<B: Backend>(activation: Activation, x: Tensor<B, 2>, gradient: Tensor<B, 2>) -> Tensor<B, 2> {
+pub(super) fn backward<B: Backend>(activation: Activation, x: Tensor<B, 2>, gradient: Tensor<B, 2>) -> Tensor<B, 2> {
     match activation {
         Activation::Relu => gradient.mask_fill(x.lower_equal_elem(0.0), 0.0),
         Activation::Sigmoid => {
@@ -50,7 +50,7 @@ fn normal_cdf<B: Backend>(x: Tensor<B, 2>) -> Tensor<B, 2> {
 }
 
 /// Derivative at x in double precision.
-pub fn derivative_f64(activation: Activation, x: f64) -> f64 {
+pub(super) fn derivative_f64(activation: Activation, x: f64) -> f64 {
     let inside = |from: f64, to: f64| if x > from && x < to { 1.0 } else { 0.0 };
     match activation {
         Activation::Relu => inside(0.0, f64::INFINITY),
@@ -74,7 +74,7 @@ pub fn derivative_f64(activation: Activation, x: f64) -> f64 {
 }
 
 /// True if the derivative is discontinuous somewhere.
-pub fn has_kinks(activation: Activation) -> bool {
+pub(super) fn has_kinks(activation: Activation) -> bool {
     match activation {
         Activation::Relu | Activation::LeakyRelu | Activation::Relu6 | Activation::HardSwish => true,
         Activation::Sigmoid | Activation::Gelu | Activation::Silu => false,

@@ -112,7 +112,7 @@ impl MatrixF64 {
 const TILE_COLUMNS: usize = 32;
 
 /// Dot product with eight partial sums, since the compiler may not reorder floating-point additions.
-pub fn dot(a: &[f64], b: &[f64]) -> f64 {
+pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     let mut sums = [0.0; 8];
     let (a8, b8) = (a.chunks_exact(8), b.chunks_exact(8));
     let rest: f64 = a8.remainder().iter().zip(b8.remainder()).map(|(a, b)| a * b).sum();

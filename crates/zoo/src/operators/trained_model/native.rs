@@ -44,7 +44,7 @@ pub trait NativePasses: Send {
 }
 
 /// Panic message if a pass is enqueued that was not planned.
-pub const PASS_IS_PLANNED: &str = "only planned passes are enqueued";
+pub(super) const PASS_IS_PLANNED: &str = "only planned passes are enqueued";
 
 /// Buffers that both passes read.
 pub struct PassOperands<'a> {

@@ -6,7 +6,7 @@ use burn::tensor::{DType, Tensor, backend::Backend};
 
 /// Normalization without gain and bias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Norm {
+pub(super) enum Norm {
     /// Mean 0 and variance 1.
     Layer,
     /// Mean square 1.
@@ -15,19 +15,19 @@ pub enum Norm {
 
 /// Normalized rows, and the f32 divisor of each row.
 #[derive(Debug, Clone)]
-pub struct Normalized<B: Backend> {
+pub(super) struct Normalized<B: Backend> {
     pub rows: Tensor<B, 2>,
     divisor: Tensor<B, 2>,
 }
 
 /// Normalized rows and the divisor of each row, in double precision.
-pub struct NormalizedF64 {
+pub(super) struct NormalizedF64 {
     pub rows: MatrixF64,
     divisors: Vec<f64>,
 }
 
 impl Norm {
-    pub fn forward<B: Backend>(self, x: Tensor<B, 2>) -> Normalized<B> {
+    pub(super) fn forward<B: Backend>(self, x: Tensor<B, 2>) -> Normalized<B> {
         let dtype = x.dtype();
         let wide = x.cast(DType::F32);
         let centered = match self {
@@ -39,7 +39,7 @@ impl Norm {
     }
 
     /// Gradient of the input, given the gradient of the normalized rows.
-    pub fn backward<B: Backend>(self, saved: Normalized<B>, gradient: Tensor<B, 2>) -> Tensor<B, 2> {
+    pub(super) fn backward<B: Backend>(self, saved: Normalized<B>, gradient: Tensor<B, 2>) -> Tensor<B, 2> {
         let dtype = gradient.dtype();
         let (rows, wide) = (saved.rows.cast(DType::F32), gradient.cast(DType::F32));
         let along = (rows.clone() * wide.clone()).mean_dim(1);
@@ -50,7 +50,7 @@ impl Norm {
         ((level - rows * along) / saved.divisor).cast(dtype)
     }
 
-    pub fn forward_f64(self, x: &MatrixF64) -> NormalizedF64 {
+    pub(super) fn forward_f64(self, x: &MatrixF64) -> NormalizedF64 {
         let mean = |row: &[f64]| row.iter().sum::<f64>() / row.len() as f64;
         let centered = x.map_rows(|_, row| {
             let middle = if self == Self::Layer { mean(row) } else { 0.0 };
@@ -64,7 +64,7 @@ impl Norm {
 
     /// Gradient of the input, given the gradient of the normalized rows: (g - x̂ mean(g x̂)) / divisor, for layer
     /// normalization also minus mean(g).
-    pub fn backward_f64(self, saved: &NormalizedF64, gradient: &MatrixF64) -> MatrixF64 {
+    pub(super) fn backward_f64(self, saved: &NormalizedF64, gradient: &MatrixF64) -> MatrixF64 {
         gradient.map_rows(|at, gradient| {
             let row = saved.rows.row(at);
             let count = row.len() as f64;

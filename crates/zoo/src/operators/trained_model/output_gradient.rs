@@ -8,7 +8,7 @@ use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, Ops, OpsKind, unary};
 
 /// Loss with an arbitrary value whose gradient with respect to `output` is `gradient`.
-pub fn loss<B: Backend>(output: Tensor<Autodiff<B>, 2>, gradient: Tensor<B, 2>) -> Tensor<Autodiff<B>, 1> {
+pub(super) fn loss<B: Backend>(output: Tensor<Autodiff<B>, 2>, gradient: Tensor<B, 2>) -> Tensor<Autodiff<B>, 1> {
     let nothing = Tensor::<B, 1>::zeros([1], (&gradient.device(), gradient.dtype())).into_primitive().tensor();
     let output = output.into_primitive().tensor();
     let loss = match OutputGradient.prepare::<NoCheckpointing>([output.node]).compute_bound().stateful() {

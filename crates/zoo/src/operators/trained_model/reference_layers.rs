@@ -21,7 +21,7 @@ pub trait ReferenceLayers {
 }
 
 /// Linear layers with operands quantized by a training recipe.
-pub struct QuantizedLayers {
+pub(super) struct QuantizedLayers {
     pub training: Float8Training,
     /// Dtype that operands are rounded to before quantization.
     pub dtype: Dtype,

@@ -10,7 +10,7 @@ use burn::tensor::Tensor;
 use calorimeter_recipes::device::QuantBackend;
 use calorimeter_recipes::training::Float8Backend;
 
-pub fn forward<B: Float8Backend>(
+pub(super) fn forward<B: Float8Backend>(
     activation: Activation,
     layers: TrainedLayers,
     input: Tensor<B, 2>,
@@ -21,7 +21,7 @@ pub fn forward<B: Float8Backend>(
     (derivatives::activate(activation, before.clone()), LnLinearSaved { normalized, before })
 }
 
-pub fn backward<B: QuantBackend + Float8Backend>(
+pub(super) fn backward<B: QuantBackend + Float8Backend>(
     activation: Activation,
     layers: TrainedLayers,
     saved: LnLinearSaved<B>,

@@ -23,7 +23,7 @@ use saved::LnLinearSaved;
 
 /// Trained `ln_linear` with an activation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TrainedLnLinear(
+pub(super) struct TrainedLnLinear(
     /// Activation behind the linear layer.
     pub Activation,
 );

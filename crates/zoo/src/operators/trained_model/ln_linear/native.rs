@@ -10,7 +10,7 @@ use crate::operators::trained_model::native::{
 use calorimeter_kernels::native::{CudaKernel, DeviceBuffer, ElementwiseFunction, LinearShape, NativeError};
 
 /// Planned passes.
-pub struct LnLinearPasses {
+pub(crate) struct LnLinearPasses {
     layer: NativeLayer,
     /// Bytes of the saved tensors: normalized rows and the input of the activation.
     saved_bytes: [usize; 2],

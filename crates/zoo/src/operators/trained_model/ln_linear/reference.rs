@@ -7,7 +7,7 @@ use crate::operators::trained_model::norms::Norm;
 use crate::operators::trained_model::reference_layers::ReferenceLayers;
 use crate::{Activate, Activation};
 
-pub fn forward_backward(
+pub(super) fn forward_backward(
     activation: Activation,
     layers: &dyn ReferenceLayers,
     input: &MatrixF64,

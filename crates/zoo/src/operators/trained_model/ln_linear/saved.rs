@@ -5,7 +5,7 @@ use burn::tensor::{Tensor, backend::Backend};
 
 /// Tensors that the forward pass saves for the backward pass.
 #[derive(Debug, Clone)]
-pub struct LnLinearSaved<B: Backend> {
+pub(crate) struct LnLinearSaved<B: Backend> {
     pub normalized: Normalized<B>,
     /// Input of the activation.
     pub before: Tensor<B, 2>,

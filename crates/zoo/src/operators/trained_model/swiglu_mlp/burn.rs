@@ -10,7 +10,7 @@ use burn::tensor::Tensor;
 use calorimeter_recipes::device::QuantBackend;
 use calorimeter_recipes::training::Float8Backend;
 
-pub fn forward<B: Float8Backend>(
+pub(super) fn forward<B: Float8Backend>(
     layers: TrainedLayers,
     input: Tensor<B, 2>,
     parameters: &[Tensor<B, 2>],
@@ -23,7 +23,7 @@ pub fn forward<B: Float8Backend>(
     (output, SwigluMlpSaved { input, gate, opened, up, hidden })
 }
 
-pub fn backward<B: QuantBackend + Float8Backend>(
+pub(super) fn backward<B: QuantBackend + Float8Backend>(
     layers: TrainedLayers,
     saved: SwigluMlpSaved<B>,
     parameters: &[Tensor<B, 2>],

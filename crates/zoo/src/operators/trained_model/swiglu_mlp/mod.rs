@@ -23,7 +23,7 @@ use saved::SwigluMlpSaved;
 
 /// Trained gated MLP. Parameters: gate and up weights `[n, k]`, down weights `[k, n]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TrainedSwigluMlp;
+pub(super) struct TrainedSwigluMlp;
 
 impl Architecture for TrainedSwigluMlp {
     fn name(&self) -> &'static str {

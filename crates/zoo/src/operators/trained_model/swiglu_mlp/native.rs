@@ -11,7 +11,7 @@ use crate::operators::trained_model::native::{
 use calorimeter_kernels::native::{CudaKernel, DeviceBuffer, ElementwiseFunction, LinearShape, NativeError};
 
 /// Planned passes.
-pub struct SwigluMlpPasses {
+pub(crate) struct SwigluMlpPasses {
     gate: NativeLayer,
     up: NativeLayer,
     down: NativeLayer,

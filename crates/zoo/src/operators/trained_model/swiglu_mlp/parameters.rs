@@ -1,5 +1,5 @@
 //! Parameter indices of `swiglu_mlp`.
 
-pub const GATE: usize = 0;
-pub const UP: usize = 1;
-pub const DOWN: usize = 2;
+pub(super) const GATE: usize = 0;
+pub(super) const UP: usize = 1;
+pub(super) const DOWN: usize = 2;

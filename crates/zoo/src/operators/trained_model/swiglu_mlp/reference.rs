@@ -7,7 +7,7 @@ use crate::operators::trained_model::matrix_f64::MatrixF64;
 use crate::operators::trained_model::reference_layers::ReferenceLayers;
 use crate::{Activate, Activation};
 
-pub fn forward_backward(
+pub(super) fn forward_backward(
     layers: &dyn ReferenceLayers,
     input: &MatrixF64,
     parameters: &[MatrixF64],

@@ -4,7 +4,7 @@ use burn::tensor::{Tensor, backend::Backend};
 
 /// Tensors that the forward pass saves for the backward pass.
 #[derive(Debug, Clone)]
-pub struct SwigluMlpSaved<B: Backend> {
+pub(crate) struct SwigluMlpSaved<B: Backend> {
     pub input: Tensor<B, 2>,
     pub gate: Tensor<B, 2>,
     /// silu(gate).

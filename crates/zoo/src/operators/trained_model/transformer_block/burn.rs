@@ -15,7 +15,7 @@ use calorimeter_recipes::training::Float8Backend;
 const SEQUENCE_TOKENS: usize = TOKENS as usize;
 const HEAD_COUNT: usize = HEADS as usize;
 
-pub fn forward<B: Float8Backend>(
+pub(super) fn forward<B: Float8Backend>(
     layers: TrainedLayers,
     input: Tensor<B, 2>,
     parameters: &[Tensor<B, 2>],
@@ -41,7 +41,7 @@ pub fn forward<B: Float8Backend>(
     (output, TransformerBlockSaved { first, into_attention, parts, shares, mixed, second, into_mlp, up, hidden })
 }
 
-pub fn backward<B: QuantBackend + Float8Backend>(
+pub(super) fn backward<B: QuantBackend + Float8Backend>(
     layers: TrainedLayers,
     saved: TransformerBlockSaved<B>,
     parameters: &[Tensor<B, 2>],

@@ -26,7 +26,7 @@ use saved::TransformerBlockSaved;
 
 /// Trained transformer block: m sequences of 16 tokens with k features; n is unused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TrainedTransformerBlock;
+pub(super) struct TrainedTransformerBlock;
 
 impl Architecture for TrainedTransformerBlock {
     fn name(&self) -> &'static str {

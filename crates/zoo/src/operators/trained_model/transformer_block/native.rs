@@ -14,7 +14,7 @@ use calorimeter_kernels::native::{
 };
 
 /// Planned passes.
-pub struct TransformerBlockPasses {
+pub(crate) struct TransformerBlockPasses {
     layers: BlockLayers,
     /// Bytes of a `[rows, k]` tensor.
     row_buffer_bytes: usize,

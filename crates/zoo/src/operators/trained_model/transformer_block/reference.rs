@@ -10,7 +10,7 @@ use crate::operators::trained_model::reference_layers::ReferenceLayers;
 use crate::{Activate, Activation};
 use rayon::prelude::*;
 
-pub fn forward_backward(
+pub(super) fn forward_backward(
     layers: &dyn ReferenceLayers,
     input: &MatrixF64,
     parameters: &[MatrixF64],

@@ -5,7 +5,7 @@ use burn::tensor::{Tensor, backend::Backend};
 
 /// Tensors that the forward pass saves for the backward pass.
 #[derive(Debug, Clone)]
-pub struct TransformerBlockSaved<B: Backend> {
+pub(crate) struct TransformerBlockSaved<B: Backend> {
     pub first: Normalized<B>,
     /// Input of the QKV projection.
     pub into_attention: Tensor<B, 2>,

@@ -153,7 +153,7 @@ fn training_files_run_with_grouped_passes() {
     let file = fixture("torchao/training_benchmark_config.yml");
     let scene = Scene::with("device: cpu");
     let command = format!(
-        "run {} --device cpu --implementations eager --scale-shapes 1/64 --max-time 20ms --out out --format jsonl",
+        "run {} --device cpu --implementations eager --scale-shapes 1/128 --max-time 20ms --out out --format jsonl",
         file.display()
     );
     let ended = scene.run(&command);

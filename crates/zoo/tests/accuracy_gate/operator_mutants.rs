@@ -1,6 +1,7 @@
 //! Mistakes of operator kernels, on the gate's data. The gate must reject each, and accept the correct outputs.
 
-use crate::operators::{dtype_pairs, single_device_operators};
+use crate::operators::{dtype_pairs, for_each_suite, operators_of, single_device_operators};
+use calorimeter_case::Suite;
 use calorimeter_recipes::{Dtype, Element, ElementCodec, FloatType};
 use calorimeter_shapes::Axes;
 use calorimeter_zoo::gate::Mismatch;
@@ -134,10 +135,23 @@ fn one_percent_errors_are_rejected() {
     assert_all_rejected(&accepted);
 }
 
-#[test]
-fn misplaced_and_stale_outputs_are_rejected() {
+mod misplaced_and_stale_outputs_are_rejected {
+    use super::*;
+
+    macro_rules! test_suite {
+        ($name:ident, $suite:expr) => {
+            #[test]
+            fn $name() {
+                reject_misplaced_and_stale_outputs($suite);
+            }
+        };
+    }
+    for_each_suite!(test_suite);
+}
+
+fn reject_misplaced_and_stale_outputs(suite: Suite) {
     let mut accepted = Vec::new();
-    for bench in OperatorBench::for_all_dtypes(single_device_operators()) {
+    for bench in OperatorBench::for_all_dtypes(operators_of(suite)) {
         let OperatorBench { name, problem, right, .. } = &bench;
         let mut refuse = |mistake: &str, outputs: &[Output]| {
             accepted.extend(bench.accepts(outputs).then(|| format!("{name}: {mistake}")));

@@ -103,6 +103,23 @@ pub(crate) fn single_device_operators() -> Vec<Operator> {
     Operator::all().into_iter().filter(|operator| computed(operator) && !is_model_pass(operator)).collect()
 }
 
+/// Calls a macro with a name prefix and each suite of [`single_device_operators`], so that no test takes long.
+macro_rules! for_each_suite {
+    ($define:ident) => {
+        $define!(gemm, Suite::Gemm);
+        $define!(normalizations_and_activations, Suite::Ops);
+        $define!(fusion, Suite::Fusion);
+        $define!(calibration, Suite::Calibration);
+        $define!(training, Suite::Training);
+    };
+}
+pub(crate) use for_each_suite;
+
+/// Operators of a suite that run on a single device.
+pub(crate) fn operators_of(suite: Suite) -> Vec<Operator> {
+    single_device_operators().into_iter().filter(|operator| operator.suite() == suite).collect()
+}
+
 /// True for training passes of models, which `trained_models.rs` tests at other shapes.
 pub(crate) fn is_model_pass(operator: &Operator) -> bool {
     operator.suite() == Suite::Training && !operator.info().name.starts_with("linear_")
@@ -180,10 +197,31 @@ fn check(device: Device, implementations: &[Implementation], operators: &[Operat
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-#[test]
 #[cfg(feature = "cpu")]
-fn operators_match_references_on_cpu() {
-    check(Device::Cpu, &Implementation::ALL, &single_device_operators(), many_sizes);
+mod operators_match_references_on_cpu {
+    use super::*;
+
+    macro_rules! test_suite {
+        ($name:ident, $suite:expr) => {
+            #[test]
+            fn $name() {
+                check(Device::Cpu, &Implementation::ALL, &operators_of($suite), many_sizes);
+            }
+        };
+    }
+    for_each_suite!(test_suite);
+}
+
+#[test]
+fn every_operator_belongs_to_a_tested_suite() {
+    let mut count = 0;
+    macro_rules! add_operators {
+        ($name:ident, $suite:expr) => {
+            count += operators_of($suite).len();
+        };
+    }
+    for_each_suite!(add_operators);
+    assert_eq!(count, single_device_operators().len());
 }
 
 #[test]
@@ -416,6 +454,7 @@ fn native_operators_match_references_on_cuda() {
 }
 
 #[test]
+#[cfg(feature = "native")]
 fn native_support_matches_the_registered_kernels() {
     let spec = |operator: Operator, element, output, size| {
         let axes = Axes::new(operator.info().axes.iter().map(|&axis| (axis, size))).unwrap();

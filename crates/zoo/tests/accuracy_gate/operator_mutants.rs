@@ -118,10 +118,23 @@ fn truncated_tf32_operands_pass_if_allowed() {
     }
 }
 
-#[test]
-fn one_percent_errors_are_rejected() {
+mod one_percent_errors_are_rejected {
+    use super::*;
+
+    macro_rules! test_suite {
+        ($name:ident, $suite:expr) => {
+            #[test]
+            fn $name() {
+                reject_one_percent_errors($suite);
+            }
+        };
+    }
+    for_each_suite!(test_suite);
+}
+
+fn reject_one_percent_errors(suite: Suite) {
     let mut accepted = Vec::new();
-    for bench in OperatorBench::for_all_dtypes(single_device_operators()) {
+    for bench in OperatorBench::for_all_dtypes(operators_of(suite)) {
         let slots = bench.problem.operator.outputs(&bench.problem.spec);
         for (index, slot) in slots.iter().enumerate().filter(|(_, slot)| matches!(slot.element, Element::Float(_))) {
             for factor in [1.01, 0.99] {

@@ -49,7 +49,7 @@ fn row_vector_width(spec: PackedSpec, k: usize) -> usize {
 
 fn macros(name: &str, spec: PackedSpec, k: usize) -> Vec<String> {
     let mut macros = common_macros(name, spec.operand_dtype(), row_vector_width(spec, k));
-    macros.extend(spec.macros(k));
+    macros.extend(spec.macros_for_k(k));
     macros.extend([format!("THREADS={THREADS}"), format!("VECTORS_PER_THREAD={VECTORS_PER_THREAD}")]);
     macros
 }

@@ -16,8 +16,8 @@ use crate::Dtype;
 
 /// Compiled kernel with its arguments and launch geometry, created by [`CudaKernel::softmax`], [`CudaKernel::rms_norm`]
 /// and others.
-// Every kernel takes the pointers of its inputs, outputs and workspace, then two `u64` sizes, then its TMA tensor maps,
-// if any. It never accesses memory beyond the extent in its `KernelArgs`, whatever the geometry.
+// Every kernel takes the pointers of its inputs, outputs and workspace, then two or three `u64` sizes, then its TMA tensor
+// maps, if any. It never accesses memory beyond the extent in its `KernelArgs`, whatever the geometry.
 #[derive(Debug)]
 pub struct CudaKernel {
     function: CudaFunction,
@@ -28,6 +28,7 @@ pub struct CudaKernel {
     /// True if every thread reads each element that it writes before it writes the element.
     in_place: bool,
     args: KernelArgs,
+    third_size: Option<u64>,
     workspace: Vec<DeviceMemory>,
     description: String,
     tma_tiles: Vec<TmaTiles>,
@@ -108,6 +109,7 @@ impl CudaKernel {
             cooperative: false,
             in_place: false,
             args: extent,
+            third_size: None,
             workspace: Vec::new(),
             description: name.to_string(),
             tma_tiles: Vec::new(),
@@ -137,6 +139,11 @@ impl CudaKernel {
         memory.fill(0)?;
         self.workspace.push(memory);
         Ok(self)
+    }
+
+    /// Adds a third size.
+    pub(super) fn with_third_size(self, size: usize) -> Self {
+        Self { third_size: Some(size as u64), ..self }
     }
 
     /// Permits in-place launches. Valid only for kernels whose threads read every element that they write before
@@ -247,6 +254,9 @@ impl CudaKernel {
         }
         let (first, second) = &self.args.sizes;
         launch.arg(first).arg(second);
+        if let Some(third) = &self.third_size {
+            launch.arg(third);
+        }
         for map in &maps {
             launch.arg(map);
         }

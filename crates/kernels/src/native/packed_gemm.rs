@@ -232,7 +232,7 @@ impl PackedGemmTile {
             full_tiles: fits,
         } = *self;
         let mut macros = common_macros(name, spec.operand_dtype(), width);
-        macros.extend(spec.macros(k));
+        macros.extend(spec.macros_for_k(k));
         macros.push(format!("TENSOR_CORES={}", u8::from(tensor)));
         macros.push(format!("SCALE_PAIRS={}", u8::from(spec.supports_pair_dequantize())));
         macros.push(format!("VECTOR_WORDS={}", spec.weight.vector_words()));

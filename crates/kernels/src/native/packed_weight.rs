@@ -86,10 +86,17 @@ impl PackedSpec {
         if self.has_tensor_scale() { vec![("the weight's scale", 4), ("the input's scale", 4)] } else { Vec::new() }
     }
 
+    /// Macros of the packed-weight header and of the GEMM sources, for kernels that are compiled for one k.
+    pub(super) fn macros_for_k(self, k: usize) -> Vec<String> {
+        let mut macros = vec![format!("K={k}u")];
+        macros.extend(self.macros());
+        macros
+    }
+
     /// Macros of the packed-weight header and of the GEMM sources.
-    pub(super) fn macros(self, k: usize) -> Vec<String> {
+    pub(super) fn macros(self) -> Vec<String> {
         let codes = self.weight;
-        let mut macros = vec![format!("K={k}u"), format!("BITS={}u", codes.bits())];
+        let mut macros = vec![format!("BITS={}u", codes.bits())];
         macros.extend(load_function(codes.scale).map(|scale| format!("SCALE_DTYPE={scale}")));
         macros.extend(codes.group().map(|group| format!("GROUP_SIZE={group}u")));
         match codes.element {

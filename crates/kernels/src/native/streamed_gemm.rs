@@ -86,7 +86,7 @@ impl StreamedGemmTile {
     fn macros(&self, name: &str, spec: PackedSpec, shape: LinearShape, added: bool) -> Vec<String> {
         let Self { warps, blocks_per_sm: at_once, stages, .. } = self;
         let mut macros = common_macros(name, spec.operand_dtype(), vector_width(spec.operand_dtype()));
-        macros.extend(spec.macros(shape.k));
+        macros.extend(spec.macros_for_k(shape.k));
         macros.extend([format!("M={}", shape.m), format!("CHUNKS_PER_WARP={CHUNKS_PER_WARP}")]);
         macros.extend([format!("CONSUMER_WARPS={warps}"), format!("STAGES={stages}"), format!("MIN_BLOCKS={at_once}")]);
         macros.extend(added.then(|| "ADDEND".into()));

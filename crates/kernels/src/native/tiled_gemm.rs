@@ -67,8 +67,8 @@ impl TiledGemm {
             device,
             CudaSource::TileWeight,
             &name,
-            tile.reorder_macros(&name, spec, shape),
-            KernelArgs { reads: reorder_reads, writes: vec![("tiles", ordered_bytes)], sizes: (n as u64, 0) },
+            tile.reorder_macros(&name, spec),
+            KernelArgs { reads: reorder_reads, writes: vec![("tiles", ordered_bytes)], sizes: (n as u64, k as u64) },
             LaunchGeometry::new(weight_tiles, (GROUP_THREADS, 1))?,
         )?;
 
@@ -95,7 +95,10 @@ impl TiledGemm {
             order,
             ordered_bytes,
             parts,
-            kernel: kernel.with_tma_tiles(vec![boxes]).with_dynamic_smem(tile.smem_bytes(spec.weight))?,
+            kernel: kernel
+                .with_third_size(k)
+                .with_tma_tiles(vec![boxes])
+                .with_dynamic_smem(tile.smem_bytes(spec.weight))?,
             layout: tile.layout(),
             algorithm: tile.describe(&name, spec.weight),
         })
@@ -330,7 +333,7 @@ impl TiledGemmTile {
     fn macros(&self, name: &str, spec: PackedSpec, shape: LinearShape, added: bool) -> Vec<String> {
         let Self { rows, consumers, fragments, sharing, splits } = self;
         let width = if shape.n.is_multiple_of(vector_width(spec.kind)) { vector_width(spec.kind) } else { 1 };
-        let mut macros = macros(name, spec, shape, width);
+        let mut macros = macros(name, spec, width);
         macros.extend([
             format!("BLOCK_M={rows}"),
             format!("CONSUMERS={consumers}"),
@@ -342,8 +345,8 @@ impl TiledGemmTile {
         macros
     }
 
-    fn reorder_macros(&self, name: &str, spec: PackedSpec, shape: LinearShape) -> Vec<String> {
-        let mut macros = macros(name, spec, shape, 1);
+    fn reorder_macros(&self, name: &str, spec: PackedSpec) -> Vec<String> {
+        let mut macros = macros(name, spec, 1);
         macros.push(format!("BLOCK_TILES={}", self.weight_tiles()));
         macros
     }
@@ -370,9 +373,9 @@ fn tile_bytes(codes: Format) -> usize {
     WEIGHT_TILE.0 * WEIGHT_TILE.1 * codes.element.bits() as usize / 8 + 2 * WEIGHT_TILE.0 * scales
 }
 
-fn macros(name: &str, spec: PackedSpec, shape: LinearShape, width: usize) -> Vec<String> {
+fn macros(name: &str, spec: PackedSpec, width: usize) -> Vec<String> {
     let mut macros = common_macros(name, spec.operand_dtype(), width);
-    macros.extend(spec.macros(shape.k));
+    macros.extend(spec.macros());
     macros
 }
 
@@ -446,7 +449,7 @@ mod tests {
                 let shape = LinearShape { m, k: 4096 - 8 * at, n: n - at };
                 let tile = TiledGemmTile::fastest(spec, shape);
                 assert_compiles(CudaSource::WgmmaPackedWeightGemm, &tile.macros("product", spec, shape, at % 2 == 0));
-                assert_compiles(CudaSource::TileWeight, &tile.reorder_macros("order", spec, shape));
+                assert_compiles(CudaSource::TileWeight, &tile.reorder_macros("order", spec));
             }
         }
     }

@@ -30,6 +30,9 @@
 #ifndef KERNEL
 #error "KERNEL: name of the kernel"
 #endif
+#ifndef K
+#error "K: reduction size: elements of a weight row"
+#endif
 #ifndef THREADS
 #error "THREADS: threads per block"
 #endif

@@ -18,7 +18,7 @@
 // Include element.cuh first: it defines u64.
 //
 // Parameters:
-//   K                        reduction size: elements of a weight row
+//   K                        optional: reduction size, the elements of a weight row
 //   BITS                     bits of a quantized value, 1 to 8
 //   SIGNED_VALUES            defined if the values are signed integers
 //   UNSIGNED_VALUES          defined if the values are unsigned integers
@@ -32,9 +32,6 @@
 //   ZERO_POINT_BITS          bits of packed integer zero points
 #pragma once
 
-#ifndef K
-#error "K: reduction size: elements of a weight row"
-#endif
 #ifndef BITS
 #error "BITS: bits of a quantized value, 1 to 8"
 #endif
@@ -54,14 +51,26 @@
 #endif
 #endif
 
+// Groups of a row of k elements, and elements of the row with padding.
+__host__ __device__ constexpr unsigned row_groups(unsigned k) {
 #if defined(GROUP_SIZE)
-constexpr unsigned GROUPS = (K + GROUP_SIZE - 1) / GROUP_SIZE;
-constexpr unsigned ROW_VALUES = (GROUPS * GROUP_SIZE + 31) / 32 * 32;
+    return (k + GROUP_SIZE - 1) / GROUP_SIZE;
 #else
-constexpr unsigned GROUPS = 1;
-constexpr unsigned ROW_VALUES = (K + 31) / 32 * 32;
+    return 1;
 #endif
+}
+__host__ __device__ constexpr unsigned padded_row(unsigned k) {
+#if defined(GROUP_SIZE)
+    k = row_groups(k) * GROUP_SIZE;
+#endif
+    return (k + 31) / 32 * 32;
+}
+
+#if defined(K)
+constexpr unsigned GROUPS = row_groups(K);
+constexpr unsigned ROW_VALUES = padded_row(K);
 constexpr unsigned ROW_WORDS = ROW_VALUES / 32 * BITS;
+#endif
 constexpr unsigned MASK = (1u << BITS) - 1;
 constexpr unsigned MIDPOINT = 1u << (BITS - 1);
 
@@ -77,6 +86,7 @@ __host__ __device__ constexpr unsigned values_per_scale(unsigned count) {
 #endif
 }
 
+#if defined(K)
 // Group of element `k` of a row, clamped to the last group: padding may be beyond it.
 __device__ __forceinline__ unsigned group_of(unsigned k) {
 #if defined(GROUP_SIZE)
@@ -86,6 +96,7 @@ __device__ __forceinline__ unsigned group_of(unsigned k) {
     return 0;
 #endif
 }
+#endif
 
 struct stored_f32 {
     typedef float storage;

@@ -61,6 +61,9 @@
 #ifndef KERNEL
 #error "KERNEL: name of the kernel"
 #endif
+#ifndef K
+#error "K: reduction size: elements of a weight row"
+#endif
 #ifndef TENSOR_CORES
 #error "TENSOR_CORES: 1 for mma.m16n8k16, 0 for f32 fma"
 #endif

@@ -46,6 +46,9 @@
 #ifndef KERNEL
 #error "KERNEL: name of the kernel"
 #endif
+#ifndef K
+#error "K: reduction size: elements of a weight row"
+#endif
 #ifndef M
 #error "M: rows of x and y, 1 to 8"
 #endif

@@ -1,4 +1,4 @@
-// Reorders a packed weight w[n, K] (packed_weight.cuh) into the tiled layout of tiled_weight.cuh; runs once per weight.
+// Reorders a packed weight w[n, k] (packed_weight.cuh) into the tiled layout of tiled_weight.cuh; runs once per weight.
 //
 // Algorithm: one block per tile; each thread gathers the values of its wgmma fragment (layout in tiled_weight.cuh).
 // Elements outside the weight become zero. Traffic: the packed values and the tiles once. Roofline: memory bandwidth;
@@ -9,7 +9,6 @@
 //   ELEMENT_*                dtype `element`: ELEMENT_F16 or ELEMENT_BF16 (checked in element.cuh)
 //   WIDTH                    any value; required by element.cuh
 //   BLOCK_TILES              adjacent tiles of weight rows that a block of the GEMM multiplies
-//   K                        reduction size: elements of a weight row
 //   BITS                     bits of a quantized value, 1 to 8
 //   SIGNED_VALUES            defined if the values are signed integers
 //   UNSIGNED_VALUES          defined if the values are unsigned integers
@@ -33,10 +32,18 @@
 #include "element.cuh"
 #include "tiled_weight.cuh"
 
-// Value k of a packed row.
-__device__ __forceinline__ unsigned value_at(const unsigned *words, u64 row, unsigned k, u64 n) {
-    if (row >= n || k >= ROW_VALUES) return 0;
-    const u64 bit = (row * ROW_VALUES + k) * BITS;
+// Packed weight of n rows of k elements.
+struct packed_rows {
+    const unsigned *words;
+    u64 n;
+    unsigned k;
+};
+
+// Value `column` of a row.
+__device__ __forceinline__ unsigned value_at(const packed_rows &rows, u64 row, unsigned column) {
+    const unsigned *const words = rows.words;
+    if (row >= rows.n || column >= padded_row(rows.k)) return 0;
+    const u64 bit = (row * padded_row(rows.k) + column) * BITS;
     const unsigned low = words[bit / 32], high = words[(bit + BITS - 1) / 32];
     return __funnelshift_r(low, high, (unsigned)(bit % 32)) & MASK;
 }
@@ -48,15 +55,14 @@ __device__ __forceinline__ unsigned element_index(unsigned first, int step, int 
 
 // Writes the words of a thread in one plane.
 template <int PLANE_BITS>
-__device__ __forceinline__ void write_plane(const unsigned *quantized, unsigned char *tile, u64 row, unsigned first,
-                                            u64 n) {
+__device__ __forceinline__ void write_plane(const packed_rows &rows, unsigned char *tile, u64 row, unsigned first) {
     typedef plane<PLANE_BITS> thread_plane;
     if (!thread_plane::EXISTS) return;
     thread_plane result = {};
     for (int i = 0; i < THREAD_PAIRS; i++) {
         for (int neighbor = 0; neighbor < 2; neighbor++) {
             const unsigned value =
-                value_at(quantized, row + 8 * (i % 2), element_index(first, i / 4, i / 2 % 2, neighbor), n);
+                value_at(rows, row + 8 * (i % 2), element_index(first, i / 4, i / 2 % 2, neighbor));
             const unsigned bits = value >> thread_plane::LOW_BIT & ((1u << PLANE_BITS) - 1);
             result.words[i * PLANE_BITS / 16] |= bits << (thread_plane::first_bit(i) + 16 * neighbor);
         }
@@ -72,9 +78,11 @@ extern "C" __global__ void __launch_bounds__(TILE_THREADS)
            const stored_zero *__restrict__ zeros,
 #endif
 #endif
-           unsigned char *__restrict__ tiles, u64 n, u64) {
-    const unsigned k_tile = blockIdx.x / BLOCK_TILES % K_TILES;
-    const unsigned n_tile = blockIdx.x / BLOCK_TILES / K_TILES * BLOCK_TILES + blockIdx.x % BLOCK_TILES;
+           unsigned char *__restrict__ tiles, u64 n, u64 k_size) {
+    const packed_rows rows = {quantized, n, (unsigned)k_size};
+    const unsigned k_tiles = row_tiles(rows.k);
+    const unsigned k_tile = blockIdx.x / BLOCK_TILES % k_tiles;
+    const unsigned n_tile = blockIdx.x / BLOCK_TILES / k_tiles * BLOCK_TILES + blockIdx.x % BLOCK_TILES;
     const u64 first_row = (u64)n_tile * TILE_N;
     const unsigned first_k = k_tile * TILE_K;
     unsigned char *const tile = tiles + (u64)blockIdx.x * TILE_BYTES;
@@ -88,16 +96,16 @@ extern "C" __global__ void __launch_bounds__(TILE_THREADS)
         for (int w = 0; w < 4; w++) {
             for (int i = 0; i < 4; i++) {
                 const unsigned k = element_index(first, 2 * vector + w / 2, i / 2, i % 2);
-                words[w] |= value_at(quantized, row + 8 * (w % 2), k, n) << 8 * (2 * (i % 2) + i / 2);
+                words[w] |= value_at(rows, row + 8 * (w % 2), k) << 8 * (2 * (i % 2) + i / 2);
             }
         }
         reinterpret_cast<uint4 *>(tile)[vector * TILE_THREADS + threadIdx.x] =
             make_uint4(words[0], words[1], words[2], words[3]);
     }
 #else
-    write_plane<4>(quantized, tile, row, first, n);
-    write_plane<2>(quantized, tile, row, first, n);
-    write_plane<1>(quantized, tile, row, first, n);
+    write_plane<4>(rows, tile, row, first);
+    write_plane<2>(rows, tile, row, first);
+    write_plane<1>(rows, tile, row, first);
 #endif
 #if defined(GROUP_SIZE)
     element *const tile_scales = reinterpret_cast<element *>(tile + VALUE_BYTES);
@@ -106,8 +114,8 @@ extern "C" __global__ void __launch_bounds__(TILE_THREADS)
         const unsigned scale_group = first_k / GROUP_SIZE + index / TILE_N;
         pair_scale scale = {0, 0};
         // Scales outside the weight are zero.
-        if (scale_row < n && scale_group < GROUPS) {
-            const u64 group = scale_row * GROUPS + scale_group;
+        if (scale_row < n && scale_group < row_groups(rows.k)) {
+            const u64 group = scale_row * row_groups(rows.k) + scale_group;
 #if defined(HAS_ZERO_POINTS)
             scale = make_pair_scale(SCALE_DTYPE::to_float(scales[group]), zero_value(load_zero(zeros, group), group));
 #else

@@ -21,7 +21,7 @@
 //
 // Parameters:
 //   ELEMENT_*  dtype `element`: ELEMENT_F16 or ELEMENT_BF16 (checked in element.cuh)
-//   ...        all parameters of packed_weight.cuh
+//   ...        all parameters of packed_weight.cuh, except K
 #pragma once
 #include "packed_weight.cuh"
 #include "dequantize_pairs.cuh"
@@ -43,7 +43,9 @@ constexpr int SCALE_BYTES = TILE_GROUPS * TILE_N * sizeof(element);
 constexpr int SCALE_BYTES = 0;
 #endif
 constexpr int TILE_BYTES = VALUE_BYTES + SCALE_BYTES;
-constexpr unsigned K_TILES = (K + TILE_K - 1) / TILE_K;
+
+// Tiles of a row of k elements.
+__host__ __device__ constexpr unsigned row_tiles(unsigned k) { return (k + TILE_K - 1) / TILE_K; }
 
 // Words of a thread in the plane of PLANE_BITS bits per value, which start at bit LOW_BIT of the value.
 template <int PLANE_BITS> struct __align__(4 * PLANE_BITS) plane {

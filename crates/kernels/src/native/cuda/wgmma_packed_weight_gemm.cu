@@ -1,4 +1,4 @@
-// y[m, n] = x[m, K] w[n, K]^T [* tensor-wide scales] [+ addend[m, n]] on Hopper for a packed weight in the tiled layout
+// y[m, n] = x[m, k] w[n, k]^T [* tensor-wide scales] [+ addend[m, n]] on Hopper for a packed weight in the tiled layout
 // of tiled_weight.cuh. x is row-major in f16 or bf16, y and the addend have the output dtype. No dequantized weight is
 // written to memory.
 //
@@ -20,7 +20,7 @@
 //     warp group 2:  the next FRAGMENTS_N w tiles  --dequantize-->  A fragments  --wgmma m64n(BLOCK_M)k16-->  y^T
 //
 // Traffic: w once per BLOCK_M rows of x; x from L2 n / (CLUSTER_N * BLOCK_N) times; y once. Roofline: bytes of w over
-// memory bandwidth, or 2 m n K over 4096 FLOP per cycle and SM: a tile of w takes max(256, 2 BLOCK_M) cycles of wgmma,
+// memory bandwidth, or 2 m n k over 4096 FLOP per cycle and SM: a tile of w takes max(256, 2 BLOCK_M) cycles of wgmma,
 // since A fragments in registers are read at a rate of one m64k16 fragment per 64 cycles.
 //
 // Parameters:
@@ -37,7 +37,6 @@
 //   ADDEND                   optional: an addend is added to y
 //   OUTPUT_F32               optional: y and addend are f32
 //   OUTPUT_F16               optional: y and addend are f16; by default they have dtype `element`
-//   K                        reduction size: elements of a weight row
 //   BITS                     bits of a quantized value, 1 to 8
 //   SIGNED_VALUES            defined if the values are signed integers
 //   UNSIGNED_VALUES          defined if the values are unsigned integers
@@ -262,7 +261,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER_SIZE, 1, 1) __launch_bounds_
 #ifdef ADDEND
            const output *__restrict__ addend,
 #endif
-           output *__restrict__ y, u64 m, u64 n, const __grid_constant__ tensor_map x_map) {
+           output *__restrict__ y, u64 m, u64 n, u64 k, const __grid_constant__ tensor_map x_map) {
     extern __shared__ __align__(1024) unsigned char shared[];
     __shared__ __align__(8) u64 barriers[2 * STAGES];
     const unsigned full = shared_address(barriers), empty = full + 8 * STAGES;
@@ -280,7 +279,8 @@ extern "C" __global__ void __cluster_dims__(CLUSTER_SIZE, 1, 1) __launch_bounds_
     const unsigned m_tiles = ((unsigned)m + BLOCK_M - 1) / BLOCK_M;
     const unsigned n_tiles = ((unsigned)n + BLOCK_N - 1) / BLOCK_N;
     const unsigned output_tiles = (n_tiles + CLUSTER_N - 1) / CLUSTER_N * m_tiles;
-    const unsigned first_step = K_TILES * split / SPLIT_K, steps = K_TILES * (split + 1) / SPLIT_K - first_step;
+    const unsigned k_tiles = row_tiles((unsigned)k), first_step = k_tiles * split / SPLIT_K;
+    const unsigned steps = k_tiles * (split + 1) / SPLIT_K - first_step;
     // First row of x and first row of w of an output tile. Tiles advance along m first, so that w is read once.
     const auto first_row = [&](unsigned tile) { return tile % m_tiles * BLOCK_M; };
     const auto n_tile = [&](unsigned tile) { return tile / m_tiles * CLUSTER_N + column; };
@@ -290,7 +290,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER_SIZE, 1, 1) __launch_bounds_
         pipeline_state<STAGES> pipe = {0, 0};
         for (unsigned tile = first_cluster; threadIdx.x == 0 && tile < output_tiles; tile += clusters) {
             const unsigned row = first_row(tile) + column * (BLOCK_M / CLUSTER_N);
-            const unsigned char *w_source = weights + ((u64)n_tile(tile) * K_TILES + first_step) * W_BYTES;
+            const unsigned char *w_source = weights + ((u64)n_tile(tile) * k_tiles + first_step) * W_BYTES;
             // The last cluster may have a block without weights. It multiplies old values, which reach no element of y.
             const bool has_weights = n_tile(tile) < n_tiles;
             for (unsigned step = first_step; step < first_step + steps; step++, pipe.advance(), w_source += W_BYTES) {

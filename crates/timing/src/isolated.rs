@@ -69,31 +69,74 @@ fn measure_isolated_arm(
     observer: &mut dyn Observer,
 ) -> Result<ArmState, TimingError> {
     observer.before_launch(index, Phase::Isolated);
-    let mut lead_in = ArmState { launches, ..ArmState::new() };
     let window_nanos = time_window(arm.stopwatch, arm.work, launches)?.max(1);
     let windows = (BURST_DURATION.as_nanos() as u64 / window_nanos).clamp(1, MAX_BURST_WINDOWS) as usize;
-    let (mut start, mut previous, mut throttled_bursts) = (arm.stopwatch.now(), None, [true; 2]);
-    let settled = loop {
-        let first = lead_in.windows.len();
-        measure_burst(arm, &mut lead_in, windows, Phase::Isolated, rng, observer)?;
-        let current = arm.estimate(&lead_in.windows[first..]).map(|time| time.median);
-        throttled_bursts = [throttled_bursts[1], lead_in.states.last().is_none_or(|state| state.throttled)];
-        let agree = previous
-            .zip(current)
-            .is_some_and(|(previous, current): (f64, f64)| (current / previous - 1.0).abs() <= LEAD_TOLERANCE);
-        let elapsed = arm.stopwatch.now().saturating_sub(start);
-        if elapsed >= MAX_LEAD || observer.interrupted() {
-            break agree;
+    // An arm that the device does not throttle runs at the full clock from the start.
+    let mut lead_in = LeadIn::run(arm, launches, windows, [Duration::ZERO, min_lead], rng, observer)?;
+    let mut lane = measure_settled_arm(arm, launches, windows, options, rng, observer)?;
+    let mut discarded = lead_in.discarded + lane.discarded;
+    if lead_in.duration < min_lead && lane.states.iter().any(|state| state.throttled) && !observer.interrupted() {
+        // The device throttled the arm after all: only a full lead-in reaches the steady clock.
+        lead_in = LeadIn::run(arm, launches, windows, [min_lead; 2], rng, observer)?;
+        lane = measure_settled_arm(arm, launches, windows, options, rng, observer)?;
+        discarded += lead_in.discarded + lane.discarded;
+    }
+    lane.energy = energy::measure_energy(arm, launches, options, observer)?;
+    Ok(ArmState { reached_plateau: lead_in.settled, discarded, ..lane })
+}
+
+/// Load before the windows that count.
+struct LeadIn {
+    duration: Duration,
+    /// True if the last two bursts agree.
+    settled: bool,
+    /// Windows discarded because a kernel was compiled or tuned inside them.
+    discarded: u32,
+}
+
+impl LeadIn {
+    /// Runs bursts of `windows` windows until two successive ones agree, for at least the first minimum if the device
+    /// throttled neither of them, and otherwise for the second.
+    fn run(
+        arm: &mut Arm<'_>,
+        launches: u32,
+        windows: usize,
+        [min_unthrottled, min_throttled]: [Duration; 2],
+        rng: &mut ChaCha8Rng,
+        observer: &mut dyn Observer,
+    ) -> Result<Self, TimingError> {
+        let mut lane = ArmState { launches, ..ArmState::new() };
+        let (start, mut previous, mut throttled_bursts) = (arm.stopwatch.now(), None, [true; 2]);
+        loop {
+            let first = lane.windows.len();
+            measure_burst(arm, &mut lane, windows, Phase::Isolated, rng, observer)?;
+            let current = arm.estimate(&lane.windows[first..]).map(|time| time.median);
+            throttled_bursts = [throttled_bursts[1], lane.states.last().is_none_or(|state| state.throttled)];
+            let settled = previous
+                .zip(current)
+                .is_some_and(|(previous, current): (f64, f64)| (current / previous - 1.0).abs() <= LEAD_TOLERANCE);
+            let duration = arm.stopwatch.now().saturating_sub(start);
+            let min_duration = if throttled_bursts == [false; 2] { min_unthrottled } else { min_throttled };
+            if duration >= MAX_LEAD || observer.interrupted() || (settled && duration >= min_duration) {
+                return Ok(Self { duration, settled, discarded: lane.discarded });
+            }
+            previous = current;
         }
-        // An arm that the device does not throttle runs at the full clock from the start.
-        if agree && (elapsed >= min_lead || throttled_bursts == [false; 2]) {
-            break true;
-        }
-        previous = current;
-    };
-    let mut lane = ArmState { launches, reached_plateau: settled, discarded: lead_in.discarded, ..ArmState::new() };
+    }
+}
+
+/// Measures an arm after its lead-in, until it is precise or its time is spent.
+fn measure_settled_arm(
+    arm: &mut Arm<'_>,
+    launches: u32,
+    windows: usize,
+    options: &Options,
+    rng: &mut ChaCha8Rng,
+    observer: &mut dyn Observer,
+) -> Result<ArmState, TimingError> {
+    let mut lane = ArmState { launches, ..ArmState::new() };
     let mut rule = StopRule::new(options, 1);
-    start = arm.stopwatch.now();
+    let start = arm.stopwatch.now();
     loop {
         measure_burst(arm, &mut lane, windows, Phase::Isolated, rng, observer)?;
         let (rounds, elapsed) = (lane.windows.len() as u32, arm.stopwatch.now().saturating_sub(start));
@@ -102,7 +145,6 @@ fn measure_isolated_arm(
             rule.is_precise(time.and_then(|time| time.relative_half_width()))
         };
         if precise || rule.is_exhausted(rounds, elapsed) || observer.interrupted() {
-            lane.energy = energy::measure_energy(arm, launches, options, observer)?;
             return Ok(lane);
         }
     }
@@ -168,6 +210,17 @@ mod tests {
         assert!(first.interleaved.unwrap().median < 1.05e6 && last.interleaved.unwrap().median < 1.05e6, "{first:?}");
         let (own, in_turns) = (last.comparison.unwrap().ratio, last.interleaved_comparison.unwrap().ratio);
         assert!((own - 3e6 / steady).abs() < 0.02 && (in_turns - 3.0).abs() < 0.15, "{own} {in_turns}");
+    }
+
+    #[test]
+    fn late_throttling_lengthens_the_lead_in() {
+        // After a light arm, the last of these exceeds the power limit only after 0.45 s of its own load.
+        let (heavy, light, late) = ((1e6, 1.8), (3e6, 0.1), (2e6, 1.01));
+        for arms in [[heavy, light, late], [light, heavy, late], [late, heavy, light], [late, light, heavy]] {
+            let index = arms.iter().position(|arm| *arm == late).unwrap();
+            let own = measured(&arms).remove(index);
+            assert!(own.states.iter().all(|state| state.throttled), "{arms:?}: {:?}", own.time);
+        }
     }
 
     #[test]

@@ -150,10 +150,20 @@ fn training_files_plan_every_pass() {
 
 #[test]
 fn training_files_run_with_grouped_passes() {
+    check_training_file("/m(16|64)-");
+}
+
+#[test]
+fn large_shapes_of_training_files_run_with_grouped_passes() {
+    check_training_file("/m(32|256)-");
+}
+
+/// Runs torchao's training file for two of its four shapes.
+fn check_training_file(filter: &str) {
     let file = fixture("torchao/training_benchmark_config.yml");
     let scene = Scene::with("device: cpu");
     let command = format!(
-        "run {} --device cpu --implementations eager --scale-shapes 1/128 --filter /m(8|128)- --max-time 20ms --out out \
+        "run {} --device cpu --implementations eager --scale-shapes 1/64 --filter {filter} --max-time 20ms --out out \
          --format jsonl",
         file.display()
     );

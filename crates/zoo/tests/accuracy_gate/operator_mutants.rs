@@ -1,6 +1,6 @@
 //! Mistakes of operator kernels, on the gate's data. The gate must reject each, and accept the correct outputs.
 
-use crate::operators::{dtype_pairs, for_each_suite, operators_of, single_device_operators};
+use crate::operators::{dtype_pairs, operators_of, single_device_operators, test_suites};
 use calorimeter_case::Suite;
 use calorimeter_recipes::{Dtype, Element, ElementCodec, FloatType};
 use calorimeter_shapes::Axes;
@@ -118,19 +118,7 @@ fn truncated_tf32_operands_pass_if_allowed() {
     }
 }
 
-mod one_percent_errors_are_rejected {
-    use super::*;
-
-    macro_rules! test_suite {
-        ($name:ident, $suite:expr) => {
-            #[test]
-            fn $name() {
-                reject_one_percent_errors($suite);
-            }
-        };
-    }
-    for_each_suite!(test_suite);
-}
+test_suites!(one_percent_errors_are_rejected, reject_one_percent_errors);
 
 fn reject_one_percent_errors(suite: Suite) {
     let mut accepted = Vec::new();
@@ -148,19 +136,7 @@ fn reject_one_percent_errors(suite: Suite) {
     assert_all_rejected(&accepted);
 }
 
-mod misplaced_and_stale_outputs_are_rejected {
-    use super::*;
-
-    macro_rules! test_suite {
-        ($name:ident, $suite:expr) => {
-            #[test]
-            fn $name() {
-                reject_misplaced_and_stale_outputs($suite);
-            }
-        };
-    }
-    for_each_suite!(test_suite);
-}
+test_suites!(misplaced_and_stale_outputs_are_rejected, reject_misplaced_and_stale_outputs);
 
 fn reject_misplaced_and_stale_outputs(suite: Suite) {
     let mut accepted = Vec::new();

@@ -103,17 +103,30 @@ pub(crate) fn single_device_operators() -> Vec<Operator> {
     Operator::all().into_iter().filter(|operator| computed(operator) && !is_model_pass(operator)).collect()
 }
 
-/// Calls a macro with a name prefix and each suite of [`single_device_operators`], so that no test takes long.
-macro_rules! for_each_suite {
-    ($define:ident) => {
-        $define!(gemm, Suite::Gemm);
-        $define!(normalizations_and_activations, Suite::Ops);
-        $define!(fusion, Suite::Fusion);
-        $define!(calibration, Suite::Calibration);
-        $define!(training, Suite::Training);
+/// Defines a module with one call of `$check` per suite of [`single_device_operators`], so that no test takes long.
+macro_rules! test_suites {
+    ($module:ident, $check:path) => {
+        test_suites!($module, $check, gemm: Gemm, normalizations_and_activations: Ops, fusion: Fusion,
+            calibration: Calibration, training: Training);
+    };
+    ($module:ident, $check:path, $($name:ident: $suite:ident),+) => {
+        mod $module {
+            use super::*;
+
+            $(#[test]
+            fn $name() {
+                $check(Suite::$suite);
+            })+
+
+            #[test]
+            fn every_operator_belongs_to_one_of_these_suites() {
+                let count: usize = [$(operators_of(Suite::$suite).len()),+].into_iter().sum();
+                assert_eq!(count, crate::operators::single_device_operators().len());
+            }
+        }
     };
 }
-pub(crate) use for_each_suite;
+pub(crate) use test_suites;
 
 /// Operators of a suite that run on a single device.
 pub(crate) fn operators_of(suite: Suite) -> Vec<Operator> {
@@ -198,30 +211,11 @@ fn check(device: Device, implementations: &[Implementation], operators: &[Operat
 }
 
 #[cfg(feature = "cpu")]
-mod operators_match_references_on_cpu {
-    use super::*;
+test_suites!(operators_match_references_on_cpu, check_on_cpu);
 
-    macro_rules! test_suite {
-        ($name:ident, $suite:expr) => {
-            #[test]
-            fn $name() {
-                check(Device::Cpu, &Implementation::ALL, &operators_of($suite), many_sizes);
-            }
-        };
-    }
-    for_each_suite!(test_suite);
-}
-
-#[test]
-fn every_operator_belongs_to_a_tested_suite() {
-    let mut count = 0;
-    macro_rules! add_operators {
-        ($name:ident, $suite:expr) => {
-            count += operators_of($suite).len();
-        };
-    }
-    for_each_suite!(add_operators);
-    assert_eq!(count, single_device_operators().len());
+#[cfg(feature = "cpu")]
+fn check_on_cpu(suite: Suite) {
+    check(Device::Cpu, &Implementation::ALL, &operators_of(suite), many_sizes);
 }
 
 #[test]

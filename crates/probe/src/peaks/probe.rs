@@ -179,9 +179,13 @@ impl PeakProbe<'_> {
             }
         }
         let (window_rate, form) = best?;
-        let burst = self.fastest_time(kind, form, Self::fastest_burst).map_err(|error| error.to_string())?;
+        let burst_rate = if self.platform().is_synchronous() {
+            window_rate
+        } else {
+            rate(form, self.fastest_time(kind, form, Self::fastest_burst).map_err(|error| error.to_string())?)
+        };
         let sustained = self.sustained_rate(kind, form)?;
-        Ok(GemmPeak { burst: window_rate.max(rate(form, burst)).max(sustained), sustained })
+        Ok(GemmPeak { burst: window_rate.max(burst_rate).max(sustained), sustained })
     }
 
     /// Precisions that the device supports.
@@ -375,13 +379,11 @@ impl PeakProbe<'_> {
         Ok(time_one(work, stopwatch.as_mut(), &quick_options())?.scatter.values.min)
     }
 
-    /// Time per launch in the fastest of several short bursts, in nanoseconds; infinite on a processor. Under load a GPU
-    /// lowers its clock to stay within its power limit; a case with pauses may run at a higher clock.
+    /// Time per launch in the fastest of several short bursts, in nanoseconds; infinite if the stopwatch has a fixed
+    /// cost. Under load a GPU lowers its clock to stay within its power limit; a case with pauses may run at a higher
+    /// clock.
     fn fastest_burst(&mut self, work: &mut dyn Work) -> Result<f64, Failure> {
         let mut shortest = f64::INFINITY;
-        if self.platform().is_synchronous() {
-            return Ok(shortest);
-        }
         let mut stopwatch = self.primed_stopwatch(work)?;
         for _ in 0..BURST_COUNT {
             std::thread::sleep(BURST_PAUSE);

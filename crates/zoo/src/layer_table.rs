@@ -133,8 +133,8 @@ mod tests {
         #[cfg(feature = "native")]
         {
             let names = choices("int4wo-128", Implementation::Native, Device::Cuda(0)).unwrap();
-            let tiled = "tiled weight, wgmma";
-            let expected = ["streamed int4 weight", tiled, tiled, tiled];
+            let expected =
+                ["streamed int4 weight", "tiled weight, wgmma", "tiled weight, wgmma", "dequantized weight, cuBLASLt"];
             assert_eq!(names, expected.map(LayerChoice::Kernel));
         }
     }

@@ -229,9 +229,10 @@ impl TiledGemmTile {
         let blocks = as_f64((clusters * self.cluster()).min(MULTIPROCESSORS));
         let row_tiles = as_f64(shape.m.div_ceil(self.rows));
 
+        // Cycles of a step along k: the longest of arithmetic, memory and L2 cache (in bytes per cycle), and a constant.
         let weight_bytes = as_f64(self.weight_tiles() * tile_bytes(codes));
         let multiply = tiles * if self.uses_wgmma() { (1.94 * rows).max(248.0) + 73.0 } else { 124.0 + 3.9 * rows };
-        // A single warp group cannot dequantize while another one multiplies.
+        // A single warp group cannot dequantize while another one multiplies. Fitted to seven measurements.
         let serial = if self.consumers == 1 { as_f64(self.fragments) * (245.0 + 2.0 * rows) } else { 0.0 };
         // Blocks with the same weights read them from memory once.
         let memory = weight_bytes * blocks / row_tiles.min(as_f64(clusters)) / 2145.0;
@@ -241,6 +242,7 @@ impl TiledGemmTile {
 
         let steps = as_f64(shape.k.div_ceil(WEIGHT_TILE.1).div_ceil(self.splits));
         let is_split = self.splits > 1;
+        // Cycles per row of y and weight tile, of cluster barriers, and of the reduction.
         let epilogue = rows * tiles * if is_split { 24.9 } else { 18.7 }
             + if self.cluster() > 1 { 516.0 } else { 0.0 }
             + if is_split { 1295.0 } else { 0.0 };

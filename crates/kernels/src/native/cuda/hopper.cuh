@@ -216,7 +216,6 @@ template <int DEPTH> struct pipeline_state {
 #define BIND_64(constraint, d, i) BIND_32(constraint, d, i), BIND_32(constraint, d, i + 32)
 #define BIND_80(constraint, d, i) BIND_64(constraint, d, i), BIND_16(constraint, d, i + 64)
 #define BIND_96(constraint, d, i) BIND_64(constraint, d, i), BIND_32(constraint, d, i + 64)
-#define BIND_112(constraint, d, i) BIND_96(constraint, d, i), BIND_16(constraint, d, i + 96)
 #define BIND_128(constraint, d, i) BIND_64(constraint, d, i), BIND_64(constraint, d, i + 64)
 
 // m64n128k16 with both operands in shared memory; overwrites d unless `accumulate` is set.
@@ -248,5 +247,4 @@ WGMMA_REGISTERS(96, 48, 48, 49, 50, 51, 52, 53, 54)
 WGMMA_REGISTERS(128, 64, 64, 65, 66, 67, 68, 69, 70)
 WGMMA_REGISTERS(160, 80, 80, 81, 82, 83, 84, 85, 86)
 WGMMA_REGISTERS(192, 96, 96, 97, 98, 99, 100, 101, 102)
-WGMMA_REGISTERS(224, 112, 112, 113, 114, 115, 116, 117, 118)
 WGMMA_REGISTERS(256, 128, 128, 129, 130, 131, 132, 133, 134)

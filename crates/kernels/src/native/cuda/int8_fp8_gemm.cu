@@ -147,7 +147,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER_SIZE, 1, 1) __launch_bounds_
                 // TMA boxes count 16-bit elements, i.e. pairs of 8-bit values.
                 tma_load(destination, x_map, step * (BLOCK_K / 2), origin.row + rank * BLOCK_M, 0, barrier);
                 tma_load_multicast(destination + X_BYTES + rank * (W_BYTES / CLUSTER_SIZE), w_map, step * (BLOCK_K / 2),
-                                   origin.column + rank * (BLOCK_N / CLUSTER_SIZE), barrier, 3);
+                                   origin.column + rank * (BLOCK_N / CLUSTER_SIZE), barrier, (1 << CLUSTER_SIZE) - 1);
             }
         }
     } else {

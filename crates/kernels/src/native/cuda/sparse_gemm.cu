@@ -64,6 +64,7 @@
 #endif
 
 #include "activations.cuh"
+#include "mma16.cuh"
 #include "sparse_weight.cuh"
 
 constexpr int WARPS = 8;
@@ -312,11 +313,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, FRAGMENTS_N > 1 ? 1 : 2)
 #pragma unroll
                 for (int c = 0; c < FRAGMENTS_M; c++) {
                     unsigned b[4];
-                    const unsigned address = stage + swizzle(c * 8 + ldmatrix_row, half * 4 + ldmatrix_vector);
-                    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                                 : "=r"(b[0]), "=r"(b[1]), "=r"(b[2]), "=r"(b[3])
-                                 : "r"(address)
-                                 : "memory");
+                    ldmatrix_x4(b, stage + swizzle(c * 8 + ldmatrix_row, half * 4 + ldmatrix_vector));
 #pragma unroll
                     for (int tile = 0; tile < FRAGMENTS_N; tile++) {
                         if (half == 0) {

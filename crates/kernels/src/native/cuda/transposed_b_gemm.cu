@@ -134,7 +134,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER_SIZE, 1, 1) __launch_bounds_
                 mbarrier_arrive_expect_tx(barrier, STAGE_BYTES);
                 // TMA boxes count 16-bit elements, i.e. pairs of 8-bit values.
                 tma_load_multicast(destination + rank * (X_BYTES / CLUSTER_SIZE), x_map, step * (BLOCK_K / 2),
-                                   row + rank * (BLOCK_M / CLUSTER_SIZE), barrier, 3);
+                                   row + rank * (BLOCK_M / CLUSTER_SIZE), barrier, (1 << CLUSTER_SIZE) - 1);
                 tma_load(destination + X_BYTES, w_map, column / 2, step * BLOCK_K, 0, barrier);
             }
         }

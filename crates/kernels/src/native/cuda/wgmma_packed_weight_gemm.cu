@@ -27,7 +27,7 @@
 //   KERNEL                   name of the kernel
 //   ELEMENT_*                dtype `element`: ELEMENT_F16 or ELEMENT_BF16 (checked in element.cuh)
 //   WIDTH                    elements of y per store: those of 16 bytes, or 1 (checked in element.cuh)
-//   BLOCK_M                  rows of x per block: 8, 16, or a multiple of 32 up to 256
+//   BLOCK_M                  rows of x per block: 8, 16, 32, 64, 96, 128, 160, 192 or 256
 //   CONSUMERS                consumer warp groups: 1, 2 or 3
 //   FRAGMENTS_N              w tiles per consumer warp group: 1 or 2
 //   CLUSTER_N                blocks that share rows of x: 1 or 2
@@ -53,7 +53,7 @@
 #error "KERNEL: name of the kernel"
 #endif
 #ifndef BLOCK_M
-#error "BLOCK_M: rows of x per block: 8, 16, or a multiple of 32 up to 256"
+#error "BLOCK_M: rows of x per block: 8, 16, 32, 64, 96, 128, 160, 192 or 256"
 #endif
 #ifndef CONSUMERS
 #error "CONSUMERS: consumer warp groups: 1, 2 or 3"
@@ -85,7 +85,7 @@ constexpr int X_BYTES = BLOCK_M * TILE_K * 2;
 constexpr int W_BYTES = BLOCK_TILES * TILE_BYTES;
 constexpr int STAGE_BYTES = X_BYTES + W_BYTES;
 constexpr int THREAD_SUMS = BLOCK_M / 2;
-// For few rows, wgmma with A in registers is slower than mma: it takes 64 cycles for any BLOCK_M up to 128.
+// For few rows mma takes less time: wgmma with A in registers takes 64 cycles for any BLOCK_M up to 128.
 #define USE_WGMMA (BLOCK_M > 32)
 // Named barriers: one for all consumers, and one for the turn of each consumer warp group.
 constexpr int CONSUMERS_BARRIER = 1, TURN_BARRIER = 2;

@@ -13,8 +13,9 @@ use crate::{LayerSpec, PackedTensor};
 /// See [`TiledGemm`].
 pub(super) struct TiledWgmma;
 
-/// Rows of x for which this kernel is the fastest, for formats that it supports.
-const FASTEST_ROWS: std::ops::RangeInclusive<usize> = 9..=4096;
+/// Rows of x for which this kernel is the fastest, for formats that it supports. It was measured for up to 2048 rows
+/// (docs/design/gemm_kernels.md); more rows hide the dequantization of the whole weight.
+const FASTEST_ROWS: std::ops::RangeInclusive<usize> = 9..=2048;
 
 impl LayerKernel<Cuda> for TiledWgmma {
     fn name(&self) -> &'static str {
@@ -25,7 +26,7 @@ impl LayerKernel<Cuda> for TiledWgmma {
         if !TiledGemm::is_supported(PackedSpec::parse(spec)?, shape, *capability) {
             return Err(Rejection::Spec("rows of 16 bytes, 16 values that share a scale, and a GPU with wgmma"));
         }
-        if FASTEST_ROWS.contains(&shape.m) { Ok(Cost::Fastest) } else { Err(Rejection::Spec("9 to 4096 rows")) }
+        if FASTEST_ROWS.contains(&shape.m) { Ok(Cost::Fastest) } else { Err(Rejection::Spec("9 to 2048 rows")) }
     }
 
     fn prepare(

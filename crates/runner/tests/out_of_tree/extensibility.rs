@@ -114,8 +114,11 @@ const ADDITIONS: &[Addition] = &[
     },
 ];
 
-/// Imports that change when a file moves from the example into the tree.
-const MOVED_IMPORTS: [(&str, &str); 2] = [
+/// Text that changes when a file moves from an example into the tree: imports, and the visibility of types that other
+/// crates of the tree use.
+const MOVED_TEXT: [(&str, &str); 4] = [
+    ("pub(crate) struct BusyTime", "pub struct BusyTime"),
+    ("pub(crate) struct ThreadSensors", "pub struct ThreadSensors"),
     ("use crate::BusyTime;", "use calorimeter_timing::BusyTime;"),
     ("use crate::ThreadSensors;", "use calorimeter_timing::telemetry::ThreadSensors;"),
 ];
@@ -150,7 +153,7 @@ impl Addition {
     fn make(&self, tree: &Path) {
         external_packages::copy(&external_packages::root().join(self.file), &tree.join(self.becomes));
         let text = fs::read_to_string(tree.join(self.becomes)).unwrap();
-        let moved = MOVED_IMPORTS.iter().fold(text, |text, (from, to)| text.replace(from, to));
+        let moved = MOVED_TEXT.iter().fold(text, |text, (from, to)| text.replace(from, to));
         write_with_time_of(tree, self.becomes, self.file, &moved);
         let told_in = tree.join(self.registered_in);
         let text = fs::read_to_string(&told_in).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::platforms::{self, StopwatchChoice};
 use calorimeter_case::{Clock, Device, Implementation, Regime};
-use calorimeter_timing::{EndToEndClock, EnqueueClock, Failure, Work};
+use calorimeter_timing::{EndToEndClock, EnqueueClock, Failure, RemoteClock, Stopwatch, WallClock, Work};
 use calorimeter_zoo::foreign::ForeignProblem;
 use calorimeter_zoo::{NativeDevices, Setup, Task};
 
@@ -69,3 +69,13 @@ pub fn stopwatch(
     }
 }
 // ANCHOR_END: stopwatch
+
+/// Selects the stopwatch of a regime for a workload whose passes run in another process. That process measures with the
+/// monotonic clock of the host, as this process does, so the clocks have the same names.
+pub fn remote_stopwatch(regime: Regime) -> Result<Box<dyn Stopwatch>, Failure> {
+    match regime.clock() {
+        Clock::Device => Ok(Box::new(RemoteClock::new(WallClock::synchronous().name()))),
+        Clock::Waiting => Ok(Box::new(RemoteClock::new(EndToEndClock.name()))),
+        Clock::Graph | Clock::Enqueuing => Err(format!("{regime}: the passes run in another process").into()),
+    }
+}

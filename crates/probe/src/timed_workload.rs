@@ -38,4 +38,8 @@ impl Work for TimedWorkload {
     fn synchronize(&mut self) -> Result<(), Failure> {
         Ok(self.0.synchronize()?)
     }
+
+    fn time_remotely(&mut self, launches: u32) -> Result<Option<u64>, Failure> {
+        Ok(self.0.remote_passes().map(|passes| passes.time(launches)).transpose()?)
+    }
 }

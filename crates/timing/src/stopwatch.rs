@@ -10,6 +10,11 @@ pub trait Work: Send {
     fn launch(&mut self) -> Result<(), Failure>;
     /// Waits until all launches have completed.
     fn synchronize(&mut self) -> Result<(), Failure>;
+    /// Runs launches in another process and returns their duration in nanoseconds, as measured there. `None` if this
+    /// process runs the launches.
+    fn time_remotely(&mut self, _launches: u32) -> Result<Option<u64>, Failure> {
+        Ok(None)
+    }
 }
 
 /// Duration of a window, available now or after synchronization.

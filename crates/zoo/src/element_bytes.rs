@@ -8,7 +8,7 @@ use rayon::prelude::*;
 const CHUNK_LEN: usize = 1 << 14;
 
 /// Encodes values as elements of 8, 16 or 32 bits.
-pub(crate) fn encode(values: &[f32], element: Element) -> Vec<u8> {
+pub fn encode(values: &[f32], element: Element) -> Vec<u8> {
     match element {
         Element::Float(Dtype::F32) => encode_with(values, f32::to_le_bytes),
         Element::Float(Dtype::Bf16) => encode_with(values, |value| bf16::from_f32(value).to_le_bytes()),
@@ -42,7 +42,7 @@ pub(crate) fn words_to_bytes(words: &[u32]) -> Vec<u8> {
 }
 
 /// Decodes elements of 8, 16 or 32 bits as f32.
-pub(crate) fn decode(bytes: &[u8], element: Element) -> Vec<f32> {
+pub fn decode(bytes: &[u8], element: Element) -> Vec<f32> {
     decode_as(bytes, element)
 }
 

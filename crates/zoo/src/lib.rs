@@ -41,7 +41,7 @@ mod burn_workload;
 mod check;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod cube_pass;
-mod element_bytes;
+pub mod element_bytes;
 mod error;
 #[allow(unsafe_code, reason = "products are of a crate that takes pointers")]
 mod exact_matmul;
@@ -122,4 +122,4 @@ pub use spec::Spec;
 pub use task::{Inputs, Subject, Task};
 pub use tensors::Tensors;
 pub use value::{Pass, TensorValue};
-pub use workload::{DeviceCheck, Output, Workload};
+pub use workload::{DeviceCheck, Output, RemotePasses, Workload};

@@ -67,6 +67,17 @@ pub trait Workload: Send {
     fn kernel(&self) -> Option<String> {
         None
     }
+
+    /// Passes that another process runs and times. `None` if this process runs the passes.
+    fn remote_passes(&mut self) -> Option<&mut dyn RemotePasses> {
+        None
+    }
+}
+
+/// Passes of a workload in another process, which times them.
+pub trait RemotePasses {
+    /// Runs passes and returns their duration in nanoseconds, as measured by the other process.
+    fn time(&mut self, passes: u32) -> Result<u64, ZooError>;
 }
 
 /// Checks of outputs that stay on the device. The first checked outputs of set 0 are the reference for all others.

@@ -12,7 +12,8 @@ use calorimeter_timing::telemetry::LockedClock;
 use calorimeter_zoo::operators::presets::Preset;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 pub(super) const EXIT_CODES: &str = "Exit codes:
@@ -357,9 +358,12 @@ pub struct CaseArguments {
     /// the kind work concurrently
     #[arg(long, value_name = "DEVICE", env = "CALORIMETER_DEVICE")]
     pub device: Option<DeviceSelection>,
-    /// Implementations: eager, fused, cube, native
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    /// Implementations: eager, fused, cube, native, or those of a Python source
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = implementation)]
     pub implementations: Option<Vec<Implementation>>,
+    /// Add the implementations of a Python file or a supported library, e.g. my_kernels.py or numpy; repeatable
+    #[arg(long, value_name = "SOURCE", value_parser = python_source)]
+    pub python: Vec<String>,
     /// Only cases whose id matches this regular expression, and their baselines
     #[arg(long, value_name = "REGEX")]
     pub filter: Option<String>,
@@ -372,6 +376,20 @@ pub struct CaseArguments {
     /// Multiply all sizes by this factor, e.g. 1/64; sizes stay at least 1
     #[arg(long, value_name = "FACTOR")]
     pub scale_shapes: Option<ScaleFactor>,
+}
+
+/// Reads an implementation. The name is checked when the run is prepared, because a Python source may add names.
+fn implementation(name: &str) -> Result<Implementation, Infallible> {
+    Ok(Implementation::from_record(name))
+}
+
+/// Makes the path of a Python file absolute, so that a run can be resumed in another directory.
+fn python_source(source: &str) -> Result<String, String> {
+    if !source.ends_with(".py") {
+        return Ok(source.to_owned());
+    }
+    let path = Path::new(source).canonicalize().map_err(|error| format!("cannot read {source}: {error}"))?;
+    path.into_os_string().into_string().map_err(|_| "expected a path in UTF-8, because journals record it".into())
 }
 
 impl From<OverrideArguments> for Overrides {
@@ -413,8 +431,8 @@ impl From<OverrideArguments> for Overrides {
 
 impl From<CaseArguments> for Overrides {
     fn from(arguments: CaseArguments) -> Self {
-        let CaseArguments { device, implementations, filter, timeout, seed, scale_shapes } = arguments;
-        Self { device, implementations, timeout, seed, filter, scale_shapes, ..Self::default() }
+        let CaseArguments { device, implementations, python, filter, timeout, seed, scale_shapes } = arguments;
+        Self { device, implementations, python, timeout, seed, filter, scale_shapes, ..Self::default() }
     }
 }
 

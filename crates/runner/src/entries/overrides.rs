@@ -4,7 +4,7 @@ use super::{Autotune, DeviceSelection, Entry, HumanDuration, ScaleFactor, Shard,
 use calorimeter_case::{Implementation, Regime};
 use calorimeter_recipes::{Dtype, Element, Recipe};
 use calorimeter_timing::telemetry::LockedClock;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Command-line options that override every entry.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -12,8 +12,13 @@ use serde::{Deserialize, Serialize};
 pub struct Overrides {
     /// Device.
     pub device: Option<DeviceSelection>,
-    /// Implementations.
+    /// Implementations. Names are checked when the run is prepared, because a Python source may add names.
+    #[serde(deserialize_with = "read_implementations")]
     pub implementations: Option<Vec<Implementation>>,
+    /// Python sources whose implementations are added. Omitted if empty, so that journals of earlier versions can be
+    /// resumed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub python: Vec<String>,
     /// Dtype.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dtype: Option<Dtype>,
@@ -61,6 +66,12 @@ pub struct Overrides {
     /// Output folder for the formats of accelerator-microbenchmarks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub export: Option<String>,
+}
+
+/// Reads implementations whose names may be unknown.
+fn read_implementations<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<Implementation>>, D::Error> {
+    let names: Option<Vec<String>> = Option::deserialize(from)?;
+    Ok(names.map(|names| names.iter().map(|name| Implementation::from_record(name)).collect()))
 }
 
 impl Overrides {

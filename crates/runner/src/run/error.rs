@@ -3,6 +3,8 @@
 use crate::entries::{ConfigError, MAX_LAUNCHES, SelectionError};
 use crate::expression::InvalidRegex;
 use crate::worker::WorkerError;
+use calorimeter_case::UnknownName;
+use calorimeter_external::ExternalError;
 use calorimeter_probe::clock_lock::LockError;
 use calorimeter_sinks::SinkError;
 use std::path::PathBuf;
@@ -53,6 +55,17 @@ pub enum RunError {
     /// A clock cannot be locked.
     #[error(transparent)]
     ClockLock(#[from] LockError),
+    /// A Python source cannot be used.
+    #[error("--python {source_name}: {error}")]
+    Python {
+        /// File or library.
+        source_name: String,
+        /// Cause.
+        error: ExternalError,
+    },
+    /// No implementation has this name.
+    #[error("--implementations: {0}")]
+    UnknownImplementation(UnknownName),
     /// More processes per case than allowed.
     #[error("{}", launches_error(.0))]
     TooManyLaunches(u32),

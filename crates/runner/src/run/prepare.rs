@@ -2,10 +2,27 @@
 
 use super::{PreparedRun, Request, RunError};
 use crate::dialects::{self, Document};
-use crate::entries::{MAX_LAUNCHES, resolve};
+use crate::entries::{MAX_LAUNCHES, Overrides, resolve};
 use crate::expression;
 use crate::plan::Plan;
+use calorimeter_case::Implementation;
+use calorimeter_external::ExternalProgram;
 use calorimeter_probe::devices::{self, Devices};
+
+impl Overrides {
+    /// Registers the implementations of Python sources, and checks the names of implementations.
+    fn register_python(&self) -> Result<(), RunError> {
+        for source in &self.python {
+            calorimeter_external::register(ExternalProgram::python(source))
+                .map_err(|error| RunError::Python { source_name: source.clone(), error })?;
+        }
+        for implementation in self.implementations.iter().flatten() {
+            let name = implementation.name();
+            name.as_str().parse::<Implementation>().map_err(RunError::UnknownImplementation)?;
+        }
+        Ok(())
+    }
+}
 
 impl Request {
     /// Resolves and plans for this machine; no device is opened.
@@ -19,6 +36,8 @@ impl Request {
         if let Some(launches) = self.overrides.launches.filter(|launches| *launches > MAX_LAUNCHES) {
             return Err(RunError::TooManyLaunches(launches));
         }
+        // Before any name of an implementation is parsed.
+        self.overrides.register_python()?;
         let Document { mut entries, output_dir, notes } = dialects::read(&self.sources, devices)?;
         entries.extend(self.entries.iter().cloned());
         let entries = resolve(entries, &self.overrides, devices)?;

@@ -7,6 +7,7 @@ use super::poison::PoisonedProcess;
 use super::position::ProgressFile;
 use super::protocol::{Assignment, WorkerCaches, WorkerCommand, WorkerMessage};
 use calorimeter_case::CaseId;
+use calorimeter_external::RegisteredProgram;
 use calorimeter_sinks::log_line;
 use calorimeter_zoo::NativeDevices;
 use std::fs::File;
@@ -109,7 +110,9 @@ fn serve() -> std::io::Result<()> {
                 position,
                 caches: WorkerCaches { autotune_dir, tuning_level, peaks_dir, forbid_tuning },
                 trace_kernels,
+                external,
             } => {
+                external.into_iter().try_for_each(RegisteredProgram::register).map_err(std::io::Error::other)?;
                 calorimeter_zoo::backends::configure(autotune_dir.as_deref(), tuning_level, trace_kernels);
                 context.machines = NativeDevices::with_cache_dir(autotune_dir.as_deref());
                 context.tuning_level = tuning_level;

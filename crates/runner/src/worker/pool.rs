@@ -289,7 +289,8 @@ impl Worker {
             stderr,
             stderr_closed: drained,
         };
-        worker.send(&WorkerCommand::Configure { position: number, caches, trace_kernels: traces_kernels });
+        let external = calorimeter_external::registered();
+        worker.send(&WorkerCommand::Configure { position: number, caches, trace_kernels: traces_kernels, external });
         Ok(worker)
     }
 

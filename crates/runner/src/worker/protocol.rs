@@ -4,6 +4,7 @@ use super::poison::PoisonCause;
 use super::{TracedKernels, WorkerEvent};
 use crate::mock::MockRule;
 use calorimeter_case::{Case, CaseId, TuningLevel};
+use calorimeter_external::RegisteredProgram;
 use calorimeter_probe::devices::DeviceFacts;
 use calorimeter_recipes::{QuantConfig, RecipeVariant};
 use calorimeter_timing::Options;
@@ -23,6 +24,9 @@ pub(super) enum WorkerCommand {
         caches: WorkerCaches,
         /// True if the runtime times every kernel, which only [`AssignmentPurpose::TraceKernels`] needs.
         trace_kernels: bool,
+        /// Programs with implementations.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        external: Vec<RegisteredProgram>,
     },
     /// Run an assignment.
     Run(Box<Assignment>),

@@ -4,6 +4,20 @@ use crate::scene::{Scene, TABLES, TIMING, fixture};
 use std::time::Instant;
 
 #[test]
+fn presets_are_sizes_of_operators_and_models() {
+    let config = "device: cpu\nrecipes: [baseline]\nmodels: [{model: [softmax], preset: quick}]";
+    for (model, ids) in [
+        ("softmax", ["batch1-sequence128-dimension256", "batch8-sequence128-dimension1000"]),
+        ("linear", ["m128-k128-n128", "m256-k256-n256"]),
+        ("conv2d_relu", ["size56", "size28"]),
+    ] {
+        let plan = Scene::with(&config.replace("[softmax]", model)).run("run c.yml --dry-run");
+        let plan = plan.expect_code(0);
+        assert!(ids.iter().all(|id| plan.stdout.contains(id)), "{plan:?}");
+    }
+}
+
+#[test]
 fn informational_commands_print_to_stdout() {
     let scene = Scene::new();
     for (arguments, contains) in [

@@ -94,6 +94,14 @@ const FILES: &[(&str, &str)] = &[
         "recipes: [baseline]\nmodels: [{shapes: [[2097152, 2097152, 2097152]]}]",
         ":2:20: models[0].shapes[0]: m2097152-k2097152-n2097152 has more than 2^64 operations…",
     ),
+    (
+        "models: [{model: softmax, preset: quik}]",
+        ":1:35: models[0].preset: unknown preset \"quik\"; did you mean \"quick\"?; known: quick, guide, full, llm",
+    ),
+    (
+        "models: [{model: softmax, preset: quick, shapes: [[8, 8, 8]]}]",
+        ":1:10: models[0]: shapes, axes and preset are mutually exclusive; keep one",
+    ),
     // Syntax.
     (
         "recipes: [baseline, int8wo\nmodels:\n  - model: linear\n",

@@ -32,6 +32,7 @@ mod late_output_errors;
 mod measurement;
 mod output_formats;
 mod progress_display;
+mod python_implementations;
 mod real_devices;
 mod report_command;
 mod report_in_browser;

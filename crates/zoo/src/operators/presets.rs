@@ -161,6 +161,8 @@ impl FromStr for Preset {
     }
 }
 
+calorimeter_case::serde_by_name!(Preset, "a preset: quick, guide, full or llm");
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,6 +8,7 @@ use crate::mock::MockRule;
 use calorimeter_case::{Implementation, Regime};
 use calorimeter_recipes::{Element, Recipe, Sparsity};
 use calorimeter_shapes::ShapeEntry;
+use calorimeter_zoo::operators::presets::Preset;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -75,6 +76,10 @@ macro_rules! shared_keys {
             #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "some_grids")]
             #[schemars(schema_with = "some_grids_schema")]
             pub axes: Option<Vec<AxisValues>>,
+            /// Preset sizes: quick, guide, full or llm; instead of shapes.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            #[schemars(with = "Option<String>")]
+            pub preset: Option<Preset>,
             /// External programs instead of a model: commands, shared libraries, CUDA C++ kernels.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub foreign: Option<ForeignPrograms>,
@@ -88,6 +93,7 @@ macro_rules! shared_keys {
                     name: over.name.clone().or(self.name),
                     shapes: over.shapes.clone().or(self.shapes),
                     axes: over.axes.clone().or(self.axes),
+                    preset: over.preset.or(self.preset),
                     foreign: over.foreign.clone().or(self.foreign),
                     timing: Some(self.timing.unwrap_or_default().overwrite(&over.timing.unwrap_or_default())),
                     ..Self { $($key: over.$key.clone().or(self.$key),)+ ..Self::default() }

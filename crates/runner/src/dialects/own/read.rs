@@ -10,6 +10,7 @@ use crate::entries::{CompileMode, ConfigError, Entry, MAX_ENTRIES, Origin, Size}
 use calorimeter_case::{Axes, Name};
 use calorimeter_recipes::{Dtype, Element, Sparsity};
 use calorimeter_shapes::{Grid, MAX_SHAPES, Shape, ShapeEntry, ShapeError};
+use calorimeter_zoo::operators::presets::Preset;
 use calorimeter_zoo::{Subject, ZooError};
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -182,8 +183,13 @@ fn entry(file: &File, model: ModelEntry, origin: Origin, max_sizes: u64) -> Resu
 
 const MATMUL_AXES: [&str; 3] = ["m", "k", "n"];
 
-/// Sizes of a model or operator with the given axes, from `shapes` or `axes`. Counts them before expanding.
+/// Sizes of a model or operator with the given axes, from `shapes`, `axes` or `preset`. Counts them before expanding.
 fn sizes(model: &ModelEntry, names: &[&'static str], path: &Path, max_sizes: u64) -> Result<Vec<Size>, ModelError> {
+    let given =
+        [model.shapes.as_ref().is_some_and(|shapes| !shapes.is_empty()), model.axes.is_some(), model.preset.is_some()];
+    if given.into_iter().filter(|given| *given).count() > 1 {
+        return Err("shapes, axes and preset are mutually exclusive; keep one".to_owned().into());
+    }
     let mut sizes = Vec::new();
     let check_count = |known: usize, more: u64| match (known as u64).saturating_add(more) {
         count if count > max_sizes => Err(format!("more than {MAX_SHAPES} sizes up to here; split the file")),
@@ -191,8 +197,7 @@ fn sizes(model: &ModelEntry, names: &[&'static str], path: &Path, max_sizes: u64
     };
     let size = |name: Name, axes: Axes| Size { name, axes, output: model.output_dtype };
     match (model.shapes.as_deref(), model.axes.as_deref()) {
-        (Some([_, ..]), Some(_)) => return Err("shapes and axes are mutually exclusive; keep one".to_owned().into()),
-        (Some(entries @ [_, ..]), None) => {
+        (Some(entries @ [_, ..]), _) => {
             let folder = path.parent().unwrap_or(Path::new("."));
             for (index, entry) in entries.iter().enumerate() {
                 let invalid = |error: ShapeError| ModelError { shape: Some(index), message: error.to_string() };
@@ -222,7 +227,14 @@ fn sizes(model: &ModelEntry, names: &[&'static str], path: &Path, max_sizes: u64
                 sizes.extend(grid.iter().map(|axes| size(Size::CUSTOM, axes)));
             }
         }
-        _ => {}
+        (_, None) => {
+            let preset = |preset: Preset| match model.model {
+                Some(ModelName(Subject::Operator(operator))) => preset.sizes(operator),
+                _ => preset.shapes_for_axes(names),
+            };
+            let axes = model.preset.map(preset).unwrap_or_default();
+            sizes.extend(axes.into_iter().map(|axes| size(Size::CUSTOM, axes)));
+        }
     }
     Ok(sizes)
 }
@@ -232,6 +244,7 @@ fn check_foreign_keys(model: &ModelEntry) -> Result<(), String> {
     let keys = [
         ("model", model.model.is_some()),
         ("shapes", model.shapes.is_some()),
+        ("preset", model.preset.is_some()),
         ("implementations", model.implementations.is_some()),
         ("dtype", model.dtype.is_some()),
         ("output_dtype", model.output_dtype.is_some()),

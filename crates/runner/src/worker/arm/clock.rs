@@ -6,7 +6,7 @@ use crate::worker::group_context::GroupContext;
 use calorimeter_case::record::Rotation;
 use calorimeter_case::{Clock, Implementation, Record, Warning, required_buffer_sets};
 use calorimeter_probe::devices::cache_multiple;
-use calorimeter_probe::regimes::stopwatch;
+use calorimeter_probe::regimes::{remote_stopwatch, stopwatch};
 use calorimeter_probe::{TimedWorkload, peaks, platforms};
 use calorimeter_recipes::Sparsity;
 use calorimeter_timing::{ClockResolution, EnqueueClock, Failure, Stopwatch};
@@ -35,6 +35,7 @@ pub(super) fn attach_clock(
     let is_simulated = simulated.is_some();
     let (mut stopwatch, warning) = match simulated {
         Some(stopwatch) => (stopwatch, None),
+        None if job.0.remote_passes().is_some() => (remote_stopwatch(case.regime)?, None),
         None => stopwatch(case.regime, setup, &mut group.context.machines, &mut job)?,
     };
     record.warnings.extend(warning);

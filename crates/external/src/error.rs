@@ -1,0 +1,76 @@
+//! Errors of external programs.
+
+use calorimeter_zoo::ZooError;
+
+/// Error of an external program.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExternalError {
+    /// The program cannot be started.
+    #[error("cannot start {program}: {error}")]
+    Start {
+        /// Command line.
+        program: String,
+        /// Cause.
+        error: std::io::Error,
+    },
+    /// The program exited or closed its pipe.
+    #[error("{program} {exit}{}", stderr_suffix(.stderr))]
+    Exited {
+        /// Command line.
+        program: String,
+        /// How the program ended.
+        exit: String,
+        /// Last lines of standard error.
+        stderr: String,
+    },
+    /// The program reported an error.
+    #[error("{0}")]
+    Reported(String),
+    /// The program reported that it does not support a case.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The program violated the protocol.
+    #[error("{program} violated the protocol of external workers: {reason}")]
+    Protocol {
+        /// Command line.
+        program: String,
+        /// Violation.
+        reason: String,
+    },
+    /// The program offers an implementation that cannot be registered.
+    #[error("{program}: {reason}")]
+    Registration {
+        /// Command line.
+        program: String,
+        /// Reason.
+        reason: String,
+    },
+    /// Error of the files that hold inputs and outputs.
+    #[error("cannot share inputs and outputs with {program}: {error}")]
+    Sharing {
+        /// Command line.
+        program: String,
+        /// Cause.
+        error: std::io::Error,
+    },
+}
+
+fn stderr_suffix(stderr: &str) -> String {
+    match stderr {
+        "" => String::new(),
+        missing if missing.contains("No module named calorimeter") => {
+            format!(": {missing}; install it from the folder integrations/python of the repository of calorimeter")
+        }
+        other => format!(": {other}"),
+    }
+}
+
+impl From<ExternalError> for ZooError {
+    fn from(error: ExternalError) -> Self {
+        match error {
+            ExternalError::Unsupported(reason) => Self::Unsupported(reason),
+            other => Self::Device(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+#![doc = include_str!("../README.md")]
+
+mod error;
+mod factory;
+mod process;
+pub mod protocol;
+mod registry;
+mod shared_buffers;
+mod workload;
+
+pub use error::ExternalError;
+pub use process::ExternalProgram;
+pub use registry::{RegisteredProgram, register, registered};

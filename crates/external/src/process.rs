@@ -1,0 +1,175 @@
+//! Running program, connected by pipes.
+
+use crate::ExternalError;
+use crate::protocol::{Offer, Reply, Request, VERSION};
+use calorimeter_case::excerpt;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::{fmt, io};
+
+/// Bytes of standard error that are searched for the last lines.
+const STDERR_TAIL_BYTES: u64 = 4096;
+/// Maximum characters of standard error in an error message.
+const MAX_STDERR_CHARS: usize = 600;
+
+/// Command line of a program that speaks the [protocol](crate::protocol).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ExternalProgram(
+    /// Program and arguments.
+    pub Vec<String>,
+);
+
+impl ExternalProgram {
+    /// Python program that serves the implementations of a source: a file such as `my_kernels.py`, or the name of a
+    /// library that the Python package `calorimeter` supports, such as `numpy`.
+    pub fn python(source: &str) -> Self {
+        Self(["python3", "-m", "calorimeter", "worker", source].map(str::to_owned).to_vec())
+    }
+}
+
+impl fmt::Display for ExternalProgram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`", self.0.join(" "))
+    }
+}
+
+/// Running program. Dropping it closes its standard input, on which it exits.
+pub(crate) struct Process {
+    program: ExternalProgram,
+    child: Child,
+    requests: ChildStdin,
+    replies: BufReader<ChildStdout>,
+    /// Receives standard error.
+    errors: File,
+    next_id: u64,
+}
+
+/// Process shared by the open cases of a program.
+pub(crate) type SharedProcess = Arc<Mutex<Process>>;
+
+/// Locks a process. A panic while it was locked leaves at most a reply unread, which fails the next request.
+pub(crate) fn lock(process: &SharedProcess) -> MutexGuard<'_, Process> {
+    process.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Process {
+    /// Starts a program and asks for its implementations.
+    pub(crate) fn start(program: &ExternalProgram) -> Result<(Self, Vec<Offer>), ExternalError> {
+        let start = |error: io::Error| ExternalError::Start { program: program.to_string(), error };
+        let (name, arguments) =
+            program.0.split_first().ok_or_else(|| start(io::Error::other("the command line is empty")))?;
+        let errors = tempfile::tempfile().map_err(start)?;
+        let mut child = Command::new(name)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(errors.try_clone().map_err(start)?)
+            .spawn()
+            .map_err(start)?;
+        let pipes = child.stdin.take().zip(child.stdout.take());
+        let (requests, replies) = pipes.ok_or_else(|| start(io::Error::other("a pipe is missing")))?;
+        let replies = BufReader::new(replies);
+        let mut process = Self { program: program.clone(), child, requests, replies, errors, next_id: 0 };
+        match process.request(&Request::Hello { version: VERSION })? {
+            Reply::Hello { version: VERSION, implementations } => Ok((process, implementations)),
+            Reply::Hello { version, .. } => {
+                Err(process.violation(format!("it speaks version {version}, and this is version {VERSION}")))
+            }
+            other => Err(process.unexpected(&other)),
+        }
+    }
+
+    /// Returns the running process of a program, or starts one.
+    pub(crate) fn shared(program: &ExternalProgram) -> Result<SharedProcess, ExternalError> {
+        static RUNNING: LazyLock<Mutex<HashMap<ExternalProgram, SharedProcess>>> = LazyLock::new(Mutex::default);
+        let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(process) = running.get(program)
+            && lock(process).is_running()
+        {
+            return Ok(process.clone());
+        }
+        let process = Arc::new(Mutex::new(Self::start(program)?.0));
+        running.insert(program.clone(), process.clone());
+        Ok(process)
+    }
+
+    fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Returns an unused case id.
+    pub(crate) fn next_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    /// Command line.
+    pub(crate) fn program(&self) -> &ExternalProgram {
+        &self.program
+    }
+
+    /// Sends a request and waits for its reply.
+    pub(crate) fn request(&mut self, request: &Request) -> Result<Reply, ExternalError> {
+        let mut line = serde_json::to_vec(request).map_err(|error| self.violation(error.to_string()))?;
+        line.push(b'\n');
+        let mut answer = String::new();
+        let sent = self.requests.write_all(&line).and_then(|()| self.replies.read_line(&mut answer));
+        if !sent.is_ok_and(|read| read > 0) {
+            return Err(self.exited());
+        }
+        match serde_json::from_str(&answer) {
+            Ok(Reply::Error { reason }) => Err(ExternalError::Reported(reason)),
+            Ok(Reply::Unsupported { reason }) => Err(ExternalError::Unsupported(reason)),
+            Ok(reply) => Ok(reply),
+            Err(error) => Err(self.violation(format!("{error} in {}", excerpt(answer.trim(), 200)))),
+        }
+    }
+
+    /// Error for a reply that does not fit its request.
+    pub(crate) fn unexpected(&self, reply: &Reply) -> ExternalError {
+        self.violation(format!("unexpected reply {}", serde_json::to_string(reply).unwrap_or_default()))
+    }
+
+    /// Error for a violation of the protocol.
+    pub(crate) fn violation(&self, reason: String) -> ExternalError {
+        ExternalError::Protocol { program: self.program.to_string(), reason }
+    }
+
+    /// Error for a closed pipe, after the process was killed.
+    fn exited(&mut self) -> ExternalError {
+        // The process usually exits by itself, and its status explains more than that of a kill.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let ended = self.child.try_wait().ok().flatten();
+        let exit = match ended {
+            Some(status) => format!("ended with {status}"),
+            None => "closed its pipe and was killed".to_owned(),
+        };
+        drop(self.child.kill());
+        drop(self.child.wait());
+        let stderr = self.stderr_tail().unwrap_or_default();
+        ExternalError::Exited { program: self.program.to_string(), exit, stderr }
+    }
+
+    /// Last lines of standard error.
+    fn stderr_tail(&mut self) -> io::Result<String> {
+        let end = self.errors.seek(SeekFrom::End(0))?;
+        self.errors.seek(SeekFrom::Start(end.saturating_sub(STDERR_TAIL_BYTES)))?;
+        let mut tail = Vec::new();
+        self.errors.read_to_end(&mut tail)?;
+        let text = String::from_utf8_lossy(&tail);
+        let start = text.char_indices().rev().nth(MAX_STDERR_CHARS).map_or(0, |(at, _)| at);
+        Ok(text[start..].trim().to_owned())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // The process may be hung in user code; whatever it computes is no longer needed.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}

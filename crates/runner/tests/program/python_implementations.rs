@@ -1,0 +1,266 @@
+//! Implementations in Python: correct ones pass, all others cost one case each.
+
+use crate::scene::{ProgramOutput, Scene, TIMING, find_record, wait_until};
+use calorimeter_external::protocol::{Reply, Request};
+use calorimeter_runner::serde_json;
+use calorimeter_sinks::{Record, Status};
+use rustix::process::Signal;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// `calorimeter` with the Python package of the repository, and a Python source of the fixtures.
+fn command(scene: &Scene, arguments: &str, source: &str) -> Command {
+    let mut command = scene.command(arguments);
+    let fixture = repository().join("crates/runner/tests/fixtures/python").join(source);
+    let source = if source.ends_with(".py") { fixture.display().to_string() } else { source.to_owned() };
+    command.args(["--python", &source]).env("PYTHONPATH", repository().join("integrations/python"));
+    command
+}
+
+fn run(scene: &Scene, source: &str) -> ProgramOutput {
+    ProgramOutput::with_timeout(&mut command(scene, "run c.yml --out out --format jsonl", source))
+}
+
+/// Copies of 3000 elements by `eager` and some implementations.
+fn copies(names: &str, timing: &str) -> Scene {
+    Scene::with(&format!(
+        "device: cpu\ndtype: f32\n{timing}\nmodels: [{{model: stream_copy, axes: {{elements: 3000}}, \
+         implementations: [eager, {names}], timeout: 3s}}]"
+    ))
+}
+
+fn record<'a>(records: &'a [Record], name: &str) -> &'a Record {
+    find_record(records, &format!("/{name}/"))
+}
+
+#[test]
+#[ignore = "needs Python"]
+fn correct_python_implementations_are_measured() {
+    let scene = copies("slice, parts, chatty, through, scratch, picky", TIMING);
+    let records = run(&scene, "honest.py").expect_code(0).records();
+    for name in ["slice", "parts", "chatty", "through", "scratch"] {
+        let record = record(&records, name);
+        assert!(record.is_ok() && record.speedup.is_some() && record.accuracy.is_some(), "{record:?}");
+        assert_eq!(record.execution.stopwatch.as_deref(), Some("wall"));
+        assert_eq!(record.execution.kernel.as_deref(), Some(name));
+        assert!(!record.warnings.texts().join(" ").contains("two clocks"), "{:?}", record.warnings);
+    }
+    let picky = record(&records, "picky");
+    assert_eq!(picky.outcome.status, Status::Unsupported);
+    assert_eq!(picky.outcome.reason.as_deref(), Some("supports only sizes that do not exist"));
+}
+
+#[test]
+#[ignore = "needs Python"]
+fn wrong_and_cheating_implementations_are_refused() {
+    let wrong = ["idle", "first-only", "stored", "stored-all", "unless-nan", "half", "one-wrong", "late"];
+    let failing = [
+        ("raises", "RuntimeError: no kernel was found"),
+        ("raises-later", "ValueError: launch 3 failed"),
+        ("changes-input", "the implementation changed input 0"),
+        ("exits", "exit status: 7: fatal error of a library"),
+        ("returns-no-function", "must return a function, not int"),
+    ];
+    let names: Vec<&str> = wrong.into_iter().chain(failing.map(|(name, _)| name)).chain(["hangs"]).collect();
+    let records = run(&copies(&names.join(", "), TIMING), "cheating.py").expect_code(3).records();
+    assert!(record(&records, "eager").is_ok());
+    for name in wrong {
+        let record = record(&records, name);
+        assert_eq!(record.outcome.status, Status::Mismatch, "{name}: {:?}", record.outcome);
+        assert!(record.speedup.is_none(), "{name}");
+    }
+    for (name, expected) in failing {
+        let outcome = &record(&records, name).outcome;
+        assert_eq!(outcome.status, Status::Failed, "{name}: {outcome:?}");
+        assert!(outcome.reason.as_deref().unwrap_or_default().contains(expected), "{name}: {outcome:?}");
+    }
+    let reason = record(&records, "raises").outcome.reason.clone().unwrap();
+    assert!(reason.contains("cheating.py, line ") && !reason.contains("worker.py"), "{reason}");
+    assert_eq!(record(&records, "hangs").outcome.status, Status::Timeout);
+}
+
+#[test]
+#[ignore = "needs Python"]
+fn falsified_times_are_refused() {
+    for (divisor, expected) in
+        [("1", None), ("10", Some("ms for windows that took")), ("0.1", Some("ns for a window of"))]
+    {
+        let scene = copies("falsified", "timing: {max_time: 1s, precision: 0.1%}");
+        let mut command = command(&scene, "run c.yml --out out --format jsonl", "clocks.py");
+        let records = ProgramOutput::with_timeout(command.env("DIVISOR", divisor)).records();
+        let falsified = record(&records, "falsified");
+        let reason = falsified.outcome.reason.as_deref();
+        match expected {
+            None => assert!(falsified.is_ok(), "{falsified:?}"),
+            Some(expected) => {
+                assert_eq!(falsified.outcome.status, Status::Failed, "{divisor}: {falsified:?}");
+                assert!(reason.is_some_and(|reason| reason.contains(expected)), "{divisor}: {reason:?}");
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs Python"]
+fn python_sources_that_cannot_be_used_are_usage_errors() {
+    let scene = copies("mine", TIMING);
+    scene.write("broken.py", "import calorimeter\nthis is no Python\n");
+    scene.write("empty.py", "");
+    scene.write("taken.py", implementation("softmax", "native", "cpu"));
+    scene.write("misspelled.py", implementation("sofmax", "mine", "cpu"));
+    scene.write("gpu.py", implementation("softmax", "mine", "cuda"));
+    let path = |name: &str| scene.path(name).display().to_string();
+    let sources = [
+        (path("broken.py"), "SyntaxError"),
+        (path("empty.py"), "registers no implementation"),
+        (path("taken.py"), "the name native belongs to a built-in implementation"),
+        (path("misspelled.py"), "softmax"),
+        (path("gpu.py"), "mine for softmax runs on cuda; this version supports only cpu"),
+        (path("missing.py"), "cannot read"),
+        ("nump".to_owned(), "expected a .py file or one of numpy"),
+    ];
+    for (source, expected) in sources {
+        let ended = ProgramOutput::with_timeout(
+            scene
+                .command("run c.yml --out out")
+                .args(["--python", &source])
+                .env("PYTHONPATH", repository().join("integrations/python")),
+        );
+        assert!(ended.expect_code(2).stderr.contains(expected), "{source}: {ended:?}");
+        assert!(!scene.path("out").exists());
+    }
+    let without_package = ProgramOutput::with_timeout(
+        scene
+            .command("run c.yml --out out --python numpy")
+            .env("PYTHONPATH", scene.path(""))
+            .env("PYTHONNOUSERSITE", "1"),
+    );
+    assert!(without_package.expect_code(2).stderr.contains("integrations/python"), "{without_package:?}");
+    let unknown = ProgramOutput::with_timeout(&mut command(&scene, "run c.yml --implementations natve", "honest.py"));
+    assert!(
+        unknown.expect_code(2).stderr.contains("--implementations: unknown implementation \"natve\""),
+        "{unknown:?}"
+    );
+}
+
+/// Python source with one implementation.
+fn implementation(subject: &str, name: &str, device: &str) -> String {
+    format!(
+        "import calorimeter\n@calorimeter.implementation('{subject}', name='{name}', devices=['{device}'])\n\
+         def open(case, inputs, outputs):\n    return None\n"
+    )
+}
+
+#[test]
+#[ignore = "needs Python"]
+fn killed_runs_leave_no_process_and_resume() {
+    let scene = copies("slice, parts", "timing: {min_time: 1s, max_time: 1s}");
+    let mut running = command(&scene, "run c.yml --out out", "honest.py");
+    let mut running = scene.start_command(&mut running);
+    let marker = "honest.py";
+    wait_until("a case", || scene.path("out/journal.jsonl").exists() && python_processes(marker) > 0);
+    running.signal(Signal::KILL);
+    running.child.wait().unwrap();
+    wait_until("the end of all Python processes", || python_processes(marker) == 0);
+    // The source is stored in the journal.
+    let resumed = ProgramOutput::with_timeout(
+        scene.command("run --resume out --format jsonl").env("PYTHONPATH", repository().join("integrations/python")),
+    );
+    let records = resumed.expect_code(0).records();
+    assert!(record(&records, "slice").is_ok() && record(&records, "parts").is_ok(), "{resumed:?}");
+}
+
+#[test]
+fn documented_messages_are_messages_of_the_protocol() {
+    let page = std::fs::read_to_string(repository().join("docs/src/worker-protocol.md")).unwrap();
+    let block = page.split("```").nth(1).unwrap();
+    let (mut requests, mut replies) = (0, 0);
+    for line in block.lines().skip(1).filter(|line| !line.is_empty()) {
+        let (kind, json) = line.split_at(2);
+        let value: serde_json::Value = serde_json::from_str(json).unwrap();
+        let written = if kind == "> " {
+            requests += 1;
+            serde_json::to_value(serde_json::from_str::<Request>(json).unwrap()).unwrap()
+        } else {
+            replies += 1;
+            serde_json::to_value(serde_json::from_str::<Reply>(json).unwrap()).unwrap()
+        };
+        assert_eq!(written, value);
+    }
+    assert_eq!((requests, replies), (4, 6));
+}
+
+/// Number of Python processes whose command line contains `text`.
+fn python_processes(text: &str) -> usize {
+    let folders = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = folders.filter_map(|folder| std::fs::read(folder.path().join("cmdline")).ok());
+    lines
+        .map(|line| String::from_utf8_lossy(&line).into_owned())
+        .filter(|line| line.starts_with("python3") && line.contains(text))
+        .count()
+}
+
+#[test]
+#[ignore = "needs NumPy"]
+fn numpy_passes_the_gate_for_every_operator_and_model() {
+    let operators = [
+        "layer_norm",
+        "rms_norm",
+        "gelu",
+        "gelu_tanh",
+        "silu",
+        "softmax",
+        "mse_loss",
+        "cross_entropy",
+        "ln_gelu",
+        "add_ln",
+        "swiglu",
+    ];
+    let products = [
+        "linear_bias",
+        "linear_bias_relu",
+        "linear_bias_gelu",
+        "linear_bias_silu",
+        "ln_linear",
+        "swiglu_mlp",
+        "matmul",
+    ];
+    let layers = [
+        "linear",
+        "ln_linear_relu",
+        "ln_linear_sigmoid",
+        "ln_linear_leakyrelu",
+        "ln_linear_relu6",
+        "ln_linear_gelu",
+        "ln_linear_silu",
+        "ln_linear_hardswish",
+    ];
+    let mut models = String::new();
+    for name in operators {
+        models += &format!("  - {{model: {name}, axes: {{batch: 2, sequence: 8, dimension: 96}}}}\n");
+    }
+    for name in products {
+        models += &format!("  - {{model: {name}, axes: {{m: 8, k: 64, n: 48}}}}\n");
+    }
+    for name in layers {
+        models += &format!("  - {{model: {name}, shapes: [[8, 64, 48]]}}\n");
+    }
+    models += "  - {model: gemv, axes: {m: 40, k: 64}}\n  - {model: dot, axes: {n: 500}}\n";
+    let scene = Scene::with(&format!(
+        "device: cpu\ndtype: f32\nrecipes: [baseline]\n{TIMING}\nimplementations: [eager, numpy]\nmodels:\n{models}"
+    ));
+    let records = run(&scene, "numpy").records();
+    let numpy: Vec<&Record> = records.iter().filter(|record| record.case.implementation.name() == "numpy").collect();
+    assert_eq!(numpy.len(), operators.len() + products.len() + layers.len() + 2);
+    for record in numpy {
+        assert!(record.is_ok() && record.accuracy.is_some() && record.speedup.is_some(), "{record:?}");
+        assert!(
+            record.execution.kernel.as_deref().is_some_and(|kernel| kernel.starts_with("numpy (numpy 2")),
+            "{record:?}"
+        );
+    }
+}

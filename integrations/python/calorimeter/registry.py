@@ -1,0 +1,93 @@
+"""Registration of implementations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+class Unsupported(Exception):
+    """Raised by an ``open`` function for a case that it does not support. Calorimeter skips the case."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Case to prepare: an operator or model at a size."""
+
+    subject: str
+    """Name of the operator or model."""
+    implementation: str
+    """Name of the implementation."""
+    device: str
+    """Device, for example ``cpu``."""
+    dtype: str
+    """Element type of the inputs, for example ``f32``."""
+    axes: Mapping[str, int]
+    """Sizes by axis."""
+
+    def __getitem__(self, axis: str) -> int:
+        """Size of an axis."""
+        return self.axes[axis]
+
+
+Open = Callable[[Case, list[Any], list[Any]], Callable[[], Any]]
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """Registered implementation of one operator or model."""
+
+    subject: str
+    name: str
+    description: str
+    devices: tuple[str, ...]
+    dtypes: tuple[str, ...] | None
+    arrays: str
+    open: Open
+
+
+registered: dict[tuple[str, str], Implementation] = {}
+"""Implementations by subject and name."""
+
+
+def implementation(
+    *subjects: str,
+    name: str,
+    devices: Sequence[str] = ("cpu",),
+    dtypes: Sequence[str] | None = None,
+    arrays: str = "torch",
+) -> Callable[[Open], Open]:
+    """Register a function that opens cases of operators or models.
+
+    The function receives the case, the inputs and the outputs. It returns a function without arguments that computes
+    all outputs from the inputs and has finished when it returns. Calorimeter opens a case several times, with different
+    buffers.
+
+    Args:
+        subjects: Names of operators or models; ``calorimeter list operators`` prints them.
+        name: Name of the implementation in configuration files and records.
+        devices: Kinds of devices; this version supports ``cpu``.
+        dtypes: Supported element types; with ``None`` the function raises `Unsupported` for others.
+        arrays: Type of inputs and outputs: ``torch``, ``numpy`` or ``memoryview``.
+    """
+    if not subjects:
+        raise ValueError("implementation() needs the name of at least one operator or model")
+
+    def register(open_case: Open) -> Open:
+        description = (open_case.__doc__ or "").strip().partition("\n")[0]
+        for subject in subjects:
+            if (subject, name) in registered:
+                raise ValueError(f"{name} is already registered for {subject}")
+            registered[subject, name] = Implementation(
+                subject=subject,
+                name=name,
+                description=description,
+                devices=tuple(devices),
+                dtypes=None if dtypes is None else tuple(dtypes),
+                arrays=arrays,
+                open=open_case,
+            )
+        return open_case
+
+    return register

@@ -1,0 +1,1 @@
+"""Libraries whose implementations `--python NAME` adds."""

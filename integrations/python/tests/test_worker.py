@@ -1,0 +1,191 @@
+"""Tests of registration, buffers, worker and the command `bench`."""
+
+import argparse
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from calorimeter import bench, registry
+from calorimeter.buffers import SharedFile
+
+SOURCE = """
+import calorimeter
+
+@calorimeter.implementation("stream_copy", name="copy", arrays="memoryview", dtypes=["f32"])
+def open_copy(case, inputs, outputs):
+    '''Copy by slice assignment.
+
+    More text.
+    '''
+    (x,), (y,) = inputs, outputs
+    if case["elements"] > 8:
+        raise calorimeter.Unsupported("at most 8 elements")
+
+    def run():
+        print("text on standard output")
+        if x[0] < 0:
+            raise ValueError("negative input")
+        y[:] = x
+
+    return run
+"""
+# Bytes between the beginnings of two buffers.
+STRIDE = 256
+
+
+class WorkerTest(unittest.TestCase):
+    """Conversation with a worker process."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.source = os.path.join(folder.name, "kernels.py")
+        self.file = os.path.join(folder.name, "shared")
+        with open(self.source, "w", encoding="utf-8") as file:
+            file.write(SOURCE)
+        self.start(self.source)
+
+    def start(self, source):
+        command = [sys.executable, "-m", "calorimeter", "worker", source]
+        pipe, null = subprocess.PIPE, subprocess.DEVNULL
+        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=null, text=True)
+        self.process = process
+
+        def stop():
+            process.stdin.close()
+            self.assertEqual(process.wait(timeout=20), 0)
+            process.stdout.close()
+
+        self.addCleanup(stop)
+
+    def ask(self, **request):
+        print(json.dumps(request), file=self.process.stdin, flush=True)
+        return json.loads(self.process.stdout.readline())
+
+    def open(self, elements=4, sets=2):
+        with open(self.file, "wb") as file:
+            file.write(bytes(2 * STRIDE * sets))
+
+        def buffer(index):
+            return {"offset": index * STRIDE, "shape": [1, elements], "dtype": "f32"}
+
+        buffers = [{"inputs": [buffer(2 * at)], "outputs": [buffer(2 * at + 1)]} for at in range(sets)]
+        case = {"id": 3, "subject": "stream_copy", "implementation": "copy", "device": "cpu", "dtype": "f32"}
+        place = {"file": self.file, "bytes": 2 * STRIDE * sets}
+        return self.ask(open={**case, **place, "axes": {"elements": elements}, "sets": buffers})
+
+    def run_launches(self, first, launches):
+        return self.ask(run={"id": 3, "set": first, "launches": launches})
+
+    def write(self, index, values):
+        with open(self.file, "r+b") as file:
+            file.seek(index * STRIDE)
+            file.write(struct.pack("4f", *values))
+
+    def read(self, index):
+        with open(self.file, "rb") as file:
+            file.seek(index * STRIDE)
+            return struct.unpack("4f", file.read(16))
+
+    def test_implementations_are_offered(self):
+        (offer,) = self.ask(hello={"version": 1})["hello"]["implementations"]
+        self.assertEqual((offer["subject"], offer["name"]), ("stream_copy", "copy"))
+        self.assertEqual(offer["description"], "Copy by slice assignment.")
+        self.assertEqual((offer["devices"], offer["dtypes"]), (["cpu"], ["f32"]))
+
+    def test_launches_rotate_through_the_sets(self):
+        zeros = (0,) * 4
+        self.assertEqual(self.open(), {"opened": {"kernel": "copy"}})
+        self.write(0, (1, 2, 3, 4))
+        self.write(2, (5, 6, 7, 8))
+        self.assertGreaterEqual(self.run_launches(1, 0)["ran"]["nanos"], 0)
+        self.assertEqual((self.read(1), self.read(3)), (zeros, zeros))
+        self.assertGreater(self.run_launches(1, 1)["ran"]["nanos"], 0)
+        self.assertEqual((self.read(1), self.read(3)), (zeros, (5, 6, 7, 8)))
+        self.run_launches(1, 2)
+        self.assertEqual(self.read(1), (1, 2, 3, 4))
+        self.assertEqual(self.ask(close={"id": 3}), {"closed": {}})
+        self.assertIn("KeyError", self.run_launches(0, 1)["error"]["reason"])
+
+    def test_errors_are_replies(self):
+        self.assertEqual(self.open(elements=9), {"unsupported": {"reason": "at most 8 elements"}})
+        self.open()
+        self.write(0, (-1, 2, 3, 4))
+        first, frame = self.run_launches(0, 1)["error"]["reason"].splitlines()
+        self.assertEqual(first, "ValueError: negative input")
+        self.assertIn("kernels.py, line ", frame)
+        self.assertIn("in run: raise ValueError", frame)
+
+    def test_unusable_sources_reply_with_the_reason(self):
+        for source, expected in [("nump", "one of numpy"), (self.source + "x.py", "FileNotFoundError")]:
+            self.start(source)
+            self.assertIn(expected, self.ask(hello={"version": 1})["error"]["reason"])
+
+
+class RegistryTest(unittest.TestCase):
+    """Registration in this process."""
+
+    def tearDown(self):
+        registry.registered.clear()
+
+    def test_one_function_implements_several_subjects_once(self):
+        register = registry.implementation("gelu", "silu", name="mine")
+        register(lambda case, inputs, outputs: None)
+        self.assertEqual(list(registry.registered), [("gelu", "mine"), ("silu", "mine")])
+        with self.assertRaises(ValueError):
+            registry.implementation("silu", name="mine")(lambda case, inputs, outputs: None)
+        with self.assertRaises(ValueError):
+            registry.implementation(name="mine")
+
+    def test_bench_compares_everything_registered(self):
+        for name in ["one", "two"]:
+            registry.implementation("gelu", name=name)(lambda case, inputs, outputs: None)
+        registry.implementation("linear", name="one")(lambda case, inputs, outputs: None)
+        parser = argparse.ArgumentParser()
+        bench.add_arguments(parser)
+        arguments = parser.parse_args(["mine.py", "--beside", "eager", "--subjects", "gelu"])
+        (model,) = bench.configuration(arguments)["models"]
+        self.assertEqual((model["model"], model["implementations"]), ("gelu", ["eager", "one", "two"]))
+
+
+class BufferTest(unittest.TestCase):
+    """Views of a shared file."""
+
+    def setUp(self):
+        self.file = tempfile.NamedTemporaryFile()
+        self.addCleanup(self.file.close)
+        self.file.write(bytes(range(64)))
+        self.file.flush()
+        self.shared = SharedFile(self.file.name, 64)
+
+    def test_memoryviews_have_the_type_and_place_of_the_buffer(self):
+        view = self.shared.array({"offset": 8, "shape": [2, 3], "dtype": "i32"}, "memoryview")
+        self.assertEqual((len(view), view[0]), (6, int.from_bytes(bytes(range(8, 12)), sys.byteorder)))
+        view[5] = -1
+        self.file.seek(8 + 20)
+        self.assertEqual(self.file.read(4), b"\xff" * 4)
+
+    def test_types_that_a_library_lacks_are_unsupported(self):
+        with self.assertRaises(registry.Unsupported):
+            self.shared.array({"offset": 0, "shape": [1, 1], "dtype": "e8m0"}, "memoryview")
+        with self.assertRaises(ValueError):
+            self.shared.array({"offset": 0, "shape": [1, 1], "dtype": "f32"}, "lists")
+
+    def test_numpy_arrays_share_memory(self):
+        import numpy
+
+        array = self.shared.array({"offset": 16, "shape": [2, 4], "dtype": "f32"}, "numpy")
+        self.assertEqual((array.shape, array.dtype, array.flags.writeable), ((2, 4), numpy.float32, True))
+        array[:] = 0
+        self.file.seek(16)
+        self.assertEqual(self.file.read(32), bytes(32))
+        with self.assertRaises(registry.Unsupported):
+            self.shared.array({"offset": 0, "shape": [1, 1], "dtype": "bf16"}, "numpy")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -74,3 +74,18 @@ impl From<ExternalError> for ZooError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_package_is_explained() {
+        let exited = |stderr: &str| {
+            let (program, exit) = ("`python3`".to_owned(), "ended with exit status: 1".to_owned());
+            ExternalError::Exited { program, exit, stderr: stderr.to_owned() }.to_string()
+        };
+        assert!(exited("python3: No module named calorimeter").contains("integrations/python"));
+        assert_eq!(exited("killed"), "`python3` ended with exit status: 1: killed");
+    }
+}

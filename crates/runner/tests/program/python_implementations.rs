@@ -133,13 +133,6 @@ fn python_sources_that_cannot_be_used_are_usage_errors() {
         assert!(ended.expect_code(2).stderr.contains(expected), "{source}: {ended:?}");
         assert!(!scene.path("out").exists());
     }
-    let without_package = ProgramOutput::with_timeout(
-        scene
-            .command("run c.yml --out out --python numpy")
-            .env("PYTHONPATH", scene.path(""))
-            .env("PYTHONNOUSERSITE", "1"),
-    );
-    assert!(without_package.expect_code(2).stderr.contains("integrations/python"), "{without_package:?}");
     let unknown = ProgramOutput::with_timeout(&mut command(&scene, "run c.yml --implementations natve", "honest.py"));
     assert!(
         unknown.expect_code(2).stderr.contains("--implementations: unknown implementation \"natve\""),

@@ -1,4 +1,4 @@
-"""Command ``bench``: measures all implementations of a source beside others."""
+"""Command ``bench``: compares all implementations of a source with others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from calorimeter import registry, worker
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("source", help="Python file or supported library")
-    parser.add_argument("--beside", default="eager,native", help="implementations to compare with [eager,native]")
+    parser.add_argument("--against", default="eager,native", help="implementations to compare with [eager,native]")
     parser.add_argument("--subjects", help="only these operators and models, separated by commas")
     parser.add_argument("--preset", default="quick", help="sizes of operators [quick]")
     parser.add_argument("--dtype", default="f32", help="element type [f32]")
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def configuration(arguments: argparse.Namespace) -> dict[str, Any]:
     """Configuration for ``calorimeter run`` (JSON is YAML)."""
-    beside = [name for name in arguments.beside.split(",") if name]
+    others = [name for name in arguments.against.split(",") if name]
     wanted = arguments.subjects.split(",") if arguments.subjects else None
     names: dict[str, list[str]] = {}
     for one in registry.registered.values():
@@ -36,7 +36,7 @@ def configuration(arguments: argparse.Namespace) -> dict[str, Any]:
     if not names:
         raise SystemExit(f"error: {arguments.source} registers none of {arguments.subjects}")
     models = [
-        {"model": subject, "preset": arguments.preset, "implementations": beside + own}
+        {"model": subject, "preset": arguments.preset, "implementations": others + own}
         for subject, own in names.items()
     ]
     return {"device": "cpu", "dtype": arguments.dtype, "recipes": ["baseline"], "models": models}

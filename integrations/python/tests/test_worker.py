@@ -147,7 +147,7 @@ class RegistryTest(unittest.TestCase):
         registry.implementation("linear", name="one")(lambda case, inputs, outputs: None)
         parser = argparse.ArgumentParser()
         bench.add_arguments(parser)
-        arguments = parser.parse_args(["mine.py", "--beside", "eager", "--subjects", "gelu"])
+        arguments = parser.parse_args(["mine.py", "--against", "eager", "--subjects", "gelu"])
         (model,) = bench.configuration(arguments)["models"]
         self.assertEqual((model["model"], model["implementations"]), ("gelu", ["eager", "one", "two"]))
 

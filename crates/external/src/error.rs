@@ -19,7 +19,7 @@ pub enum ExternalError {
     Exited {
         /// Command line.
         program: String,
-        /// How the program ended.
+        /// Description of the exit.
         exit: String,
         /// Last lines of standard error.
         stderr: String,

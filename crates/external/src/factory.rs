@@ -5,10 +5,9 @@ use crate::protocol::{Offer, OpenCase};
 use crate::shared_buffers::SharedBuffers;
 use crate::workload::{ExternalWorkload, InputsOfSet};
 use crate::{ExternalError, ExternalProgram};
-use calorimeter_case::Axes;
 use calorimeter_recipes::QuantConfig;
 use calorimeter_zoo::{
-    Element, Matrix, OpenRequest, OperatorProblem, Problem, Task, Tensors, Workload, WorkloadFactory, ZooError,
+    Element, Matrix, OpenRequest, OperatorProblem, Task, Tensors, Workload, WorkloadFactory, ZooError,
 };
 
 /// Creates workloads of one implementation of one model or operator.
@@ -33,16 +32,8 @@ fn slots(task: &Task) -> (Vec<Slot>, Vec<Slot>) {
             let inputs = [layout.input].into_iter().chain(layout.linears).map(slot).collect();
             (inputs, vec![slot(layout.output)])
         }
+        // The registry contains no foreign tasks.
         Task::Foreign(_) => (Vec::new(), Vec::new()),
-    }
-}
-
-/// Sizes and element type of a task.
-fn size(task: &Task) -> (Axes, Element) {
-    match task {
-        Task::Operator(OperatorProblem { spec, .. }) => (spec.axes.clone(), spec.element),
-        Task::Model(Problem { shape, dtype, .. }) => (Axes::from(*shape), Element::Float(*dtype)),
-        Task::Foreign(problem) => (problem.axes.clone(), Element::Unsigned(8)),
     }
 }
 
@@ -70,7 +61,7 @@ impl WorkloadFactory for ExternalFactory {
         if !treatment.is_unmodified() {
             return Err(format!("`{name}` runs in another process, which supports only the baseline in this version"));
         }
-        let (_, element) = size(task);
+        let element = task.element();
         if let Some(dtypes) = &self.offer.dtypes
             && !dtypes.contains(&element)
         {
@@ -94,23 +85,19 @@ impl WorkloadFactory for ExternalFactory {
             let all: Vec<Matrix> = inputs_of_set(set).into_iter().chain(fixed.iter().cloned()).collect();
             buffers.fill(set, &all).map_err(sharing)?;
         }
-        let (axes, dtype) = size(request.task);
         let case = OpenCase {
             id: 0,
             subject: self.offer.subject.clone(),
             implementation: self.offer.name.clone(),
             device: request.setup.device.to_string(),
-            axes,
-            dtype,
+            axes: request.task.axes(),
+            dtype: request.task.element(),
             file: buffers.path.clone(),
             bytes: buffers.bytes,
             sets: buffers.sets.clone(),
         };
-        let weight_bytes = match request.task {
-            Task::Model(problem) => problem.weight_bytes(request.treatment),
-            Task::Operator(_) | Task::Foreign(_) => 0,
-        };
-        let process = Process::shared(&self.program)?;
+        let weight_bytes = request.task.weight_bytes(request.treatment).unwrap_or(0);
+        let process = Process::shared(&self.program, &self.offer.name)?;
         Ok(Box::new(ExternalWorkload::open(process, buffers, inputs_of_set, weight_bytes, case)?))
     }
 }

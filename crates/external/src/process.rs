@@ -9,10 +9,13 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 /// Bytes of standard error that are searched for the last lines.
 const STDERR_TAIL_BYTES: u64 = 4096;
+/// Timeout for a program to exit by itself after it closed its pipe.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum characters of standard error in an error message.
 const MAX_STDERR_CHARS: usize = 600;
 
@@ -48,7 +51,7 @@ pub(crate) struct Process {
     next_id: u64,
 }
 
-/// Process shared by the open cases of a program.
+/// Process shared by the open cases of an implementation.
 pub(crate) type SharedProcess = Arc<Mutex<Process>>;
 
 /// Locks a process. A panic while it was locked leaves at most a reply unread, which fails the next request.
@@ -83,17 +86,20 @@ impl Process {
         }
     }
 
-    /// Returns the running process of a program, or starts one.
-    pub(crate) fn shared(program: &ExternalProgram) -> Result<SharedProcess, ExternalError> {
-        static RUNNING: LazyLock<Mutex<HashMap<ExternalProgram, SharedProcess>>> = LazyLock::new(Mutex::default);
+    /// Returns the running process of an implementation of a program, or starts one. Each implementation has its own
+    /// process, so that a crash affects no other implementation.
+    pub(crate) fn shared(program: &ExternalProgram, implementation: &str) -> Result<SharedProcess, ExternalError> {
+        static RUNNING: LazyLock<Mutex<HashMap<(ExternalProgram, String), SharedProcess>>> =
+            LazyLock::new(Mutex::default);
         let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(process) = running.get(program)
+        let key = (program.clone(), implementation.to_owned());
+        if let Some(process) = running.get(&key)
             && lock(process).is_running()
         {
             return Ok(process.clone());
         }
         let process = Arc::new(Mutex::new(Self::start(program)?.0));
-        running.insert(program.clone(), process.clone());
+        running.insert(key, process.clone());
         Ok(process)
     }
 
@@ -141,10 +147,12 @@ impl Process {
 
     /// Error for a closed pipe, after the process was killed.
     fn exited(&mut self) -> ExternalError {
-        // The process usually exits by itself, and its status explains more than that of a kill.
-        std::thread::sleep(std::time::Duration::from_millis(50));
-        let ended = self.child.try_wait().ok().flatten();
-        let exit = match ended {
+        // The status of a process that exits by itself is more informative than that of a kill.
+        let start = Instant::now();
+        while self.is_running() && start.elapsed() < EXIT_TIMEOUT {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let exit = match self.child.try_wait().ok().flatten() {
             Some(status) => format!("ended with {status}"),
             None => "closed its pipe and was killed".to_owned(),
         };
@@ -168,7 +176,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The process may be hung in user code; whatever it computes is no longer needed.
+        // The process may hang in user code, and nothing needs its results.
         drop(self.child.kill());
         drop(self.child.wait());
     }

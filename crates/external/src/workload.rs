@@ -8,9 +8,10 @@ use calorimeter_zoo::{Matrix, Output, RemotePasses, Workload, ZooError};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Windows that are too short to compare both clocks: messages take most of their time.
+/// Minimum duration of a window whose time is compared with this process's clock. Messages take a large share of
+/// shorter windows.
 const MIN_COMPARED_WINDOW: Duration = Duration::from_millis(1);
-/// Time after which the clocks of both processes are compared.
+/// Minimum total duration of such windows before the sums of both clocks are compared.
 const MIN_COMPARED_TIME: Duration = Duration::from_millis(200);
 /// Minimum share of the passed time that a program must report.
 const MIN_REPORTED_SHARE: f64 = 0.5;
@@ -76,7 +77,7 @@ impl Drop for Launches {
     }
 }
 
-/// Computes the inputs of a buffer set that differ from those of other sets.
+/// Function that computes the inputs of a buffer set, without inputs that are equal in all sets.
 pub(crate) type InputsOfSet = Box<dyn Fn(u32) -> Vec<Matrix> + Send>;
 
 /// Case of an external program.

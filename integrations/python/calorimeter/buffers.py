@@ -8,7 +8,7 @@ from typing import Any
 from calorimeter.registry import Unsupported
 
 # Format characters of `memoryview.cast`.
-FORMATS = {"f32": "f", "f64": "d", "i8": "b", "u8": "B", "i32": "i", "e4m3": "B", "e5m2": "B", "f16": "H", "bf16": "H"}
+FORMATS = {"f32": "f", "i8": "b", "u8": "B", "i32": "i", "e4m3": "B", "e5m2": "B", "f16": "H", "bf16": "H"}
 NUMPY = {"f32": "float32", "f16": "float16", "i8": "int8", "u8": "uint8", "i32": "int32"}
 TORCH = {
     "f32": "float32",
@@ -30,12 +30,8 @@ class SharedFile:
             self.memory = mmap.mmap(file.fileno(), size)
 
     def array(self, buffer: dict[str, Any], kind: str) -> Any:
-        """Array of a buffer as ``torch``, ``numpy`` or ``memoryview``."""
-        try:
-            convert = {"torch": self._torch, "numpy": self._numpy, "memoryview": self._memoryview}[kind]
-        except KeyError:
-            raise ValueError(f"unknown arrays {kind!r}: expected torch, numpy or memoryview") from None
-        return convert(buffer)
+        """Array of a buffer as one of `registry.ARRAYS`."""
+        return getattr(self, f"_{kind}")(buffer)
 
     def _memoryview(self, buffer: dict[str, Any]) -> memoryview:
         """Flat view, in which types without a format in Python appear as unsigned integers."""

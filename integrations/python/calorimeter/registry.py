@@ -31,6 +31,9 @@ class Case:
         return self.axes[axis]
 
 
+# Types of the inputs and outputs of an implementation.
+ARRAYS = ("torch", "numpy", "memoryview")
+
 Open = Callable[[Case, list[Any], list[Any]], Callable[[], Any]]
 
 
@@ -73,6 +76,8 @@ def implementation(
     """
     if not subjects:
         raise ValueError("implementation() needs the name of at least one operator or model")
+    if arrays not in ARRAYS:
+        raise ValueError(f"unknown arrays {arrays!r}: expected {', '.join(ARRAYS)}")
 
     def register(open_case: Open) -> Open:
         description = (open_case.__doc__ or "").strip().partition("\n")[0]

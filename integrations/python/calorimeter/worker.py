@@ -110,10 +110,10 @@ class Server:
 
 
 def error_text(error: Exception) -> str:
-    """Exception, followed by the last frames of its traceback outside this package."""
+    """Exception, followed by the last frames of its traceback outside this package and the import system."""
     whole = traceback.TracebackException.from_exception(error)
-    frames = [frame for frame in whole.stack if not os.path.abspath(frame.filename).startswith(PACKAGE + os.sep)]
-    lines = [f"{frame.filename}, line {frame.lineno}, in {frame.name}: {frame.line}" for frame in frames]
+    foreign = [frame for frame in whole.stack if not frame.filename.startswith((PACKAGE + os.sep, "<frozen "))]
+    lines = [f"{frame.filename}, line {frame.lineno}, in {frame.name}: {frame.line}" for frame in foreign]
     return "\n".join(["".join(whole.format_exception_only()).strip(), *reversed(lines[-TRACEBACK_FRAMES:])])
 
 

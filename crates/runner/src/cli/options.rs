@@ -358,7 +358,7 @@ pub struct CaseArguments {
     /// the kind work concurrently
     #[arg(long, value_name = "DEVICE", env = "CALORIMETER_DEVICE")]
     pub device: Option<DeviceSelection>,
-    /// Implementations: eager, fused, cube, native, or those of a Python source
+    /// Implementations: eager, fused, cube, native, or a name that a Python source registers
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = implementation)]
     pub implementations: Option<Vec<Implementation>>,
     /// Add the implementations of a Python file or a supported library, e.g. my_kernels.py or numpy; repeatable

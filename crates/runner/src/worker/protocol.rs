@@ -25,7 +25,6 @@ pub(super) enum WorkerCommand {
         /// True if the runtime times every kernel, which only [`AssignmentPurpose::TraceKernels`] needs.
         trace_kernels: bool,
         /// Programs with implementations.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         external: Vec<RegisteredProgram>,
     },
     /// Run an assignment.

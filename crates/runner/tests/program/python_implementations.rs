@@ -12,11 +12,15 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
+/// Python source of the fixtures.
+fn fixture(name: &str) -> PathBuf {
+    repository().join("crates/runner/tests/fixtures/python").join(name)
+}
+
 /// `calorimeter` with the Python package of the repository, and a Python source of the fixtures.
 fn command(scene: &Scene, arguments: &str, source: &str) -> Command {
     let mut command = scene.command(arguments);
-    let fixture = repository().join("crates/runner/tests/fixtures/python").join(source);
-    let source = if source.ends_with(".py") { fixture.display().to_string() } else { source.to_owned() };
+    let source = if source.ends_with(".py") { fixture(source).display().to_string() } else { source.to_owned() };
     command.args(["--python", &source]).env("PYTHONPATH", repository().join("integrations/python"));
     command
 }
@@ -85,6 +89,16 @@ fn wrong_and_cheating_implementations_are_refused() {
 
 #[test]
 #[ignore = "needs Python"]
+fn crash_of_an_implementation_affects_no_other_implementation() {
+    let records = run(&copies("plain, exits-late", TIMING), "crashing.py").expect_code(5).records();
+    assert!(record(&records, "plain").is_ok() && record(&records, "eager").is_ok(), "{records:?}");
+    let outcome = &record(&records, "exits-late").outcome;
+    assert_eq!(outcome.status, Status::Failed, "{outcome:?}");
+    assert!(outcome.reason.as_deref().is_some_and(|reason| reason.contains("exit status: 7")), "{outcome:?}");
+}
+
+#[test]
+#[ignore = "needs Python"]
 fn falsified_times_are_refused() {
     for (divisor, expected) in
         [("1", None), ("10", Some("ms for windows that took")), ("0.1", Some("ns for a window of"))]
@@ -108,7 +122,7 @@ fn falsified_times_are_refused() {
 #[ignore = "needs Python"]
 fn python_sources_that_cannot_be_used_are_usage_errors() {
     let scene = copies("mine", TIMING);
-    scene.write("broken.py", "import calorimeter\nthis is no Python\n");
+    scene.write("broken.py", "import calorimeter\ndef broken(:\n");
     scene.write("empty.py", "");
     scene.write("taken.py", implementation("softmax", "native", "cpu"));
     scene.write("misspelled.py", implementation("sofmax", "mine", "cpu"));
@@ -152,13 +166,15 @@ fn implementation(subject: &str, name: &str, device: &str) -> String {
 #[ignore = "needs Python"]
 fn killed_runs_leave_no_process_and_resume() {
     let scene = copies("slice, parts", "timing: {min_time: 1s, max_time: 1s}");
-    let mut running = command(&scene, "run c.yml --out out", "honest.py");
-    let mut running = scene.start_command(&mut running);
-    let marker = "honest.py";
-    wait_until("a case", || scene.path("out/journal.jsonl").exists() && python_processes(marker) > 0);
+    // A copy, because other tests run the original.
+    std::fs::copy(fixture("honest.py"), scene.path("mine.py")).unwrap();
+    let source = scene.path("mine.py").canonicalize().unwrap().display().to_string();
+    let mut running = scene.command("run c.yml --out out --python mine.py");
+    let mut running = scene.start_command(running.env("PYTHONPATH", repository().join("integrations/python")));
+    wait_until("a case", || scene.path("out/journal.jsonl").exists() && python_processes(&source) > 0);
     running.signal(Signal::KILL);
     running.child.wait().unwrap();
-    wait_until("the end of all Python processes", || python_processes(marker) == 0);
+    wait_until("the end of all Python processes", || python_processes(&source) == 0);
     // The source is stored in the journal.
     let resumed = ProgramOutput::with_timeout(
         scene.command("run --resume out --format jsonl").env("PYTHONPATH", repository().join("integrations/python")),
@@ -195,6 +211,23 @@ fn python_processes(text: &str) -> usize {
         .map(|line| String::from_utf8_lossy(&line).into_owned())
         .filter(|line| line.starts_with("python3") && line.contains(text))
         .count()
+}
+
+#[test]
+#[ignore = "needs NumPy"]
+fn bench_compares_the_implementations_of_a_source() {
+    let scene = Scene::new();
+    let mut command = Command::new("python3");
+    scene.prepare(&mut command);
+    command.args(["-m", "calorimeter", "bench"]).arg(repository().join("examples/python/my_kernels.py"));
+    command.args(["--against", "native", "--", "--out", "out", "--max-time", "20ms", "--format", "jsonl"]);
+    command.env("PYTHONPATH", repository().join("integrations/python"));
+    command.env("CALORIMETER", env!("CARGO_BIN_EXE_calorimeter"));
+    let records = ProgramOutput::with_timeout(&mut command).expect_code(0).records();
+    let names: Vec<String> = records.iter().map(|record| record.case.implementation.to_string()).collect();
+    let count = |name: &str| names.iter().filter(|other| *other == name).count();
+    assert_eq!((count("native"), count("my-softmax"), names.len()), (4, 4, 8), "{names:?}");
+    assert!(records.iter().all(|record| record.is_ok() && record.accuracy.is_some()), "{records:?}");
 }
 
 #[test]

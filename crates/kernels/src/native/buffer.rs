@@ -22,6 +22,22 @@ impl DeviceBuffer {
         self.memory.upload(bytes)
     }
 
+    /// Replaces the bytes from `first` on and waits for the copy.
+    pub fn upload_at(&mut self, first: usize, bytes: &[u8]) -> Result<(), NativeError> {
+        self.memory.upload_at(first, bytes)
+    }
+
+    /// Downloads `bytes` bytes from `first` on, after all enqueued work.
+    pub fn download_at(&self, first: usize, bytes: usize) -> Result<Vec<u8>, NativeError> {
+        self.memory.download_at(first, bytes)
+    }
+
+    /// Handle by which another process on this machine opens the memory, with `cuIpcOpenMemHandle`. That process must
+    /// close the handle before this buffer is dropped.
+    pub fn ipc_handle(&self) -> Result<[u8; 64], NativeError> {
+        self.memory.ipc_handle()
+    }
+
     /// Downloads the content after all enqueued work and returns the error of that work, if any.
     pub fn download(&self) -> Result<Vec<u8>, NativeError> {
         if self.len() < pinned_staging::MIN_STAGED_BYTES {

@@ -13,6 +13,9 @@ use super::{ComputeCapability, DriverVersion, GpuInfo, NativeError, gpu::uuid_te
 /// Oldest driver with every function that the bindings call; `cuEventElapsedTime_v2` is the newest of them.
 const MIN_DRIVER_VERSION: DriverVersion = DriverVersion { major: 12, minor: 8 };
 
+/// Bytes of a handle of memory that several processes share.
+pub(super) const IPC_HANDLE_BYTES: usize = 64;
+
 /// Returns a converter from driver errors to [`NativeError`] that names the action.
 pub(super) fn driver_error(doing: &'static str) -> impl Fn(DriverError) -> NativeError {
     move |error| {
@@ -135,22 +138,52 @@ impl DeviceMemory {
         if from.len() != self.bytes {
             return Err(NativeError::BufferSize { what: "to upload to", needed: from.len(), found: self.bytes });
         }
+        self.upload_at(0, from)
+    }
+
+    /// Uploads to the bytes from `first` on, and waits.
+    pub(super) fn upload_at(&mut self, first: usize, from: &[u8]) -> Result<(), NativeError> {
+        let address = self.address_of(first, from.len(), "to upload to")?;
         let failed = driver_error("copying to the device");
-        self.stream.context().bind_to_thread().map_err(&failed)?;
-        // SAFETY: both sides are `from.len()` bytes long and outlive the synchronization below.
-        unsafe { result::memcpy_htod_async(self.address, from, self.stream.cu_stream()) }.map_err(&failed)?;
+        // SAFETY: the range lies in this allocation, and both sides outlive the synchronization below.
+        unsafe { result::memcpy_htod_async(address, from, self.stream.cu_stream()) }.map_err(&failed)?;
         self.stream.synchronize().map_err(&failed)
     }
 
     /// Downloads to the host after all enqueued work.
     pub(super) fn download(&self) -> Result<Vec<u8>, NativeError> {
+        self.download_at(0, self.bytes)
+    }
+
+    /// Downloads `bytes` bytes from `first` on, after all enqueued work.
+    pub(super) fn download_at(&self, first: usize, bytes: usize) -> Result<Vec<u8>, NativeError> {
+        let address = self.address_of(first, bytes, "to download from")?;
         let failed = driver_error("copying from the device");
-        self.stream.context().bind_to_thread().map_err(&failed)?;
-        let mut into = vec![0; self.bytes];
-        // SAFETY: both sides are `self.bytes` bytes long and outlive the synchronization below.
-        unsafe { result::memcpy_dtoh_async(&mut into, self.address, self.stream.cu_stream()) }.map_err(&failed)?;
+        let mut into = vec![0; bytes];
+        // SAFETY: the range lies in this allocation, and both sides outlive the synchronization below.
+        unsafe { result::memcpy_dtoh_async(&mut into, address, self.stream.cu_stream()) }.map_err(&failed)?;
         self.stream.synchronize().map_err(&failed)?;
         Ok(into)
+    }
+
+    /// Address of a range, which must lie in this allocation; makes the context current.
+    fn address_of(&self, first: usize, bytes: usize, what: &'static str) -> Result<u64, NativeError> {
+        self.make_current()?;
+        match first.checked_add(bytes) {
+            Some(end) if end <= self.bytes => Ok(self.address + first as u64),
+            end => Err(NativeError::BufferSize { what, needed: end.unwrap_or(usize::MAX), found: self.bytes }),
+        }
+    }
+
+    /// Handle by which another process opens this memory.
+    pub(super) fn ipc_handle(&self) -> Result<[u8; IPC_HANDLE_BYTES], NativeError> {
+        self.make_current()?;
+        let mut handle = sys::CUipcMemHandle { reserved: [0; IPC_HANDLE_BYTES] };
+        // SAFETY: writes the handle of an allocation by `cuMemAlloc` through a valid pointer.
+        unsafe { sys::cuIpcGetMemHandle(&mut handle, self.address) }
+            .result()
+            .map_err(driver_error("sharing device memory with another process"))?;
+        Ok(handle.reserved.map(|byte| byte as u8))
     }
 
     /// Makes the memory's context current and returns it.

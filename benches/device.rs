@@ -73,8 +73,10 @@ pub(crate) fn open_case(
     let device = device();
     let config = task.support(variant, implementation, device).map_err(|error| error.to_string())?;
     let setup = Setup { implementation, device, sets: 4 };
-    let mut job =
-        task.open(&task.inputs(), &config, setup, machines).map(WorkloadAdapter).map_err(|error| error.to_string())?;
+    let mut job = task
+        .open(&task.inputs(), &config, Some(variant), setup, machines)
+        .map(WorkloadAdapter)
+        .map_err(|error| error.to_string())?;
     // Compilation and autotuning happen before timing.
     job.launch().and_then(|()| job.synchronize()).map_err(|error| error.to_string())?;
     Ok(job)

@@ -1,6 +1,7 @@
 //! Timing modes. Times of different regimes are never shown in one column.
 
 use crate::UnknownName;
+use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 
 /// Defines the regimes of a table; the first is the default.
@@ -55,7 +56,8 @@ regimes! {
 // ANCHOR_END: table
 
 /// Clock of a regime.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Clock {
     /// Device clock, around back-to-back launches.
     Device,

@@ -2,22 +2,22 @@
 
 use crate::process::Process;
 use crate::protocol::{Offer, OpenCase};
-use crate::shared_buffers::SharedBuffers;
+use crate::shared_buffers::{Memory, SharedBuffers, Slot, place};
+use crate::shared_file::SharedFile;
 use crate::workload::{ExternalWorkload, InputsOfSet};
 use crate::{ExternalError, ExternalProgram};
 use calorimeter_recipes::QuantConfig;
 use calorimeter_zoo::{
-    Element, Matrix, OpenRequest, OperatorProblem, Task, Tensors, Workload, WorkloadFactory, ZooError,
+    Device, Element, Matrix, NativeDevices, OpenRequest, OperatorProblem, Task, Tensors, Workload, WorkloadFactory,
+    ZooError,
 };
+use std::io;
 
 /// Creates workloads of one implementation of one model or operator.
 pub(crate) struct ExternalFactory {
     pub program: ExternalProgram,
     pub offer: Offer,
 }
-
-/// Size and element type of an input or output.
-type Slot = ([u64; 2], Element);
 
 /// Inputs and outputs of a task.
 fn slots(task: &Task) -> (Vec<Slot>, Vec<Slot>) {
@@ -58,8 +58,11 @@ fn inputs(request: &OpenRequest<'_>) -> Result<(InputsOfSet, Vec<Matrix>), ZooEr
 impl WorkloadFactory for ExternalFactory {
     fn accepts(&self, task: &Task, treatment: &QuantConfig) -> Result<(), String> {
         let name = &self.offer.name;
-        if !treatment.is_unmodified() {
-            return Err(format!("`{name}` runs in another process, which supports only the baseline in this version"));
+        if treatment.training.is_some() {
+            return Err(format!("`{name}` runs in another process, which has no training passes in this version"));
+        }
+        if !treatment.is_unmodified() && !self.offer.quantizes {
+            return Err(format!("`{name}` does not quantize; it supports the recipe baseline"));
         }
         let element = task.element();
         if let Some(dtypes) = &self.offer.dtypes
@@ -79,12 +82,10 @@ impl WorkloadFactory for ExternalFactory {
         let program = self.program.to_string();
         let sharing = |error| ExternalError::Sharing { program: program.clone(), error };
         let (inputs, outputs) = slots(request.task);
-        let mut buffers = SharedBuffers::new(&inputs, &outputs, request.setup.sets.max(1)).map_err(sharing)?;
+        let (sets, bytes) = place(&inputs, &outputs, request.setup.sets.max(1));
         let (inputs_of_set, fixed) = self::inputs(&request)?;
-        for set in 0..buffers.sets.len() as u32 {
-            let all: Vec<Matrix> = inputs_of_set(set).into_iter().chain(fixed.iter().cloned()).collect();
-            buffers.fill(set, &all).map_err(sharing)?;
-        }
+        let weight_bytes = request.task.weight_bytes(request.treatment).unwrap_or(0);
+        let memory = allocate(bytes, request.setup.device, request.machines).map_err(sharing)?;
         let case = OpenCase {
             id: 0,
             subject: self.offer.subject.clone(),
@@ -92,12 +93,34 @@ impl WorkloadFactory for ExternalFactory {
             device: request.setup.device.to_string(),
             axes: request.task.axes(),
             dtype: request.task.element(),
-            file: buffers.path.clone(),
-            bytes: buffers.bytes,
-            sets: buffers.sets.clone(),
+            recipe: request.recipe.map_or_else(|| "baseline".to_owned(), |recipe| recipe.to_string()),
+            memory: memory.shared().map_err(sharing)?,
+            bytes,
+            sets: sets.clone(),
         };
-        let weight_bytes = request.task.weight_bytes(request.treatment).unwrap_or(0);
+        let mut buffers = SharedBuffers::new(memory, sets);
+        let varying = inputs.len() - fixed.len();
+        buffers.write_fixed(varying, &fixed).map_err(sharing)?;
+        for set in 0..buffers.sets() {
+            buffers.write_inputs(set, 0, &inputs_of_set(set)).map_err(sharing)?;
+            buffers.poison(set).map_err(sharing)?;
+        }
         let process = Process::shared(&self.program, &self.offer.name)?;
         Ok(Box::new(ExternalWorkload::open(process, buffers, inputs_of_set, weight_bytes, case)?))
+    }
+}
+
+/// Allocates memory that another process can open.
+fn allocate(bytes: u64, device: Device, machines: &mut NativeDevices) -> io::Result<Memory> {
+    match device {
+        #[cfg(feature = "native")]
+        Device::Cuda(index) => {
+            let machine = machines.native(index).map_err(io::Error::other)?;
+            Ok(Memory::Cuda(machine.allocate(bytes as usize).map_err(io::Error::other)?))
+        }
+        _ => {
+            let _ = machines;
+            Ok(Memory::File(SharedFile::new(bytes)?))
+        }
     }
 }

@@ -6,8 +6,9 @@ mod process;
 pub mod protocol;
 mod registry;
 mod shared_buffers;
+mod shared_file;
 mod workload;
 
 pub use error::ExternalError;
 pub use process::ExternalProgram;
-pub use registry::{RegisteredProgram, register, registered};
+pub use registry::{RegisteredProgram, is_external, register, registered, start_early};

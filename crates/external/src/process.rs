@@ -49,6 +49,8 @@ pub(crate) struct Process {
     /// Receives standard error.
     errors: File,
     next_id: u64,
+    /// True after the first request and reply.
+    is_greeted: bool,
 }
 
 /// Process shared by the open cases of an implementation.
@@ -62,6 +64,13 @@ pub(crate) fn lock(process: &SharedProcess) -> MutexGuard<'_, Process> {
 impl Process {
     /// Starts a program and asks for its implementations.
     pub(crate) fn start(program: &ExternalProgram) -> Result<(Self, Vec<Offer>), ExternalError> {
+        let mut process = Self::spawn(program)?;
+        let offers = process.greet()?;
+        Ok((process, offers))
+    }
+
+    /// Starts a program, which initializes itself until the first request.
+    fn spawn(program: &ExternalProgram) -> Result<Self, ExternalError> {
         let start = |error: io::Error| ExternalError::Start { program: program.to_string(), error };
         let (name, arguments) =
             program.0.split_first().ok_or_else(|| start(io::Error::other("the command line is empty")))?;
@@ -76,17 +85,23 @@ impl Process {
         let pipes = child.stdin.take().zip(child.stdout.take());
         let (requests, replies) = pipes.ok_or_else(|| start(io::Error::other("a pipe is missing")))?;
         let replies = BufReader::new(replies);
-        let mut process = Self { program: program.clone(), child, requests, replies, errors, next_id: 0 };
-        match process.request(&Request::Hello { version: VERSION })? {
-            Reply::Hello { version: VERSION, implementations } => Ok((process, implementations)),
+        let program = program.clone();
+        Ok(Self { program, child, requests, replies, errors, next_id: 0, is_greeted: false })
+    }
+
+    /// Exchanges versions, and returns the implementations.
+    fn greet(&mut self) -> Result<Vec<Offer>, ExternalError> {
+        self.is_greeted = true;
+        match self.request(&Request::Hello { version: VERSION })? {
+            Reply::Hello { version: VERSION, implementations } => Ok(implementations),
             Reply::Hello { version, .. } => {
-                Err(process.violation(format!("it speaks version {version}, and this is version {VERSION}")))
+                Err(self.violation(format!("it speaks version {version}, and this is version {VERSION}")))
             }
-            other => Err(process.unexpected(&other)),
+            other => Err(self.unexpected(&other)),
         }
     }
 
-    /// Returns the running process of an implementation of a program, or starts one. Each implementation has its own
+    /// Returns the running process of an implementation of a program, or starts one without waiting for it. Each implementation has its own
     /// process, so that a crash affects no other implementation.
     pub(crate) fn shared(program: &ExternalProgram, implementation: &str) -> Result<SharedProcess, ExternalError> {
         static RUNNING: LazyLock<Mutex<HashMap<(ExternalProgram, String), SharedProcess>>> =
@@ -98,7 +113,7 @@ impl Process {
         {
             return Ok(process.clone());
         }
-        let process = Arc::new(Mutex::new(Self::start(program)?.0));
+        let process = Arc::new(Mutex::new(Self::spawn(program)?));
         running.insert(key, process.clone());
         Ok(process)
     }
@@ -120,6 +135,9 @@ impl Process {
 
     /// Sends a request and waits for its reply.
     pub(crate) fn request(&mut self, request: &Request) -> Result<Reply, ExternalError> {
+        if !self.is_greeted {
+            self.greet()?;
+        }
         let mut line = serde_json::to_vec(request).map_err(|error| self.violation(error.to_string()))?;
         line.push(b'\n');
         let mut answer = String::new();

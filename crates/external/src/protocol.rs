@@ -1,7 +1,7 @@
 //! Messages between Calorimeter and an external program: one JSON object per line, each request followed by one reply.
 //! `docs/src/worker-protocol.md` describes the protocol for authors of programs.
 
-use calorimeter_case::{Axes, Element};
+use calorimeter_case::{Axes, Clock, Element};
 use serde::{Deserialize, Serialize};
 
 /// Version of the protocol. A program that speaks another version is rejected.
@@ -18,7 +18,7 @@ pub enum Request {
     },
     /// Prepares an implementation for a case.
     Open(Box<OpenCase>),
-    /// Runs launches and times them.
+    /// Runs launches, and times them if a clock is stated.
     Run {
         /// Id of an open case.
         id: u64,
@@ -26,6 +26,26 @@ pub enum Request {
         set: u32,
         /// Number of launches; may be 0.
         launches: u32,
+        /// Kind of clock.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        clock: Option<Clock>,
+    },
+    /// Runs launches and reports the kernels that the device executed. Sent only if the clock of kind `device` is
+    /// `cupti`.
+    Trace {
+        /// Id of an open case.
+        id: u64,
+        /// Buffer set of the first launch.
+        set: u32,
+        /// Number of launches.
+        launches: u32,
+    },
+    /// Copies the last outputs of a buffer set to its output buffers, if the program holds them elsewhere.
+    Store {
+        /// Id of an open case.
+        id: u64,
+        /// Buffer set.
+        set: u32,
     },
     /// Frees the resources of a case.
     Close {
@@ -47,14 +67,25 @@ pub enum Reply {
     },
     /// Reply to [`Request::Open`].
     Opened {
-        /// Name of the code that runs, with the versions of its libraries; stored in the record.
+        /// Name of the implementation, with the versions of its libraries; stored in the record.
         kernel: Option<String>,
+        /// Time that the implementation took to quantize the weights of one buffer set, in nanoseconds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        quantization_nanos: Option<u64>,
     },
     /// Reply to [`Request::Run`].
     Ran {
-        /// Time from the start of the first launch to the end of the last one, in nanoseconds.
-        nanos: u64,
+        /// Time of the launches. `None` if the request states no clock.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        time: Option<MeasuredTime>,
     },
+    /// Reply to [`Request::Trace`].
+    Traced {
+        /// Name and number of calls of each kernel.
+        kernels: Vec<(String, u64)>,
+    },
+    /// Reply to [`Request::Store`].
+    Stored {},
     /// Reply to [`Request::Close`].
     Closed {},
     /// The program does not support the case, which is skipped. Reply to [`Request::Open`].
@@ -69,6 +100,15 @@ pub enum Reply {
     },
 }
 
+/// Time of some launches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeasuredTime {
+    /// Name of the clock; a kind of clock always has the same name in a program.
+    pub clock: String,
+    /// Nanoseconds.
+    pub nanos: u64,
+}
+
 /// Implementation of a model or operator that a program offers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offer {
@@ -81,6 +121,10 @@ pub struct Offer {
     pub description: String,
     /// Kinds of devices.
     pub devices: Vec<String>,
+    /// True if the implementation quantizes the weights of a model by recipes. It replies [`Reply::Unsupported`] for
+    /// recipes that it does not have.
+    #[serde(default)]
+    pub quantizes: bool,
     /// Element types of the inputs; `None` if the program decides when a case is opened.
     #[serde(default)]
     pub dtypes: Option<Vec<Element>>,
@@ -101,12 +145,24 @@ pub struct OpenCase {
     pub axes: Axes,
     /// Element type of the inputs.
     pub dtype: Element,
-    /// File that holds the buffers of all sets.
-    pub file: String,
-    /// Bytes of the file.
+    /// Recipe by which the implementation quantizes the weights of a model.
+    pub recipe: String,
+    /// Memory that holds the buffers of all sets.
+    pub memory: SharedMemory,
+    /// Bytes of the memory.
     pub bytes: u64,
     /// Buffer sets. Launches rotate through the sets.
     pub sets: Vec<BufferSet>,
+}
+
+/// Memory that Calorimeter and the program share.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SharedMemory {
+    /// Path of a file that the program maps into its memory.
+    File(String),
+    /// Memory of a CUDA device: handle for `cuIpcOpenMemHandle`, as 128 hexadecimal digits.
+    CudaIpc(String),
 }
 
 /// Inputs and outputs of one launch.
@@ -118,7 +174,7 @@ pub struct BufferSet {
     pub outputs: Vec<Buffer>,
 }
 
-/// Row-major matrix in the shared file.
+/// Row-major matrix in the shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Buffer {
     /// First byte.

@@ -34,6 +34,24 @@ pub fn register(program: ExternalProgram) -> Result<(), ExternalError> {
     RegisteredProgram { program, offers }.register()
 }
 
+/// Programs that offer an implementation.
+fn programs(implementation: Implementation) -> impl Iterator<Item = ExternalProgram> {
+    let name = implementation.to_string();
+    let offering = move |program: &RegisteredProgram| program.offers.iter().any(|offer| offer.name == name);
+    registered().into_iter().filter(offering).map(|registered| registered.program)
+}
+
+/// True if external programs compute an implementation.
+pub fn is_external(implementation: Implementation) -> bool {
+    programs(implementation).next().is_some()
+}
+
+/// Starts the processes of an implementation in advance, if it is an external one. An error is reported when a case is
+/// opened.
+pub fn start_early(implementation: Implementation) {
+    programs(implementation).for_each(|program| drop(Process::shared(&program, &implementation.to_string())));
+}
+
 impl RegisteredProgram {
     /// Registers the implementations without starting the program.
     pub fn register(self) -> Result<(), ExternalError> {
@@ -50,9 +68,15 @@ impl RegisteredProgram {
         let implementation = implementation(offer)?;
         for device in &offer.devices {
             let kind = device.parse::<Device>().map_err(|error| error.to_string())?.kind();
-            if kind != DeviceKind::Cpu {
-                let name = &offer.name;
-                return Err(format!("{name} for {subject} runs on {kind}; this version supports only cpu"));
+            match kind {
+                DeviceKind::Cpu => {}
+                // A build without CUDA has no memory to share, and no such device.
+                DeviceKind::Cuda if cfg!(feature = "native") => {}
+                DeviceKind::Cuda => continue,
+                _ => {
+                    let name = &offer.name;
+                    return Err(format!("{name} for {subject} runs on {kind}; this version supports cpu and cuda"));
+                }
             }
             let factory = ExternalFactory { program: self.program.clone(), offer: offer.clone() };
             register_implementation(subject, implementation, kind, factory).map_err(|error| error.to_string())?;

@@ -1,95 +1,131 @@
-//! Inputs and outputs of all buffer sets in a file that both processes map or read.
-//!
-//! The file is in memory (`/dev/shm`) where that exists. The other process maps the file; this process reads and writes
-//! it, so that no code here dereferences memory that another process may change. On Linux the file has no name in any
-//! folder, so that nothing remains if this process is killed.
+//! Inputs and outputs of all buffer sets in memory that two processes share.
 
-use crate::protocol::{Buffer, BufferSet};
+use crate::protocol::{Buffer, BufferSet, SharedMemory};
+use crate::shared_file::SharedFile;
+#[cfg(feature = "native")]
+use calorimeter_kernels::native::DeviceBuffer;
 use calorimeter_zoo::element_bytes::{decode, encode};
 use calorimeter_zoo::{Element, Matrix, Output};
-use std::fs::File;
-use std::hash::{DefaultHasher, Hasher};
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
-use tempfile::TempPath;
+use std::sync::LazyLock;
 
-/// Alignment of each buffer in bytes: a cache line pair, and the widest vector of any processor.
+/// Alignment of each buffer in bytes: a cache line pair, and the widest vector of any processor or GPU.
 const ALIGNMENT: u64 = 256;
 
-/// File with the buffers of all sets.
+/// Memory that two processes share.
+pub(crate) enum Memory {
+    File(SharedFile),
+    #[cfg(feature = "native")]
+    Cuda(DeviceBuffer),
+}
+
+impl Memory {
+    fn write(&mut self, first: u64, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.write(first, bytes),
+            #[cfg(feature = "native")]
+            Self::Cuda(buffer) => buffer.upload_at(first as usize, bytes).map_err(io::Error::other),
+        }
+    }
+
+    fn read(&self, first: u64, bytes: u64) -> io::Result<Vec<u8>> {
+        match self {
+            Self::File(file) => file.read(first, bytes),
+            #[cfg(feature = "native")]
+            Self::Cuda(buffer) => buffer.download_at(first as usize, bytes as usize).map_err(io::Error::other),
+        }
+    }
+
+    /// Name by which the other process opens the memory.
+    pub(crate) fn shared(&self) -> io::Result<SharedMemory> {
+        match self {
+            Self::File(file) => Ok(SharedMemory::File(file.path.clone())),
+            #[cfg(feature = "native")]
+            Self::Cuda(buffer) => {
+                let handle = buffer.ipc_handle().map_err(io::Error::other)?;
+                Ok(SharedMemory::CudaIpc(handle.iter().map(|byte| format!("{byte:02x}")).collect()))
+            }
+        }
+    }
+}
+
+/// Size and element type of an input or output.
+pub(crate) type Slot = ([u64; 2], Element);
+
+/// Positions of the inputs and outputs of some number of sets, and the bytes of the memory that holds them.
+pub(crate) fn place(inputs: &[Slot], outputs: &[Slot], sets: u32) -> (Vec<BufferSet>, u64) {
+    let mut bytes = 0;
+    let mut place = |&(shape, dtype): &Slot| {
+        let buffer = Buffer { offset: bytes, shape, dtype };
+        bytes = (bytes + buffer.bytes()).next_multiple_of(ALIGNMENT);
+        buffer
+    };
+    let mut set = || BufferSet {
+        inputs: inputs.iter().map(&mut place).collect(),
+        outputs: outputs.iter().map(&mut place).collect(),
+    };
+    let sets = (0..sets).map(|_| set()).collect();
+    // Empty memory cannot be shared.
+    (sets, bytes.max(ALIGNMENT))
+}
+
+/// Buffers of all sets in shared memory.
 pub(crate) struct SharedBuffers {
-    file: File,
-    /// Path by which the other process opens the file.
-    pub path: String,
-    /// Removes a file that has a name.
-    _name: Option<TempPath>,
-    /// Position of each buffer, by set.
-    pub sets: Vec<BufferSet>,
-    /// Bytes of the file.
-    pub bytes: u64,
+    memory: Memory,
+    sets: Vec<BufferSet>,
     /// Hash of each input by set, as written.
     written: Vec<Vec<u64>>,
 }
 
 impl SharedBuffers {
-    /// Creates the file for some number of sets.
-    pub(crate) fn new(inputs: &[([u64; 2], Element)], outputs: &[([u64; 2], Element)], sets: u32) -> io::Result<Self> {
-        let mut bytes = 0;
-        let mut place = |&(shape, dtype): &([u64; 2], Element)| {
-            let buffer = Buffer { offset: bytes, shape, dtype };
-            bytes = (bytes + buffer.bytes()).next_multiple_of(ALIGNMENT);
-            buffer
-        };
-        let mut set = || BufferSet {
-            inputs: inputs.iter().map(&mut place).collect(),
-            outputs: outputs.iter().map(&mut place).collect(),
-        };
-        let sets: Vec<BufferSet> = (0..sets).map(|_| set()).collect();
-        let folder = if Path::new("/dev/shm").is_dir() { "/dev/shm".into() } else { std::env::temp_dir() };
-        let (file, path, name) = if Path::new("/proc/self/fd").is_dir() {
-            let file = tempfile::tempfile_in(folder)?;
-            let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
-            (file, path, None)
-        } else {
-            let (file, path) = tempfile::Builder::new().prefix("calorimeter-").tempfile_in(folder)?.into_parts();
-            (file, path.display().to_string(), Some(path))
-        };
-        // An empty file cannot be mapped.
-        let bytes = bytes.max(ALIGNMENT);
-        file.set_len(bytes)?;
+    /// Buffers of placed sets.
+    pub(crate) fn new(memory: Memory, sets: Vec<BufferSet>) -> Self {
         let written = sets.iter().map(|set| vec![0; set.inputs.len()]).collect();
-        Ok(Self { file, path, _name: name, sets, bytes, written })
+        Self { memory, sets, written }
     }
 
-    /// Writes the inputs of a set, and NaN to its outputs.
-    ///
-    /// Every byte is written, so that a full disk is an error here and not a signal in the process that maps the file.
-    pub(crate) fn fill(&mut self, set: u32, inputs: &[Matrix]) -> io::Result<()> {
-        self.write_inputs(set, inputs)?;
-        self.poison(set)
+    /// True for memory of a GPU.
+    pub(crate) fn is_on_gpu(&self) -> bool {
+        !matches!(self.memory, Memory::File(_))
     }
 
-    /// Writes the first inputs of a set.
-    pub(crate) fn write_inputs(&mut self, set: u32, inputs: &[Matrix]) -> io::Result<()> {
-        let hashes = &mut self.written[set as usize];
-        for ((buffer, matrix), hash) in self.sets[set as usize].inputs.iter().zip(inputs).zip(hashes) {
-            let bytes = encode(&matrix.values, buffer.dtype);
-            self.file.write_all_at(&bytes, buffer.offset)?;
-            *hash = hash_of(&bytes);
+    /// Number of sets.
+    pub(crate) fn sets(&self) -> u32 {
+        self.sets.len() as u32
+    }
+
+    /// Writes the inputs of a set from an index on.
+    pub(crate) fn write_inputs(&mut self, set: u32, first: usize, inputs: &[Matrix]) -> io::Result<()> {
+        let bytes: Vec<Vec<u8>> = self.sets[set as usize].inputs[first..]
+            .iter()
+            .zip(inputs)
+            .map(|(buffer, matrix)| encode(&matrix.values, buffer.dtype))
+            .collect();
+        self.write_encoded(set, first, &bytes)
+    }
+
+    /// Writes the same inputs to all sets from an index on.
+    pub(crate) fn write_fixed(&mut self, first: usize, inputs: &[Matrix]) -> io::Result<()> {
+        let slots = self.sets[0].inputs[first..].iter().zip(inputs);
+        let bytes: Vec<Vec<u8>> = slots.map(|(buffer, matrix)| encode(&matrix.values, buffer.dtype)).collect();
+        (0..self.sets()).try_for_each(|set| self.write_encoded(set, first, &bytes))
+    }
+
+    fn write_encoded(&mut self, set: u32, first: usize, inputs: &[Vec<u8>]) -> io::Result<()> {
+        let (buffers, hashes) = (&self.sets[set as usize].inputs[first..], &mut self.written[set as usize][first..]);
+        for ((buffer, bytes), hash) in buffers.iter().zip(inputs).zip(hashes) {
+            self.memory.write(buffer.offset, bytes)?;
+            *hash = hash_of(bytes);
         }
         Ok(())
     }
 
     /// Index of the first input of a set whose content was changed since it was written.
     pub(crate) fn changed_input(&self, set: u32) -> io::Result<Option<usize>> {
-        let mut bytes = Vec::new();
         let inputs = self.sets[set as usize].inputs.iter().zip(&self.written[set as usize]);
         for (index, (buffer, &hash)) in inputs.enumerate() {
-            bytes.resize(buffer.bytes() as usize, 0);
-            self.file.read_exact_at(&mut bytes, buffer.offset)?;
-            if hash_of(&bytes) != hash {
+            if hash_of(&self.memory.read(buffer.offset, buffer.bytes())?) != hash {
                 return Ok(Some(index));
             }
         }
@@ -97,9 +133,9 @@ impl SharedBuffers {
     }
 
     /// Fills the outputs of a set with bits that are NaN in every float type.
-    pub(crate) fn poison(&self, set: u32) -> io::Result<()> {
+    pub(crate) fn poison(&mut self, set: u32) -> io::Result<()> {
         for buffer in &self.sets[set as usize].outputs {
-            self.file.write_all_at(&vec![0xFF; buffer.bytes() as usize], buffer.offset)?;
+            self.memory.write(buffer.offset, &vec![0xFF; buffer.bytes() as usize])?;
         }
         Ok(())
     }
@@ -107,8 +143,7 @@ impl SharedBuffers {
     /// Reads the outputs of a set.
     pub(crate) fn read(&self, set: u32) -> io::Result<Vec<Output>> {
         let read = |buffer: &Buffer| {
-            let mut bytes = vec![0; buffer.bytes() as usize];
-            self.file.read_exact_at(&mut bytes, buffer.offset)?;
+            let bytes = self.memory.read(buffer.offset, buffer.bytes())?;
             let [rows, cols] = buffer.shape.map(|size| size as usize);
             Ok(Output { rows, cols, values: decode(&bytes, buffer.dtype) })
         };
@@ -116,9 +151,24 @@ impl SharedBuffers {
     }
 }
 
+/// Hash of large buffers, in four independent lanes of words with random factors. The process that changes an input
+/// does not know the factors.
 fn hash_of(bytes: &[u8]) -> u64 {
+    const LANES: usize = 4;
+    static KEYS: LazyLock<[u64; LANES]> = LazyLock::new(|| {
+        let state = RandomState::new();
+        std::array::from_fn(|lane| state.hash_one(lane) | 1)
+    });
+    let mut sums = *KEYS;
+    let mut chunks = bytes.chunks_exact(LANES * size_of::<u64>());
+    for chunk in &mut chunks {
+        for (lane, (sum, word)) in sums.iter_mut().zip(chunk.chunks_exact(size_of::<u64>())).enumerate() {
+            let word = word.try_into().map_or(0, u64::from_le_bytes);
+            *sum = (*sum ^ word).wrapping_mul(KEYS[lane]).rotate_left(29);
+        }
+    }
     let mut hasher = DefaultHasher::new();
-    hasher.write(bytes);
+    (sums, bytes.len(), chunks.remainder()).hash(&mut hasher);
     hasher.finish()
 }
 
@@ -126,31 +176,40 @@ fn hash_of(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
     use calorimeter_zoo::{Dtype, Operand};
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
 
     #[test]
     fn buffers_do_not_overlap_and_keep_their_values() {
         let f32 = Element::Float(Dtype::F32);
-        let input = Operand::normal(3, 5, f32).matrix(1);
-        let shapes = [([3, 5], f32)];
-        let mut buffers =
-            SharedBuffers::new(&shapes, &[([3, 5], Element::Float(Dtype::Bf16)), ([1, 1], f32)], 2).unwrap();
-        (0..2).for_each(|set| buffers.fill(set, std::slice::from_ref(&input)).unwrap());
-        let mut ends: Vec<(u64, u64)> = buffers
-            .sets
+        let [input, weight] = [1, 2].map(|seed| Operand::normal(3, 5, f32).matrix(seed));
+        let shapes = [([3, 5], f32), ([3, 5], f32)];
+        let (sets, bytes) = place(&shapes, &[([3, 5], Element::Float(Dtype::Bf16)), ([1, 1], f32)], 2);
+        let mut ends: Vec<(u64, u64)> = sets
             .iter()
             .flat_map(|set| set.inputs.iter().chain(&set.outputs))
             .map(|buffer| (buffer.offset, buffer.offset + buffer.bytes()))
             .collect();
         ends.sort_unstable();
         assert!(ends.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{ends:?}");
-        assert!(ends.iter().all(|(start, end)| start % ALIGNMENT == 0 && *end <= buffers.bytes), "{ends:?}");
+        assert!(ends.iter().all(|(start, end)| start % ALIGNMENT == 0 && *end <= bytes), "{ends:?}");
+
+        let file = SharedFile::new(bytes).unwrap();
+        let path = file.path.clone();
+        let mut buffers = SharedBuffers::new(Memory::File(file), sets.clone());
+        buffers.write_fixed(1, std::slice::from_ref(&weight)).unwrap();
+        for set in 0..2 {
+            buffers.write_inputs(set, 0, std::slice::from_ref(&input)).unwrap();
+            buffers.poison(set).unwrap();
+        }
         let output = buffers.read(1).unwrap();
         assert!(output.iter().flat_map(|output| &output.values).all(|value| value.is_nan()), "{output:?}");
-        let written = std::fs::read(&buffers.path).unwrap();
-        let at = buffers.sets[1].inputs[0];
-        assert_eq!(decode(&written[at.offset as usize..][..at.bytes() as usize], f32), &input.values[..]);
+        let written = std::fs::read(&path).unwrap();
+        for (at, matrix) in sets[1].inputs.iter().zip([&input, &weight]) {
+            assert_eq!(decode(&written[at.offset as usize..][..at.bytes() as usize], f32), &matrix.values[..]);
+        }
         assert_eq!(buffers.changed_input(1).unwrap(), None);
-        File::options().write(true).open(&buffers.path).unwrap().write_all_at(&[1], at.offset + 7).unwrap();
-        assert_eq!((buffers.changed_input(0).unwrap(), buffers.changed_input(1).unwrap()), (None, Some(0)));
+        File::options().write(true).open(&path).unwrap().write_all_at(&[1], sets[1].inputs[1].offset + 7).unwrap();
+        assert_eq!((buffers.changed_input(0).unwrap(), buffers.changed_input(1).unwrap()), (None, Some(1)));
     }
 }

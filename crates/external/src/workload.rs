@@ -2,12 +2,16 @@
 
 use crate::ExternalError;
 use crate::process::{SharedProcess, lock};
-use crate::protocol::{OpenCase, Reply, Request};
+use crate::protocol::{MeasuredTime, OpenCase, Reply, Request};
 use crate::shared_buffers::SharedBuffers;
+use calorimeter_case::Clock;
 use calorimeter_zoo::{Matrix, Output, RemotePasses, Workload, ZooError};
+use std::collections::HashMap;
 use std::io;
 use std::time::{Duration, Instant};
 
+/// Clocks whose times contain everything that passes on the host.
+const HOST_CLOCKS: [&str; 2] = ["wall", "wall-e2e"];
 /// Minimum duration of a window whose time is compared with this process's clock. Messages take a large share of
 /// shorter windows.
 const MIN_COMPARED_WINDOW: Duration = Duration::from_millis(1);
@@ -26,24 +30,58 @@ struct Launches {
     written: Vec<bool>,
     /// Launches that were requested and have not been sent.
     pending: u32,
+    /// Name of each kind of clock that was used.
+    clocks: HashMap<Clock, String>,
     /// Reported time of windows, and the time that passed here meanwhile.
     reported: Duration,
     passed: Duration,
 }
 
 impl Launches {
-    /// Runs launches, and returns the time that the program measured.
-    fn run(&mut self, launches: u32) -> Result<u64, ExternalError> {
+    /// Runs launches, and returns the time by a clock.
+    fn run(&mut self, launches: u32, clock: Option<Clock>) -> Result<Option<MeasuredTime>, ExternalError> {
         let mut process = lock(&self.process);
         let start = Instant::now();
-        let nanos = match process.request(&Request::Run { id: self.id, set: self.next_set, launches })? {
-            Reply::Ran { nanos } => nanos,
+        let time = match process.request(&Request::Run { id: self.id, set: self.next_set, launches, clock })? {
+            Reply::Ran { time } => time,
             other => return Err(process.unexpected(&other)),
         };
         let passed = start.elapsed();
-        if Duration::from_nanos(nanos) > passed {
-            return Err(process.violation(format!("it reported {nanos} ns for a window of {} ns", passed.as_nanos())));
+        match (clock, &time) {
+            (None, None) => {}
+            (Some(clock), Some(time)) => {
+                if Duration::from_nanos(time.nanos) > passed {
+                    let (reported, passed) = (time.nanos, passed.as_nanos());
+                    return Err(process.violation(format!("it reported {reported} ns for a window of {passed} ns")));
+                }
+                let known = self.clocks.entry(clock).or_insert_with(|| time.clock.clone());
+                if *known != time.clock {
+                    return Err(process.violation(format!("its clock {known} became {}", time.clock)));
+                }
+            }
+            _ => return Err(process.unexpected(&Reply::Ran { time })),
         }
+        drop(process);
+        self.advance(launches);
+        // Device clocks exclude the time in which the device waits for the host.
+        if let Some(time) = &time
+            && HOST_CLOCKS.contains(&&*time.clock)
+        {
+            self.compare(time.nanos, passed)?;
+        }
+        Ok(time)
+    }
+
+    /// Counts launches that ran.
+    fn advance(&mut self, launches: u32) {
+        for launch in 0..launches.min(self.sets) {
+            self.written[((self.next_set + launch) % self.sets) as usize] = true;
+        }
+        self.next_set = ((u64::from(self.next_set) + u64::from(launches)) % u64::from(self.sets)) as u32;
+    }
+
+    /// Compares the time that a host clock reported with the time that passed here.
+    fn compare(&mut self, nanos: u64, passed: Duration) -> Result<(), ExternalError> {
         if passed >= MIN_COMPARED_WINDOW {
             self.reported += Duration::from_nanos(nanos);
             self.passed += passed;
@@ -54,18 +92,30 @@ impl Launches {
                 "the program reported {reported} ms for windows that took {passed} ms"
             )));
         }
-        for launch in 0..launches.min(self.sets) {
-            self.written[((self.next_set + launch) % self.sets) as usize] = true;
-        }
-        self.next_set = ((u64::from(self.next_set) + u64::from(launches)) % u64::from(self.sets)) as u32;
-        Ok(nanos)
+        Ok(())
     }
 
     /// Sends the pending launches and waits for them.
     fn finish(&mut self) -> Result<(), ExternalError> {
         match std::mem::take(&mut self.pending) {
             0 => Ok(()),
-            pending => self.run(pending).map(|_| ()),
+            pending => self.run(pending, None).map(|_| ()),
+        }
+    }
+
+    /// Time of launches by a clock.
+    fn measure(&mut self, launches: u32, clock: Clock) -> Result<MeasuredTime, ExternalError> {
+        self.finish()?;
+        let time = self.run(launches, Some(clock))?;
+        time.ok_or_else(|| lock(&self.process).unexpected(&Reply::Ran { time: None }))
+    }
+
+    /// Copies the last outputs of a set to the shared memory.
+    fn store(&mut self, set: u32) -> Result<(), ExternalError> {
+        let mut process = lock(&self.process);
+        match process.request(&Request::Store { id: self.id, set })? {
+            Reply::Stored {} => Ok(()),
+            other => Err(process.unexpected(&other)),
         }
     }
 }
@@ -94,6 +144,7 @@ pub(crate) struct ExternalWorkload {
     inputs_of_set: InputsOfSet,
     weight_bytes: u64,
     kernel: Option<String>,
+    quantization_time: Option<Duration>,
 }
 
 impl ExternalWorkload {
@@ -105,13 +156,13 @@ impl ExternalWorkload {
         weight_bytes: u64,
         mut case: OpenCase,
     ) -> Result<Self, ExternalError> {
-        let sets = buffers.sets.len() as u32;
-        let (id, kernel) = {
+        let sets = buffers.sets();
+        let (id, kernel, quantization) = {
             let mut process = lock(&process);
             case.id = process.next_id();
             let id = case.id;
             match process.request(&Request::Open(Box::new(case)))? {
-                Reply::Opened { kernel } => (id, kernel),
+                Reply::Opened { kernel, quantization_nanos } => (id, kernel, quantization_nanos),
                 other => return Err(process.unexpected(&other)),
             }
         };
@@ -122,10 +173,12 @@ impl ExternalWorkload {
             next_set: 0,
             written: vec![false; sets as usize],
             pending: 0,
+            clocks: HashMap::new(),
             reported: Duration::ZERO,
             passed: Duration::ZERO,
         };
-        Ok(Self { launches, buffers, contents: (0..sets).collect(), inputs_of_set, weight_bytes, kernel })
+        let (contents, quantization_time) = ((0..sets).collect(), quantization.map(Duration::from_nanos));
+        Ok(Self { launches, buffers, contents, inputs_of_set, weight_bytes, kernel, quantization_time })
     }
 
     /// Content of a buffer set in the next checked pass.
@@ -135,6 +188,12 @@ impl ExternalWorkload {
             // A single set alternates between two contents.
             content => (content + 1) % self.launches.sets.max(2),
         }
+    }
+
+    /// Outputs of the last launch on a set.
+    fn read(&mut self, buffer: u32) -> Result<Vec<Output>, ZooError> {
+        self.launches.store(buffer)?;
+        self.buffers.read(buffer).map_err(|error| self.sharing(error))
     }
 
     fn sharing(&self, error: io::Error) -> ZooError {
@@ -162,20 +221,20 @@ impl Workload for ExternalWorkload {
                 return Err(ExternalError::Reported(format!("the implementation changed input {input}")).into());
             }
             self.contents[buffer as usize] = content;
-            self.buffers.write_inputs(buffer, &(self.inputs_of_set)(content))
+            self.buffers.write_inputs(buffer, 0, &(self.inputs_of_set)(content))
         } else {
             self.buffers.poison(buffer)
         };
         written.map_err(|error| self.sharing(error))?;
-        self.launches.run(1)?;
-        self.buffers.read(buffer).map_err(|error| self.sharing(error))
+        self.launches.run(1, None)?;
+        self.read(buffer)
     }
 
     fn last_outputs(&mut self, set: u32) -> Result<Option<Vec<Output>>, ZooError> {
         self.launches.finish()?;
         let buffer = self.contents.iter().position(|&content| content == set);
         let buffer = buffer.filter(|&buffer| self.launches.written[buffer]);
-        buffer.map(|buffer| self.buffers.read(buffer as u32).map_err(|error| self.sharing(error))).transpose()
+        buffer.map(|buffer| self.read(buffer as u32)).transpose()
     }
 
     fn next_set(&self) -> u32 {
@@ -184,6 +243,15 @@ impl Workload for ExternalWorkload {
 
     fn weight_bytes(&self) -> u64 {
         self.weight_bytes
+    }
+
+    /// PyTorch and Triton multiply f32 operands on tensor cores if a user allows it.
+    fn may_use_tf32(&self) -> bool {
+        self.buffers.is_on_gpu()
+    }
+
+    fn quantization_time(&self) -> Option<Duration> {
+        self.quantization_time
     }
 
     fn kernel(&self) -> Option<String> {
@@ -196,8 +264,23 @@ impl Workload for ExternalWorkload {
 }
 
 impl RemotePasses for Launches {
-    fn time(&mut self, passes: u32) -> Result<u64, ZooError> {
+    fn clock_name(&mut self, clock: Clock) -> Result<String, ZooError> {
+        Ok(self.measure(0, clock)?.clock)
+    }
+
+    fn time(&mut self, passes: u32, clock: Clock) -> Result<u64, ZooError> {
+        Ok(self.measure(passes, clock)?.nanos)
+    }
+
+    fn kernel_calls(&mut self, passes: u32) -> Result<Vec<(String, u64)>, ZooError> {
         self.finish()?;
-        Ok(self.run(passes)?)
+        let mut process = lock(&self.process);
+        let kernels = match process.request(&Request::Trace { id: self.id, set: self.next_set, launches: passes })? {
+            Reply::Traced { kernels } => kernels,
+            other => return Err(process.unexpected(&other).into()),
+        };
+        drop(process);
+        self.advance(passes);
+        Ok(kernels)
     }
 }

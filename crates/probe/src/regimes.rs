@@ -1,17 +1,21 @@
 //! Stopwatch of each regime, and regimes that a device does not support.
 
 use crate::platforms::{self, StopwatchChoice};
-use calorimeter_case::{Clock, Device, Implementation, Regime};
-use calorimeter_timing::{EndToEndClock, EnqueueClock, Failure, RemoteClock, Stopwatch, WallClock, Work};
+use calorimeter_case::{Clock, Device, Implementation, Regime, excerpt};
+use calorimeter_timing::{EndToEndClock, EnqueueClock, Failure, RemoteClock, Work};
 use calorimeter_zoo::foreign::ForeignProblem;
-use calorimeter_zoo::{NativeDevices, Setup, Task};
+use calorimeter_zoo::{NativeDevices, RemotePasses, Setup, Task};
 
 /// Checks that a regime exists for an implementation of a task on a device; the error is the reason. Simulated devices
 /// have all regimes, except for foreign commands.
 pub fn supported(regime: Regime, task: &Task, implementation: Implementation, device: Device) -> Result<(), String> {
     let platform = platforms::for_device(device);
     let timed = task.timing_implementation(implementation);
-    let captures = || platform.graphs().is_some_and(|graphs| graphs.can_capture(timed));
+    // Other processes capture their own streams.
+    let captures = || {
+        let is_built_in = Implementation::ALL.contains(&timed);
+        platform.graphs().is_some_and(|graphs| !is_built_in || graphs.can_capture(timed))
+    };
     match regime.clock() {
         _ if platform.is_simulated() => Ok(()),
         Clock::Graph if !captures() => Err(format!(
@@ -70,12 +74,10 @@ pub fn stopwatch(
 }
 // ANCHOR_END: stopwatch
 
-/// Selects the stopwatch of a regime for a workload whose passes run in another process. That process measures with the
-/// monotonic clock of the host, as this process does, so the clocks have the same names.
-pub fn remote_stopwatch(regime: Regime) -> Result<Box<dyn Stopwatch>, Failure> {
-    match regime.clock() {
-        Clock::Device => Ok(Box::new(RemoteClock::new(WallClock::synchronous().name()))),
-        Clock::Waiting => Ok(Box::new(RemoteClock::new(EndToEndClock.name()))),
-        Clock::Graph | Clock::Enqueuing => Err(format!("{regime}: the passes run in another process").into()),
-    }
+/// Selects the stopwatch of a kind for passes that run in another process. That process has the clocks of this process,
+/// so the clocks have the same names.
+pub fn remote_stopwatch(clock: Clock, passes: &mut dyn RemotePasses, sets: u32) -> Result<RemoteClock, Failure> {
+    let name = passes.clock_name(clock)?;
+    RemoteClock::new(&name, clock, sets)
+        .ok_or_else(|| format!("the process that runs the passes has the unknown clock {}", excerpt(&name, 40)).into())
 }

@@ -1,5 +1,6 @@
 //! Workload as work that can be timed.
 
+use calorimeter_case::Clock;
 use calorimeter_timing::{Failure, Work};
 use calorimeter_zoo::{Output, Workload, ZooError};
 
@@ -39,7 +40,12 @@ impl Work for TimedWorkload {
         Ok(self.0.synchronize()?)
     }
 
-    fn time_remotely(&mut self, launches: u32) -> Result<Option<u64>, Failure> {
-        Ok(self.0.remote_passes().map(|passes| passes.time(launches)).transpose()?)
+    fn time_remotely(&mut self, launches: u32, clock: Clock) -> Result<Option<u64>, Failure> {
+        Ok(self.0.remote_passes().map(|passes| passes.time(launches, clock)).transpose()?)
+    }
+
+    fn trace_remotely(&mut self, launches: u32) -> Result<Vec<(String, u64)>, Failure> {
+        let passes = self.0.remote_passes().ok_or("this process runs the launches")?;
+        Ok(passes.kernel_calls(launches)?)
     }
 }

@@ -1,7 +1,7 @@
 //! Traits of works and stopwatches.
 
 use crate::Failure;
-use calorimeter_case::Warning;
+use calorimeter_case::{Clock, Warning};
 use std::time::{Duration, Instant};
 
 /// Work that can be launched repeatedly and then synchronized.
@@ -10,10 +10,15 @@ pub trait Work: Send {
     fn launch(&mut self) -> Result<(), Failure>;
     /// Waits until all launches have completed.
     fn synchronize(&mut self) -> Result<(), Failure>;
-    /// Runs launches in another process and returns their duration in nanoseconds, as measured there. `None` if this
-    /// process runs the launches.
-    fn time_remotely(&mut self, _launches: u32) -> Result<Option<u64>, Failure> {
+    /// Runs launches in another process and returns their duration in nanoseconds, as measured there by a kind of clock.
+    /// `None` if this process runs the launches.
+    fn time_remotely(&mut self, _launches: u32, _clock: Clock) -> Result<Option<u64>, Failure> {
         Ok(None)
+    }
+    /// Runs launches in another process and returns the names and calls of the kernels that its device executed, as
+    /// recorded there.
+    fn trace_remotely(&mut self, _launches: u32) -> Result<Vec<(String, u64)>, Failure> {
+        Err("this process runs the launches".into())
     }
 }
 
@@ -165,7 +170,6 @@ impl ClockResolution {
 
     /// Measures the resolution with windows of one launch besides empty ones, for a clock whose empty windows all read
     /// the same. Long launches do not need a fine clock; two windows suffice.
-    #[cfg(any(test, feature = "cubecl", feature = "cuda"))]
     pub(crate) fn from_launches(mut window: impl FnMut(u32) -> Result<u64, Failure>) -> Result<Self, Failure> {
         const SINGLE_LAUNCHES: usize = 64;
         const EMPTY_WINDOWS: usize = 8;

@@ -1,6 +1,7 @@
 //! Workload: a computation that can be launched, synchronized and read.
 
 use crate::{OutputDigest, OutputQuery, OutputSample, ZooError};
+use calorimeter_case::Clock;
 use rayon::prelude::*;
 use std::time::Duration;
 
@@ -76,8 +77,14 @@ pub trait Workload: Send {
 
 /// Passes of a workload in another process, which times them.
 pub trait RemotePasses {
+    /// Name of the clock that the other process uses as a kind of clock.
+    fn clock_name(&mut self, clock: Clock) -> Result<String, ZooError>;
+
     /// Runs passes and returns their duration in nanoseconds, as measured by the other process.
-    fn time(&mut self, passes: u32) -> Result<u64, ZooError>;
+    fn time(&mut self, passes: u32, clock: Clock) -> Result<u64, ZooError>;
+
+    /// Runs passes and returns the names and calls of the kernels that the device executed.
+    fn kernel_calls(&mut self, passes: u32) -> Result<Vec<(String, u64)>, ZooError>;
 }
 
 /// Checks of outputs that stay on the device. The first checked outputs of set 0 are the reference for all others.

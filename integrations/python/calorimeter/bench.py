@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--against", default="eager,native", help="implementations to compare with [eager,native]")
     parser.add_argument("--subjects", help="only these operators and models, separated by commas")
     parser.add_argument("--preset", default="quick", help="sizes of operators [quick]")
+    parser.add_argument("--device", default="cpu", help="device, for example cuda [cpu]")
     parser.add_argument("--dtype", default="f32", help="element type [f32]")
     parser.add_argument("--dry-run", action="store_true", help="print the configuration file and stop")
     parser.epilog = "Options behind -- are passed to `calorimeter run`."
@@ -39,7 +40,7 @@ def configuration(arguments: argparse.Namespace) -> dict[str, Any]:
         {"model": subject, "preset": arguments.preset, "implementations": others + own}
         for subject, own in names.items()
     ]
-    return {"device": "cpu", "dtype": arguments.dtype, "recipes": ["baseline"], "models": models}
+    return {"device": arguments.device, "dtype": arguments.dtype, "recipes": ["baseline"], "models": models}
 
 
 def run(arguments: argparse.Namespace, options: list[str]) -> int:

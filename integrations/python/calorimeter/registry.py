@@ -25,6 +25,8 @@ class Case:
     """Element type of the inputs, for example ``f32``."""
     axes: Mapping[str, int]
     """Sizes by axis."""
+    recipe: str = "baseline"
+    """Recipe by which an implementation with ``quantizes=True`` quantizes the weights of a model."""
 
     def __getitem__(self, axis: str) -> int:
         """Size of an axis."""
@@ -47,6 +49,8 @@ class Implementation:
     devices: tuple[str, ...]
     dtypes: tuple[str, ...] | None
     arrays: str
+    quantizes: bool
+    libraries: tuple[str, ...]
     open: Open
 
 
@@ -60,19 +64,24 @@ def implementation(
     devices: Sequence[str] = ("cpu",),
     dtypes: Sequence[str] | None = None,
     arrays: str = "torch",
+    quantizes: bool = False,
+    libraries: Sequence[str] = (),
 ) -> Callable[[Open], Open]:
     """Register a function that opens cases of operators or models.
 
     The function receives the case, the inputs and the outputs. It returns a function without arguments that computes
-    all outputs from the inputs and has finished when it returns. Calorimeter opens a case several times, with different
-    buffers.
+    all outputs from the inputs. That function writes the outputs and returns None, or returns new arrays with the
+    values of the outputs. On a GPU it may return before the device has finished. Calorimeter opens a case several
+    times, with different buffers.
 
     Args:
         subjects: Names of operators or models; ``calorimeter list operators`` prints them.
         name: Name of the implementation in configuration files and records.
-        devices: Kinds of devices; this version supports ``cpu``.
+        devices: Kinds of devices: ``cpu``, ``cuda`` or both.
         dtypes: Supported element types; with ``None`` the function raises `Unsupported` for others.
-        arrays: Type of inputs and outputs: ``torch``, ``numpy`` or ``memoryview``.
+        arrays: Type of inputs and outputs: ``torch``, ``numpy`` or ``memoryview``; on ``cuda`` only ``torch``.
+        quantizes: Whether the function quantizes the weights of a model by the recipe of the case.
+        libraries: Modules whose versions the record states, besides the library of the arrays.
     """
     if not subjects:
         raise ValueError("implementation() needs the name of at least one operator or model")
@@ -91,6 +100,8 @@ def implementation(
                 devices=tuple(devices),
                 dtypes=None if dtypes is None else tuple(dtypes),
                 arrays=arrays,
+                quantizes=quantizes,
+                libraries=(arrays, *libraries),
                 open=open_case,
             )
         return open_case

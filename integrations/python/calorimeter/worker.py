@@ -8,17 +8,19 @@ import json
 import os
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Callable
 from itertools import cycle, islice
 from time import perf_counter_ns
 from typing import Any
 
-from calorimeter import registry
-from calorimeter.buffers import SharedFile
+from calorimeter import clocks, cuda, registry
+from calorimeter.buffers import device_index, open_memory, store
 
 VERSION = 1
 # Last frames of a traceback that are reported.
 TRACEBACK_FRAMES = 3
+MAX_ERROR_CHARACTERS = 500
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -29,36 +31,97 @@ class OpenCase:
         key = request["subject"], request["implementation"]
         implementation = registry.registered[key]
         axes = dict(request["axes"])
-        case = registry.Case(*key, request["device"], request["dtype"], axes)
-        self.file = SharedFile(request["file"], request["bytes"])
+        case = registry.Case(*key, request["device"], request["dtype"], axes, request["recipe"])
+        kind = case.device.partition(":")[0]
+        self.arrays = implementation.arrays
+        self.driver: Any = cuda.driver(device_index(case.device)) if kind == "cuda" else None
+        self.clocks = clocks.available(kind)
+        self.graph: tuple[Callable[[], None], list[Any]] | None = None
+        self.events: tuple[Any, Any] | None = None
+        self.memory = open_memory(request["memory"], request["bytes"], case.device)
         self.calls: list[Callable[[], Any]] = []
+        self.outputs: list[list[Any]] = []
+        opening: list[int] = []
         for buffers in request["sets"]:
-            inputs = [self.file.array(buffer, implementation.arrays) for buffer in buffers["inputs"]]
-            outputs = [self.file.array(buffer, implementation.arrays) for buffer in buffers["outputs"]]
+            inputs = [self.memory.array(buffer, self.arrays) for buffer in buffers["inputs"]]
+            outputs = [self.memory.array(buffer, self.arrays) for buffer in buffers["outputs"]]
+            start = perf_counter_ns()
             call = implementation.open(case, inputs, outputs)
+            self.synchronize()
+            opening.append(perf_counter_ns() - start)
             if not callable(call):
                 raise TypeError(f"{implementation.open.__name__} must return a function, not {type(call).__name__}")
             self.calls.append(call)
-        self.kernel = f"{implementation.name}{library_version(implementation.arrays)}"
+            self.outputs.append(outputs)
+        # What the last launch of each set returned, or None if it wrote its outputs.
+        self.results: list[Any] = [None] * len(self.calls)
+        # The first opening also loads code.
+        self.quantization_ns = None if case.recipe == "baseline" else min(opening)
+        self.kernel = f"{implementation.name}{library_version(implementation)}"
 
-    # The timer is bound before any source is imported, so that a source that replaces it changes nothing.
-    def run(self, first: int, launches: int, timer: Callable[[], int] = perf_counter_ns) -> int:
-        """Time of launches that rotate through the buffer sets, in nanoseconds."""
-        calls = islice(cycle(self.calls[first:] + self.calls[:first]), launches)
+    def launch(self, first: int, launches: int) -> None:
+        """Launch functions that rotate through the buffer sets."""
+        order, results = list(enumerate(self.calls)), self.results
+        for at, call in islice(cycle(order[first:] + order[:first]), launches):
+            results[at] = call()
+
+    def synchronize(self) -> None:
+        """Wait for the device."""
+        if self.driver is not None:
+            self.driver.synchronize()
+
+    def record(self, first: int, launches: int) -> list[tuple[int, int, Any]]:
+        """Records of the kernels of some launches."""
+        recorder = cuda.kernel_records()
+        if recorder is None:
+            raise cuda.CudaError("CUPTI is not available")
+
+        def body() -> None:
+            self.launch(first, launches)
+            self.synchronize()
+
+        return recorder.record(body)
+
+    def trace(self, first: int, launches: int) -> list[tuple[str, int]]:
+        """Name and number of calls of each kernel, in the order of the first calls."""
+        records = sorted(self.record(first, launches))
+        names = (name if isinstance(name, str) else cuda.kernel_name(name) for _, _, name in records)
+        return list(Counter(names).items())
+
+    def run(self, first: int, launches: int, clock: str | None) -> dict[str, Any]:
+        """Run launches, and time them by a kind of clock."""
         gc.disable()
         try:
-            start = timer()
-            for call in calls:
-                call()
-            return timer() - start
+            if clock is None:
+                self.launch(first, launches)
+                self.synchronize()
+                return {}
+            if clock not in self.clocks:
+                raise registry.Unsupported(f"this device has no clock of kind {clock}")
+            name, measure = self.clocks[clock]
+            return {"time": {"clock": name, "nanos": measure(self, first, launches)}}
         finally:
             gc.enable()
 
+    def store(self, at: int) -> None:
+        """Copy the last results of a buffer set to its outputs."""
+        if self.results[at] is not None:
+            store(self.results[at], self.outputs[at], self.arrays)
+            self.synchronize()
 
-def library_version(arrays: str) -> str:
-    """Name and version of the library of the arrays, for the record."""
-    version = getattr(sys.modules.get(arrays), "__version__", None)
-    return "" if version is None else f" ({arrays} {version})"
+    def close(self) -> None:
+        """Free everything that views the memory, then the memory."""
+        self.synchronize()
+        self.calls, self.outputs, self.results, self.graph = [], [], [], None
+        gc.collect()
+        self.memory.close()
+
+
+def library_version(implementation: registry.Implementation) -> str:
+    """Names and versions of the libraries of an implementation, for the record."""
+    loaded = {name: getattr(sys.modules.get(name), "__version__", None) for name in implementation.libraries}
+    versions = ", ".join(f"{name} {version}" for name, version in loaded.items() if version is not None)
+    return f" ({versions})" if versions else ""
 
 
 class Server:
@@ -85,6 +148,7 @@ class Server:
                 "name": one.name,
                 "description": one.description,
                 "devices": list(one.devices),
+                "quantizes": one.quantizes,
                 "dtypes": None if one.dtypes is None else list(one.dtypes),
             }
             for one in registry.registered.values()
@@ -95,17 +159,26 @@ class Server:
         """Prepare a case."""
         case = OpenCase(request)
         self.open_cases[request["id"]] = case
-        return {"opened": {"kernel": case.kernel}}
+        return {"opened": {"kernel": case.kernel, "quantization_nanos": case.quantization_ns}}
 
     def run(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Run and time launches."""
+        """Run launches."""
         case = self.open_cases[request["id"]]
-        return {"ran": {"nanos": case.run(request["set"], request["launches"])}}
+        return {"ran": case.run(request["set"], request["launches"], request.get("clock"))}
+
+    def trace(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Run launches and report their kernels."""
+        case = self.open_cases[request["id"]]
+        return {"traced": {"kernels": case.trace(request["set"], request["launches"])}}
+
+    def store(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Copy results to the outputs."""
+        self.open_cases[request["id"]].store(request["set"])
+        return {"stored": {}}
 
     def close(self, request: dict[str, Any]) -> dict[str, Any]:
         """Free a case."""
-        del self.open_cases[request["id"]]
-        gc.collect()
+        self.open_cases.pop(request["id"]).close()
         return {"closed": {}}
 
 
@@ -114,7 +187,10 @@ def error_text(error: Exception) -> str:
     whole = traceback.TracebackException.from_exception(error)
     foreign = [frame for frame in whole.stack if not frame.filename.startswith((PACKAGE + os.sep, "<frozen "))]
     lines = [f"{frame.filename}, line {frame.lineno}, in {frame.name}: {frame.line}" for frame in foreign]
-    return "\n".join(["".join(whole.format_exception_only()).strip(), *reversed(lines[-TRACEBACK_FRAMES:])])
+    text = "".join(whole.format_exception_only()).strip()
+    if len(text) > MAX_ERROR_CHARACTERS:
+        text = f"{text[:MAX_ERROR_CHARACTERS]} …"
+    return "\n".join([text, *reversed(lines[-TRACEBACK_FRAMES:])])
 
 
 def load(source: str) -> None:

@@ -1,16 +1,18 @@
 """Tests of registration, buffers, worker and the command `bench`."""
 
 import argparse
+import ctypes
 import json
 import os
+import random
 import struct
 import subprocess
 import sys
 import tempfile
 import unittest
 
-from calorimeter import bench, registry
-from calorimeter.buffers import SharedFile
+from calorimeter import bench, cuda, registry
+from calorimeter.buffers import SharedFile, store
 
 SOURCE = """
 import calorimeter
@@ -32,6 +34,10 @@ def open_copy(case, inputs, outputs):
         y[:] = x
 
     return run
+
+@calorimeter.implementation("stream_scale", name="doubled", arrays="numpy", quantizes=True)
+def open_doubled(case, inputs, outputs):
+    return lambda: inputs[0] * 2 if case.recipe == "baseline" else inputs[0]
 """
 # Bytes between the beginnings of two buffers.
 STRIDE = 256
@@ -66,7 +72,7 @@ class WorkerTest(unittest.TestCase):
         print(json.dumps(request), file=self.process.stdin, flush=True)
         return json.loads(self.process.stdout.readline())
 
-    def open(self, elements=4, sets=2):
+    def open(self, elements=4, sets=2, **changes):
         with open(self.file, "wb") as file:
             file.write(bytes(2 * STRIDE * sets))
 
@@ -75,11 +81,11 @@ class WorkerTest(unittest.TestCase):
 
         buffers = [{"inputs": [buffer(2 * at)], "outputs": [buffer(2 * at + 1)]} for at in range(sets)]
         case = {"id": 3, "subject": "stream_copy", "implementation": "copy", "device": "cpu", "dtype": "f32"}
-        place = {"file": self.file, "bytes": 2 * STRIDE * sets}
-        return self.ask(open={**case, **place, "axes": {"elements": elements}, "sets": buffers})
+        place = {"recipe": "baseline", "memory": {"file": self.file}, "bytes": 2 * STRIDE * sets}
+        return self.ask(open={**case, **place, "axes": {"elements": elements}, "sets": buffers, **changes})
 
-    def run_launches(self, first, launches):
-        return self.ask(run={"id": 3, "set": first, "launches": launches})
+    def run_launches(self, first, launches, clock=None):
+        return self.ask(run={"id": 3, "set": first, "launches": launches, "clock": clock})
 
     def write(self, index, values):
         with open(self.file, "r+b") as file:
@@ -92,24 +98,58 @@ class WorkerTest(unittest.TestCase):
             return struct.unpack("4f", file.read(16))
 
     def test_implementations_are_offered(self):
-        (offer,) = self.ask(hello={"version": 1})["hello"]["implementations"]
+        offer, other = self.ask(hello={"version": 1})["hello"]["implementations"]
         self.assertEqual((offer["subject"], offer["name"]), ("stream_copy", "copy"))
+        self.assertEqual((offer["quantizes"], other["quantizes"]), (False, True))
         self.assertEqual(offer["description"], "Copy by slice assignment.")
         self.assertEqual((offer["devices"], offer["dtypes"]), (["cpu"], ["f32"]))
 
     def test_launches_rotate_through_the_sets(self):
         zeros = (0,) * 4
-        self.assertEqual(self.open(), {"opened": {"kernel": "copy"}})
+        self.assertEqual(self.open(), {"opened": {"kernel": "copy", "quantization_nanos": None}})
         self.write(0, (1, 2, 3, 4))
         self.write(2, (5, 6, 7, 8))
-        self.assertGreaterEqual(self.run_launches(1, 0)["ran"]["nanos"], 0)
+        self.assertEqual(self.run_launches(1, 0), {"ran": {}})
         self.assertEqual((self.read(1), self.read(3)), (zeros, zeros))
-        self.assertGreater(self.run_launches(1, 1)["ran"]["nanos"], 0)
+        self.assertGreater(self.run_launches(1, 1, "device")["ran"]["time"]["nanos"], 0)
         self.assertEqual((self.read(1), self.read(3)), (zeros, (5, 6, 7, 8)))
         self.run_launches(1, 2)
         self.assertEqual(self.read(1), (1, 2, 3, 4))
         self.assertEqual(self.ask(close={"id": 3}), {"closed": {}})
         self.assertIn("KeyError", self.run_launches(0, 1)["error"]["reason"])
+
+    def test_each_kind_of_clock_has_a_name(self):
+        self.open()
+        for clock, name in [("device", "wall"), ("waiting", "wall-e2e")]:
+            for launches in [0, 3]:
+                self.assertEqual(self.run_launches(0, launches, clock)["ran"]["time"]["clock"], name)
+        self.assertIn("graph", self.run_launches(0, 2, "graph")["unsupported"]["reason"])
+
+    def test_returned_arrays_are_stored_on_request(self):
+        scale = {"subject": "stream_scale", "implementation": "doubled"}
+        self.assertEqual(self.open(**scale)["opened"]["quantization_nanos"], None)
+        self.write(0, (1, 2, 3, 4))
+        self.write(2, (5, 6, 7, 8))
+        self.run_launches(0, 2, "waiting")
+        self.assertEqual(self.read(1), (0,) * 4)
+        self.assertEqual(self.ask(store={"id": 3, "set": 1}), {"stored": {}})
+        self.assertEqual((self.read(1), self.read(3)), ((0,) * 4, (10, 12, 14, 16)))
+        self.ask(close={"id": 3})
+        self.assertGreaterEqual(self.open(**scale, recipe="int8wo")["opened"]["quantization_nanos"], 0)
+        self.write(0, (1, 2, 3, 4))
+        self.run_launches(0, 1)
+        self.ask(store={"id": 3, "set": 0})
+        self.assertEqual(self.read(1), (1, 2, 3, 4))
+
+    def test_returned_arrays_must_have_the_type_of_the_output(self):
+        import numpy
+
+        output = numpy.zeros((2, 2), "float32")
+        store((numpy.ones(4, "float32"),), [output], "numpy")
+        self.assertEqual(output.sum(), 4)
+        for result in [numpy.ones(4), (output, output), numpy.ones(3, "float32")]:
+            with self.assertRaises((TypeError, ValueError)):
+                store(result, [output], "numpy")
 
     def test_errors_are_replies(self):
         self.assertEqual(self.open(elements=9), {"unsupported": {"reason": "at most 8 elements"}})
@@ -124,6 +164,53 @@ class WorkerTest(unittest.TestCase):
         for source, expected in [("nump", "one of numpy"), (self.source + "x.py", "FileNotFoundError")]:
             self.start(source)
             self.assertIn(expected, self.ask(hello={"version": 1})["error"]["reason"])
+
+
+class FakeCupti:
+    """Steps through records of known sizes, as CUPTI does."""
+
+    SIZES = {10: 216, 1: 64, 2: 56, 7: 40}
+
+    def cuptiActivityGetNextRecord(self, buffer, valid, record):
+        position = record._obj
+        if position.value is None:
+            position.value = buffer.value
+        else:
+            position.value += self.SIZES[ctypes.c_uint32.from_address(position.value).value]
+        return 0 if position.value < buffer.value + valid.value else cuda.KernelRecords.END_OF_BUFFER
+
+
+class KernelRecordsTest(unittest.TestCase):
+    """Records of CUPTI."""
+
+    def test_records_of_any_order_are_read(self):
+        for kernels in [1.0, 0.9, 0.3]:
+            random_numbers = random.Random(7)
+            records = cuda.KernelRecords.__new__(cuda.KernelRecords)
+            records.library, records.sizes, records.free = FakeCupti(), {}, []
+            memory = (ctypes.c_uint64 * (1 << 16))()
+            address = ctypes.addressof(memory)
+            records.buffers = {address: memory}
+            expected, end = [], 0
+            for number in range(1, 2000):
+                is_kernel = random_numbers.random() < kernels
+                kind = 10 if is_kernel else random_numbers.choice([1, 2, 7])
+                record = bytearray(FakeCupti.SIZES[kind])
+                struct.pack_into("I", record, 0, kind)
+                struct.pack_into("QQ", record, records.START, number, number + 5)
+                if is_kernel:
+                    struct.pack_into("Q", record, records.NAME, number * 8)
+                ctypes.memmove(address + end, bytes(record), len(record))
+                end += len(record)
+                name = {10: number * 8, 1: "memcpy", 2: "memset"}.get(kind)
+                if name is not None:
+                    expected.append((number, number + 5, name))
+            self.assertEqual(records._read(address, end), expected)
+            self.assertEqual(records.free, [memory])
+
+    def test_overlapping_records_count_once(self):
+        self.assertEqual(cuda.busy_ns([]), 0)
+        self.assertEqual(cuda.busy_ns([(30, 45, "c"), (10, 40, "a"), (15, 25, 3), (50, 60, "d")]), 45)
 
 
 class RegistryTest(unittest.TestCase):

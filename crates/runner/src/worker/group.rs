@@ -30,6 +30,8 @@ pub(super) fn run_assignment(
     if !matches!(assignment.purpose, AssignmentPurpose::ProbeInterference(_)) {
         context.probed_case = None;
     }
+    // Their libraries take seconds to load.
+    assignment.cases.iter().for_each(|assigned| calorimeter_external::start_early(assigned.case.implementation));
     let ahead = context.prefetch.take().and_then(InputPrefetch::finish);
     let own = GroupOperands::new(first);
     let mut operands = ahead.filter(|ahead| ahead.is_equivalent(&own)).unwrap_or(own);

@@ -35,7 +35,13 @@ fn kernels_of_case(
 ) -> Result<TracedKernels, Failure> {
     let (task, device) = (group.operands.task.clone(), group.operands.device);
     let setup = Setup { implementation: case.implementation, device, sets: 1 };
-    let mut workload = task.open(group.operands.timed_inputs(), &spec.treatment, setup, &mut group.context.machines)?;
+    let mut workload = task.open(
+        group.operands.timed_inputs(),
+        &spec.treatment,
+        Some(spec.variant),
+        setup,
+        &mut group.context.machines,
+    )?;
     for _ in 0..PRIMING_PASSES {
         workload.launch()?;
     }

@@ -17,7 +17,7 @@ pub fn open_operator(
     operator.check(spec)?;
     let (task, inputs) = (Task::Operator(problem.clone()), Inputs::Operator(inputs.to_vec()));
     let treatment = QuantConfig::unquantized(spec.dtype());
-    registry::open(OpenRequest { task: &task, inputs: &inputs, treatment: &treatment, setup, machines })
+    registry::open(OpenRequest { task: &task, inputs: &inputs, treatment: &treatment, recipe: None, setup, machines })
 }
 
 /// Creates the workload of a model: quantizes and uploads its tensors, ready to launch.
@@ -30,5 +30,5 @@ pub fn open(
 ) -> Result<Box<dyn Workload>, ZooError> {
     problem.model.check(problem.shape)?;
     let (task, inputs) = (Task::Model(*problem), Inputs::Model(tensors.clone()));
-    registry::open(OpenRequest { task: &task, inputs: &inputs, treatment, setup, machines })
+    registry::open(OpenRequest { task: &task, inputs: &inputs, treatment, recipe: None, setup, machines })
 }

@@ -16,7 +16,7 @@ use crate::{NativeModel, NativeOpen};
 use burn::tensor::backend::Backend;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use calorimeter_kernels::LinearShape;
-use calorimeter_recipes::QuantConfig;
+use calorimeter_recipes::{QuantConfig, RecipeVariant};
 
 /// Parameters of a new workload.
 pub struct OpenRequest<'a> {
@@ -26,6 +26,8 @@ pub struct OpenRequest<'a> {
     pub inputs: &'a Inputs,
     /// Quantization of the layers.
     pub treatment: &'a QuantConfig,
+    /// Recipe of the quantization, if it comes from one; for implementations that quantize by themselves.
+    pub recipe: Option<RecipeVariant>,
     /// Implementation, device and number of buffer sets.
     pub setup: Setup,
     /// Device handles that workloads share.

@@ -45,9 +45,11 @@ fn check_factory(
     opener.accepts(task, treatment).map_err(ZooError::Unsupported)
 }
 
-/// True if the implementation follows requests for reduced precision; others choose precision themselves.
+/// True if the implementation follows requests for reduced precision; others choose precision themselves. The factory
+/// of an implementation that is not built in decides.
 fn supports_shortcuts(implementation: Implementation, device: Device) -> bool {
     match device.kind() {
+        _ if !Implementation::ALL.contains(&implementation) => true,
         DeviceKind::Cuda => implementation == Implementation::Native,
         kind => kind == DeviceKind::Mock,
     }
@@ -127,6 +129,7 @@ impl Task {
         &self,
         inputs: &Inputs,
         treatment: &QuantConfig,
+        recipe: Option<RecipeVariant>,
         setup: Setup,
         machines: &mut NativeDevices,
     ) -> Result<Box<dyn Workload>, ZooError> {
@@ -135,6 +138,6 @@ impl Task {
             Self::Operator(OperatorProblem { operator, spec, .. }) => operator.check(spec)?,
             Self::Foreign(problem) => return problem.open(setup, machines),
         }
-        open(OpenRequest { task: &self.with_training(treatment), inputs, treatment, setup, machines })
+        open(OpenRequest { task: &self.with_training(treatment), inputs, treatment, recipe, setup, machines })
     }
 }

@@ -28,7 +28,7 @@ fn run(problem: &OperatorProblem, inputs: Vec<Matrix>) -> Vec<Output> {
     let setup = Setup { implementation: Implementation::Eager, device: Device::Cpu, sets: 1 };
     let (task, inputs) = (Task::Operator(problem.clone()), calorimeter_zoo::Inputs::Operator(inputs));
     let mut workload = task
-        .open(&inputs, &QuantConfig::unquantized(problem.spec.dtype()), setup, &mut NativeDevices::default())
+        .open(&inputs, &QuantConfig::unquantized(problem.spec.dtype()), None, setup, &mut NativeDevices::default())
         .unwrap();
     let outputs = workload.outputs().unwrap();
     problem.judge(&outputs, &references, false).unwrap();

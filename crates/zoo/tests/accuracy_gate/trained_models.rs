@@ -41,7 +41,7 @@ fn check(
                 let references = task.references(&inputs, &treatment).unwrap();
                 for &implementation in implementations {
                     let setup = Setup { implementation, device, sets: 2 };
-                    let mut workload = match task.open(&inputs, &treatment, setup, &mut machines) {
+                    let mut workload = match task.open(&inputs, &treatment, None, setup, &mut machines) {
                         Err(ZooError::Unsupported(why)) if why.starts_with("`native`") => continue,
                         Err(ZooError::Unsupported(why)) if why.contains("no `cube`") => {
                             assert!(*recipe == "baseline" && pass.ends_with("ward"), "{model}_{pass} {recipe}: {why}");

@@ -53,7 +53,7 @@ fn check(device: Device, implementations: &[Implementation], dtypes: &[Dtype], s
                         let treatment = treatment(&task, recipe);
                         let inputs = task.gate_inputs();
                         let setup = Setup { implementation, device, sets: 2 };
-                        let mut workload = match task.open(&inputs, &treatment, setup, &mut machines) {
+                        let mut workload = match task.open(&inputs, &treatment, None, setup, &mut machines) {
                             Err(ZooError::Unsupported(why))
                                 if why.starts_with("`native`") || why.contains("no `cube`") =>
                             {

@@ -35,8 +35,10 @@ pub(super) fn attach_clock(
     let is_simulated = simulated.is_some();
     let (mut stopwatch, warning) = match simulated {
         Some(stopwatch) => (stopwatch, None),
-        None if job.0.remote_passes().is_some() => (remote_stopwatch(case.regime)?, None),
-        None => stopwatch(case.regime, setup, &mut group.context.machines, &mut job)?,
+        None => match job.0.remote_passes() {
+            Some(passes) => (Box::new(remote_stopwatch(case.regime.clock(), passes, sets)?) as Box<_>, None),
+            None => stopwatch(case.regime, setup, &mut group.context.machines, &mut job)?,
+        },
     };
     record.warnings.extend(warning);
     record.execution.stopwatch = Some(stopwatch.name().to_owned());
@@ -51,7 +53,12 @@ pub(super) fn attach_clock(
         (kernels, _) => (kernels, sets),
     };
     record.execution.kernel_launches = kernels.as_ref().map(|kernels| total_calls(kernels) as f64 / f64::from(passes));
-    record.execution.kernel = kernels.map(|kernels| kernel_names(kernels, passes)).or(algorithm);
+    let names = kernels.map(|kernels| kernel_names(kernels, passes));
+    record.execution.kernel = match (names, algorithm) {
+        // Another process reports the versions of its libraries.
+        (Some(names), Some(versions)) if job.0.remote_passes().is_some() => Some(format!("{names} ({versions})")),
+        (names, algorithm) => names.or(algorithm),
+    };
     let rotates = case.regime.rotates() && platform.memory().is_some();
     if let Some(bytes) = case.buffer_set_bytes().filter(|_| rotates) {
         let facts = &group.assignment.device;
@@ -60,7 +67,7 @@ pub(super) fn attach_clock(
         record.execution.rotation = Some(rotation);
     }
     if case.regime.clock() == Clock::Device && !platform.is_synchronous() && !is_simulated {
-        record.time.enqueue_ns = Some(enqueue_nanos(&mut job)?);
+        record.time.enqueue_ns = Some(enqueue_nanos(&mut job, sets)?);
     }
     let share = match treatment.sparsity {
         Some(Sparsity::Block { percent, .. }) => 1.0 - f64::from(percent) / 100.0,
@@ -132,12 +139,16 @@ fn cache_warning(rotation: &Rotation, times: u64) -> Option<Warning> {
 }
 
 /// Host time in nanoseconds to enqueue a launch: the minimum over a few short windows.
-fn enqueue_nanos(job: &mut TimedWorkload) -> Result<f64, Failure> {
+fn enqueue_nanos(job: &mut TimedWorkload, sets: u32) -> Result<f64, Failure> {
     const WINDOWS: u32 = 5;
     const LAUNCHES: u32 = 8;
+    let mut clock: Box<dyn Stopwatch> = match job.0.remote_passes() {
+        Some(passes) => Box::new(remote_stopwatch(Clock::Enqueuing, passes, sets)?),
+        None => Box::new(EnqueueClock),
+    };
     let mut least = f64::INFINITY;
     for _ in 0..WINDOWS {
-        let nanos = EnqueueClock.window(job, LAUNCHES)?.resolve()?;
+        let nanos = clock.window(job, LAUNCHES)?.resolve()?;
         least = least.min(nanos as f64 / f64::from(LAUNCHES));
     }
     Ok(least)

@@ -21,7 +21,13 @@ pub(super) fn open<'a>(
     let (task, treatment) = (group.operands.task.clone(), &assigned.spec.treatment);
     let workload = match &group.operands.simulator {
         Some(simulator) => simulator.open(case)?,
-        None => task.open(group.operands.inputs_for(content), treatment, setup, &mut group.context.machines)?,
+        None => task.open(
+            group.operands.inputs_for(content),
+            treatment,
+            Some(assigned.spec.variant),
+            setup,
+            &mut group.context.machines,
+        )?,
     };
     let setup = Setup { implementation: task.timing_implementation(case.implementation), ..setup };
     Ok(OpenWorkload { assigned, workload, setup })

@@ -15,6 +15,11 @@ pub(crate) trait Inspection {
     /// True if the case requests the inspection.
     fn applies_to(&self, case: &Case, assignment: &Assignment) -> bool;
 
+    /// True if the inspection observes memory or launches of this process, which external implementations do not use.
+    fn observes_this_process(&self) -> bool {
+        false
+    }
+
     /// Stage that progress shows meanwhile.
     fn stage(&self) -> Stage {
         Stage::Profile

@@ -52,6 +52,10 @@ impl Inspection for MemoryInspection {
         (case.memory_profiler || case.peak_memory) && assignment.run_dir.is_some()
     }
 
+    fn observes_this_process(&self) -> bool {
+        true
+    }
+
     fn needs_closed_workloads(&self) -> bool {
         true
     }
@@ -244,7 +248,7 @@ fn record_memory(
     let inputs = group.operands.timed_inputs();
     let machines = &mut group.context.machines;
     let mut run = |mark: &mut dyn FnMut(&'static str), again: &dyn Fn() -> bool| -> Result<(), ZooError> {
-        let mut workload = task.open(inputs, &spec.treatment, setup, machines)?;
+        let mut workload = task.open(inputs, &spec.treatment, Some(spec.variant), setup, machines)?;
         workload.synchronize()?;
         runs(workload.as_mut(), mark, again)
     };

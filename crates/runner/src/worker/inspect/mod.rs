@@ -13,6 +13,7 @@ mod traffic;
 use super::arm::CaseArm;
 use super::group_context::GroupContext;
 use super::poison::{PoisonedProcess, catch_poison};
+use calorimeter_external::is_external;
 use finding::InspectionFinding;
 use inspection::{InspectedCase, Inspection};
 
@@ -86,7 +87,8 @@ fn run_one(
             return Ok(found);
         }
         let passed = group.operands.passed_cases.contains(&arm.record.case.id);
-        if passed || !arm.record.is_ok() || !inspection.applies_to(&arm.record.case, group.assignment) {
+        let is_unseen = inspection.observes_this_process() && is_external(arm.record.case.implementation);
+        if passed || is_unseen || !arm.record.is_ok() || !inspection.applies_to(&arm.record.case, group.assignment) {
             continue;
         }
         let case = arm.record.case.id.clone();

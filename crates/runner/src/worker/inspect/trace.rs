@@ -29,6 +29,10 @@ impl Inspection for TraceInspection {
         case.profiler && assignment.run_dir.is_some()
     }
 
+    fn observes_this_process(&self) -> bool {
+        true
+    }
+
     fn inspect(
         &mut self,
         subject: &mut InspectedCase<'_>,

@@ -20,6 +20,10 @@ impl Inspection for TrafficInspection {
         case.device.kind() == DeviceKind::Cuda && (case.fusion.is_some() || case.profiler)
     }
 
+    fn observes_this_process(&self) -> bool {
+        true
+    }
+
     #[cfg(feature = "native")]
     fn inspect(&mut self, subject: &mut InspectedCase<'_>, _: &mut GroupContext<'_>) -> Result<Option<Facet>, Failure> {
         use calorimeter_case::Device;

@@ -49,8 +49,8 @@ impl Group {
         &self.cases
     }
 
-    /// Index of the baseline of a case: the unquantized case in the same implementation, otherwise in `eager`. For
-    /// foreign programs it is the first program.
+    /// Index of the baseline of a case: the unquantized case in the same implementation, otherwise in the implementation
+    /// that serves the group. For foreign programs it is the first program.
     pub fn baseline_of(&self, case: usize) -> Option<usize> {
         let find = |implementation| {
             // Baselines precede all other cases, of which there may be many.

@@ -151,10 +151,18 @@ impl PlannedCase {
         self.index.entry().implementations[self.implementation as usize]
     }
 
-    /// Implementation whose baseline serves all cases of the group.
+    /// Implementation whose baseline serves all cases of the group: `eager`. The first implementation, if an external
+    /// one is measured and `eager` is not.
     pub(super) fn baseline_implementation(&self) -> Implementation {
-        match self.index.entry().subject {
+        let entry = self.index.entry();
+        let measured = &entry.implementations;
+        let has_external = || measured.iter().any(|one| !Implementation::ALL.contains(one));
+        match entry.subject {
             Subject::Foreign(foreign) => foreign.reference_implementation().unwrap_or(Implementation::Eager),
+            Subject::Model(_) | Subject::Operator(_) if measured.contains(&Implementation::Eager) => {
+                Implementation::Eager
+            }
+            Subject::Model(_) | Subject::Operator(_) if has_external() => measured[0],
             Subject::Model(_) | Subject::Operator(_) => Implementation::Eager,
         }
     }

@@ -27,6 +27,9 @@ pub struct QuantConfig {
     pub precision_hint: Option<PrecisionHint>,
     /// Float8 training recipe; `None` for training in the dtype of the model.
     pub training: Option<TrainingRecipe>,
+    /// True if another library quantizes the inputs, which rounds scales and quotients in its own way. Its outputs are
+    /// compared with wider tolerances.
+    pub rounds_independently: bool,
 }
 
 /// Weight that is ready for upload to a device.
@@ -53,6 +56,7 @@ impl QuantConfig {
             sparsity: None,
             precision_hint: None,
             training: None,
+            rounds_independently: false,
         }
     }
 

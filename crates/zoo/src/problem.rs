@@ -215,9 +215,9 @@ impl Problem {
         }
     }
 
-    /// Format of quantized layer inputs, if they were computed and rounded before: values may then fall on the other
-    /// side of a quantization boundary.
+    /// Format of quantized layer inputs, if they were computed and rounded before, or are quantized with other
+    /// roundings: values may then fall on the other side of a quantization boundary.
     fn requantized_format(&self, treatment: &QuantConfig) -> Option<Format> {
-        treatment.input.filter(|_| self.model.roundings() > 0)
+        treatment.input.filter(|_| self.model.roundings() > 0 || treatment.rounds_independently)
     }
 }

@@ -12,6 +12,7 @@ use crate::worker::protocol::AssignedCase;
 use crate::worker::simulator::Simulator;
 use calorimeter_case::record::{Accuracy, Weights, finite};
 use calorimeter_case::{Record, Status, Warning};
+use calorimeter_external::is_external;
 use calorimeter_recipes::{QuantConfig, Sparsity};
 use calorimeter_zoo::{DeviceCheck, Output, OutputDigest, Reference, Task, Workload, ZooError, gate};
 use std::borrow::Cow;
@@ -292,9 +293,10 @@ impl OutputChecker<'_> {
             return Ok(judged.map_err(|mismatch| self.refuse(mismatch, record)).ok());
         }
         let references = operands.references(self.content, self.treatment)?;
+        let treatment = &self.judged_treatment(record);
         let judged = match output {
-            FirstOutput::Downloaded(outputs) => task.judge(self.treatment, outputs, references, tf32),
-            FirstOutput::Digest(digests) => task.judge(self.treatment, digests, references, tf32),
+            FirstOutput::Downloaded(outputs) => task.judge(treatment, outputs, references, tf32),
+            FirstOutput::Digest(digests) => task.judge(treatment, digests, references, tf32),
         };
         match judged {
             Ok(judged) => {
@@ -319,11 +321,15 @@ impl OutputChecker<'_> {
         record: &mut Record,
         operands: &GroupOperands,
     ) {
-        if let Err(mismatch) =
-            operands.task.judge_against_outputs(self.treatment, outputs, right, record.execution.tf32)
-        {
+        let treatment = &self.judged_treatment(record);
+        if let Err(mismatch) = operands.task.judge_against_outputs(treatment, outputs, right, record.execution.tf32) {
             self.refuse(mismatch, record);
         }
+    }
+
+    /// Treatment for the choice of tolerances.
+    fn judged_treatment(&self, record: &Record) -> QuantConfig {
+        QuantConfig { rounds_independently: is_external(record.case.implementation), ..*self.treatment }
     }
 
     fn refuse(&self, mismatch: impl Display, record: &mut Record) {

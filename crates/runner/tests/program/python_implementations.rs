@@ -126,14 +126,14 @@ fn python_sources_that_cannot_be_used_are_usage_errors() {
     scene.write("empty.py", "");
     scene.write("taken.py", implementation("softmax", "native", "cpu"));
     scene.write("misspelled.py", implementation("sofmax", "mine", "cpu"));
-    scene.write("gpu.py", implementation("softmax", "mine", "cuda"));
+    scene.write("gpu.py", implementation("softmax", "mine", "vulkan"));
     let path = |name: &str| scene.path(name).display().to_string();
     let sources = [
         (path("broken.py"), "SyntaxError"),
         (path("empty.py"), "registers no implementation"),
         (path("taken.py"), "the name native belongs to a built-in implementation"),
         (path("misspelled.py"), "softmax"),
-        (path("gpu.py"), "mine for softmax runs on cuda; this version supports only cpu"),
+        (path("gpu.py"), "mine for softmax runs on vulkan; this version supports cpu and cuda"),
         (path("missing.py"), "cannot read"),
         ("nump".to_owned(), "expected a .py file or one of numpy"),
     ];
@@ -200,7 +200,7 @@ fn documented_messages_are_messages_of_the_protocol() {
         };
         assert_eq!(written, value);
     }
-    assert_eq!((requests, replies), (4, 6));
+    assert_eq!((requests, replies), (7, 9));
 }
 
 /// Number of Python processes whose command line contains `text`.
@@ -288,5 +288,32 @@ fn numpy_passes_the_gate_for_every_operator_and_model() {
             record.execution.kernel.as_deref().is_some_and(|kernel| kernel.starts_with("numpy (numpy 2")),
             "{record:?}"
         );
+    }
+}
+
+#[test]
+#[ignore = "needs PyTorch"]
+fn torch_passes_the_gate_for_every_operator_and_model() {
+    let file = std::fs::read_to_string(fixture("torch.yml")).unwrap();
+    let (settings, models) = file.split_once("models:\n").unwrap();
+    let models: Vec<&str> = models.lines().collect();
+    let mut records = Vec::new();
+    for models in models.chunks(20) {
+        let scene = Scene::with(&format!("{settings}models:\n{}\n", models.join("\n")));
+        records.extend(run(&scene, "torch").expect_code(0).records());
+    }
+    let mut measured: Vec<&str> = records.iter().map(|record| record.case.workload.as_str()).collect();
+    let mut python = Command::new("python3");
+    python.args(["-c", "from calorimeter.sources import torch; print(*torch.SUBJECTS)"]);
+    let offered = python.env("PYTHONPATH", repository().join("integrations/python")).output().unwrap();
+    let offered = String::from_utf8(offered.stdout).unwrap();
+    let mut offered: Vec<&str> = offered.split_whitespace().collect();
+    measured.sort_unstable();
+    offered.sort_unstable();
+    assert_eq!(measured, offered);
+    for record in &records {
+        assert!(record.is_ok() && record.accuracy.is_some(), "{record:?}");
+        let kernel = record.execution.kernel.as_deref();
+        assert!(kernel.is_some_and(|kernel| kernel.starts_with("torch (torch ")), "{record:?}");
     }
 }

@@ -1,0 +1,357 @@
+"""PyTorch on CPU and CUDA, eager and compiled: operators and models. torchao quantizes the layers of models by recipes.
+
+Functions take the inputs of an operator and return its outputs as new tensors, as code that uses PyTorch does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+import calorimeter
+from calorimeter.sources.torchao_recipes import quantize
+
+EPSILON = 1e-5
+FLAX_EPSILON = 1e-6
+E4M3_MAX = 448.0
+# Amax that a static scale is made for, and the scale below which a scale becomes 1.
+STATIC_AMAX = 224.0
+MIN_SCALE = 1.0842022e-19
+LEARNING_RATE, BETAS, ADAM_EPSILON, WEIGHT_DECAY, ADAM_STEP = 0.01, (0.9, 0.999), 1e-8, 0.01, 10
+HEADS, TOKENS = 8, 16
+
+Outputs = Any
+Function = Callable[..., Outputs]
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "sigmoid": torch.sigmoid,
+    "leakyrelu": F.leaky_relu,
+    "relu6": F.relu6,
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "silu": F.silu,
+    "hardswish": F.hardswish,
+}
+
+
+def vector(parameter: Tensor) -> Tensor:
+    """One row as a vector."""
+    return parameter.view(-1)
+
+
+def layer_norm(x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
+    gain, bias = (None if parameter is None else vector(parameter) for parameter in (gain, bias))
+    return F.layer_norm(x, x.shape[1:], gain, bias, EPSILON)
+
+
+def rms_norm(x: Tensor, gain: Tensor) -> Tensor:
+    return F.rms_norm(x, x.shape[1:], vector(gain), EPSILON)
+
+
+def add_layer_norm(x: Tensor, residual: Tensor, gain: Tensor, bias: Tensor) -> Outputs:
+    # The definition of the operator normalizes the sum before it is rounded.
+    total = x.float() + residual.float()
+    return total.to(x.dtype), layer_norm(total, gain.float(), bias.float()).to(x.dtype)
+
+
+def mse_loss(x: Tensor, target: Tensor) -> Tensor:
+    return F.mse_loss(x.float(), target.float())
+
+
+def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    # PyTorch takes 64-bit class indices; the conversion is part of the time.
+    return F.cross_entropy(logits.float(), vector(targets).long())
+
+
+def linear_bias(activation: Callable[[Tensor], Tensor], x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return activation(F.linear(x, weight, vector(bias)))
+
+
+def swiglu_mlp(x: Tensor, gate: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    return F.linear(F.silu(F.linear(x, gate)) * F.linear(x, up), down)
+
+
+def dot(x: Tensor, y: Tensor) -> Tensor:
+    return torch.dot(vector(x).float(), vector(y).float())
+
+
+def flax_rms_norm(x: Tensor, weight: Tensor) -> Tensor:
+    return F.rms_norm(x.float(), x.shape[1:], vector(weight), FLAX_EPSILON).to(x.dtype)
+
+
+def flax_rms_norm_backward(x: Tensor, weight: Tensor, grad: Tensor) -> Outputs:
+    wide, grad = x.float(), grad.float()
+    scale = torch.rsqrt(wide.square().mean(1, keepdim=True) + FLAX_EPSILON)
+    weighted = grad * weight
+    shift = (weighted * wide).mean(1, keepdim=True) * scale**3
+    return (weighted * scale - wide * shift).to(x.dtype), (wide * scale * grad).sum(0)
+
+
+def halved_swiglu(x: Tensor) -> Tensor:
+    gate, up = x.float().chunk(2, 1)
+    return (F.silu(gate) * up).to(x.dtype)
+
+
+def halved_swiglu_backward(x: Tensor, grad: Tensor) -> Tensor:
+    (a, b), grad = x.float().chunk(2, 1), grad.float()
+    gate = torch.sigmoid(a)
+    silu = a * gate
+    return torch.cat([grad * b * (gate + silu * (1 - gate)), grad * silu], 1).to(x.dtype)
+
+
+def quantize_e4m3(x: Tensor, transpose: bool, static: bool) -> Outputs:
+    x = x.t() if transpose else x
+    if static:
+        scale = torch.full((1, 1), STATIC_AMAX / E4M3_MAX, device=x.device).bfloat16().float()
+    else:
+        scale = (x.abs().amax(1, keepdim=True).float() / E4M3_MAX).bfloat16().float()
+        scale = torch.where(scale < MIN_SCALE, torch.ones_like(scale), scale)
+    quotient = (x.float() / scale).bfloat16().float().clamp(-E4M3_MAX, E4M3_MAX)
+    return quotient.to(torch.float8_e4m3fn), scale
+
+
+def adamw(weight: Tensor, grad: Tensor, mean: Tensor, square: Tensor) -> Outputs:
+    wide, grad = weight.float(), grad.float()
+    mean = BETAS[0] * mean + (1 - BETAS[0]) * grad
+    square = BETAS[1] * square + (1 - BETAS[1]) * grad * grad
+    corrected = mean / (1 - BETAS[0] ** ADAM_STEP)
+    root = (square / (1 - BETAS[1] ** ADAM_STEP)).sqrt() + ADAM_EPSILON
+    return (wide - LEARNING_RATE * (corrected / root + WEIGHT_DECAY * wide)).to(weight.dtype), mean, square
+
+
+def sgd(weight: Tensor, grad: Tensor) -> Tensor:
+    return (weight.float() - LEARNING_RATE * grad.float()).to(weight.dtype)
+
+
+def linear_backward(x: Tensor, weight: Tensor, grad: Tensor) -> Outputs:
+    return grad @ weight, grad.t() @ x
+
+
+def linear_forward_backward(x: Tensor, weight: Tensor, grad: Tensor) -> Outputs:
+    return F.linear(x, weight), *linear_backward(x, weight, grad)
+
+
+def linear_adamw_step(x: Tensor, weight: Tensor, grad: Tensor, mean: Tensor, square: Tensor) -> Outputs:
+    y, grad_x, grad_weight = linear_forward_backward(x, weight, grad)
+    return y, grad_x, *adamw(weight, grad_weight, mean, square)
+
+
+def linear_sgd_step(x: Tensor, weight: Tensor, grad: Tensor) -> Outputs:
+    y, grad_x, grad_weight = linear_forward_backward(x, weight, grad)
+    return y, grad_x, sgd(weight, grad_weight)
+
+
+def gemm(a: Tensor, b: Tensor) -> Tensor:
+    return (a @ b).bfloat16()
+
+
+def attention(stage: str, causal: bool, sizes: tuple[int, int, int, int], *inputs: Tensor) -> Tensor:
+    query, key, *value = (matrix.view(sizes) for matrix in inputs)
+    if stage == "output":
+        return F.scaled_dot_product_attention(query, key, value[0], is_causal=causal)
+    scores = query @ key.transpose(2, 3) / math.sqrt(sizes[3])
+    return scores if stage == "scores" else scores.softmax(3)
+
+
+def convolution(
+    batch_norm: bool, relu: bool, sizes: tuple[tuple[int, ...], tuple[int, ...]], x: Tensor, weight: Tensor, *rest: Tensor
+) -> Tensor:
+    x, weight = x.view(sizes[0]), weight.view(sizes[1])
+    parameters = [vector(parameter) for parameter in rest]
+    padding = (sizes[1][2] - 1) // 2
+    if batch_norm:
+        mean, variance, gain, bias = parameters
+        y = F.batch_norm(F.conv2d(x, weight, padding=padding), mean, variance, gain, bias, False, 0.0, EPSILON)
+    else:
+        y = F.conv2d(x, weight, parameters[0], padding=padding)
+    return F.relu(y) if relu else y
+
+
+OPERATORS: dict[str, Function] = {
+    "layer_norm": layer_norm,
+    "rms_norm": rms_norm,
+    "gelu": ACTIVATIONS["gelu"],
+    "gelu_tanh": ACTIVATIONS["gelu_tanh"],
+    "silu": F.silu,
+    "softmax": partial(F.softmax, dim=1),
+    "mse_loss": mse_loss,
+    "cross_entropy": cross_entropy,
+    "ln_gelu": lambda x, gain, bias: F.gelu(layer_norm(x, gain, bias)),
+    "add_ln": add_layer_norm,
+    "swiglu": lambda gate, up: F.silu(gate) * up,
+    "linear_bias": partial(linear_bias, lambda x: x),
+    "linear_bias_relu": partial(linear_bias, F.relu),
+    "linear_bias_gelu": partial(linear_bias, F.gelu),
+    "linear_bias_silu": partial(linear_bias, F.silu),
+    "ln_linear": lambda x, gain, bias, weight: F.linear(layer_norm(x, gain, bias), weight),
+    "swiglu_mlp": swiglu_mlp,
+    "stream_copy": torch.clone,
+    "stream_scale": lambda x: math.pi * x,
+    "stream_add": torch.add,
+    "stream_triad": lambda x, y: torch.add(x, y, alpha=math.pi),
+    "dot": dot,
+    "axpy": lambda x, y: torch.add(y, x, alpha=2.5),
+    "gemv": lambda a, x: F.linear(x, a),
+    "matmul": torch.matmul,
+    "single_device_hbm_copy": torch.clone,
+    "add": torch.add,
+    "inference_add": torch.add,
+    "inference_silu_mul": lambda x, y: F.silu(x) * y,
+    "inference_sigmoid": torch.sigmoid,
+    "swiglu_fwd": halved_swiglu,
+    "swiglu_bwd": halved_swiglu_backward,
+    "rmsnorm_fwd": flax_rms_norm,
+    "inference_rmsnorm": flax_rms_norm,
+    "rmsnorm_bwd": flax_rms_norm_backward,
+    "quantization": partial(quantize_e4m3, transpose=False, static=False),
+    "quantization_static_scaling": partial(quantize_e4m3, transpose=False, static=True),
+    "transpose_quantization": partial(quantize_e4m3, transpose=True, static=False),
+    "transpose_quantization_static_scaling": partial(quantize_e4m3, transpose=True, static=True),
+    "gemm_multiple_run": gemm,
+    "gemm_simple": gemm,
+    "gemm_throttling": gemm,
+    "linear_forward": F.linear,
+    "linear_backward": linear_backward,
+    "linear_forward_backward": linear_forward_backward,
+    "linear_adamw": adamw,
+    "linear_sgd": sgd,
+    "linear_adamw_step": linear_adamw_step,
+    "linear_sgd_step": linear_sgd_step,
+}
+
+# Last computed stage and mask.
+ATTENTION = {
+    "qk_scores": ("scores", False),
+    "qk_softmax": ("softmax", False),
+    "full_attention": ("output", False),
+    "attention_4d": ("output", False),
+    "attention_4d_causal": ("output", True),
+    "attention": ("output", False),
+    "attention_causal": ("output", True),
+}
+# Batch normalization and ReLU.
+CONVOLUTIONS = {"conv2d_relu": (False, True), "conv2d_bn": (True, False), "conv2d_bn_relu": (True, True)}
+MODELS = ["linear", "transformer_block", *(f"ln_linear_{name}" for name in ACTIVATIONS if name != "gelu_tanh")]
+
+
+def layer(weight: Tensor) -> torch.nn.Linear:
+    """Linear layer that uses a weight in place."""
+    module = torch.nn.Linear(weight.shape[1], weight.shape[0], bias=False, device="meta")
+    module.weight = torch.nn.Parameter(weight, requires_grad=False)
+    return module
+
+
+class NormLinear(torch.nn.Module):
+    """Optional layer norm, linear layer, optional activation."""
+
+    def __init__(self, activation: str | None, weights: list[Tensor]) -> None:
+        super().__init__()
+        self.activation = None if activation is None else ACTIVATIONS[activation]
+        self.linear = layer(weights[0])
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.activation is None:
+            return self.linear(x)
+        return self.activation(self.linear(layer_norm(x)))
+
+
+class TransformerBlock(torch.nn.Module):
+    """Attention and MLP with RMS norms of unit gain and residuals."""
+
+    def __init__(self, weights: list[Tensor]) -> None:
+        super().__init__()
+        self.qkv, self.project, self.up, self.down = (layer(weight) for weight in weights)
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows, width = x.shape
+        normalized = F.rms_norm(x, (width,), None, EPSILON)
+        heads = self.qkv(normalized).view(rows // TOKENS, TOKENS, 3, HEADS, width // HEADS)
+        query, key, value = heads.permute(2, 0, 3, 1, 4)
+        mixed = F.scaled_dot_product_attention(query, key, value)
+        x = x + self.project(mixed.transpose(1, 2).reshape(rows, width))
+        return x + self.down(F.gelu(self.up(F.rms_norm(x, (width,), None, EPSILON))))
+
+
+def model(case: calorimeter.Case, weights: list[Tensor]) -> torch.nn.Module:
+    """Model of a case, quantized by its recipe."""
+    if case.subject == "transformer_block":
+        module: torch.nn.Module = TransformerBlock(weights)
+    else:
+        activation = case.subject.removeprefix("ln_linear_") if case.subject != "linear" else None
+        module = NormLinear(activation, weights)
+    return quantize(module.eval(), case.recipe)
+
+
+def attention_sizes(case: calorimeter.Case) -> tuple[int, int, int, int]:
+    """Batch, heads, sequence and size of a head."""
+    axes = case.axes
+    return axes["batch"], axes.get("heads", 1), axes["sequence"], axes.get("head_dim", axes.get("dimension", 0))
+
+
+def function(case: calorimeter.Case, inputs: list[Tensor]) -> tuple[Function, list[Any]]:
+    """Function of a case, and its arguments."""
+    if case.subject in MODELS:
+        x, *weights = inputs
+        return model(case, weights), [x]
+    if case.subject in ATTENTION:
+        return attention, [*ATTENTION[case.subject], attention_sizes(case), *inputs]
+    if case.subject in CONVOLUTIONS:
+        size, kernel, channels = case["size"], case["kernel"], case["in_channels"]
+        sizes = (case["batch"], channels, size, size), (case["out_channels"], channels, kernel, kernel)
+        return convolution, [*CONVOLUTIONS[case.subject], sizes, *inputs]
+    if case.subject.startswith("gemm") and inputs[0].dtype.itemsize == 1:
+        raise calorimeter.Unsupported("PyTorch multiplies float8 operands only if the second one is column-major")
+    return OPERATORS[case.subject], inputs
+
+
+def closed(call: Function, arguments: list[Any]) -> Callable[[], Outputs]:
+    """Function without arguments and without gradients."""
+    return torch.no_grad()(partial(call, *arguments))
+
+
+SUBJECTS = [*OPERATORS, *ATTENTION, *CONVOLUTIONS, *MODELS]
+DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+
+
+@lru_cache(maxsize=None)
+def compiled(call: Function, mode: str | None) -> Function:
+    """Compiled function; PyTorch compiles it again for each size."""
+    # The import takes seconds.
+    from torch._dynamo import config
+
+    # Beyond the limit PyTorch would run a function eagerly.
+    config.recompile_limit = config.accumulated_recompile_limit = 1 << 30
+    return torch.compile(call, mode=mode, fullgraph=True, dynamic=False)
+
+
+@calorimeter.implementation(
+    *SUBJECTS, name="torch", devices=DEVICES, quantizes=True, libraries=["torchao"]
+)
+def open_eager(case: calorimeter.Case, inputs: list[Tensor], outputs: list[Tensor]) -> Callable[[], Outputs]:
+    """PyTorch in eager mode."""
+    return closed(*function(case, inputs))
+
+
+@calorimeter.implementation(
+    *SUBJECTS, name="torch-compile", devices=DEVICES, quantizes=True, libraries=["torchao"]
+)
+def open_compiled(case: calorimeter.Case, inputs: list[Tensor], outputs: list[Tensor]) -> Callable[[], Outputs]:
+    """PyTorch, compiled by torch.compile."""
+    call, arguments = function(case, inputs)
+    return closed(compiled(call, None), arguments)
+
+
+@calorimeter.implementation(
+    *SUBJECTS, name="torch-compile-max", devices=DEVICES, quantizes=True, libraries=["torchao"]
+)
+def open_autotuned(case: calorimeter.Case, inputs: list[Tensor], outputs: list[Tensor]) -> Callable[[], Outputs]:
+    """PyTorch, compiled by torch.compile with the mode max-autotune-no-cudagraphs."""
+    call, arguments = function(case, inputs)
+    return closed(compiled(call, "max-autotune-no-cudagraphs"), arguments)

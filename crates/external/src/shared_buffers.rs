@@ -37,6 +37,25 @@ impl Memory {
         }
     }
 
+    fn fill(&mut self, first: u64, bytes: u64, byte: u8) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.write(first, &vec![byte; bytes as usize]),
+            #[cfg(feature = "native")]
+            Self::Cuda(buffer) => buffer.fill_at(first as usize, bytes as usize, byte).map_err(io::Error::other),
+        }
+    }
+
+    /// Copies bytes that were written from `content` to another place.
+    fn copy(&mut self, from: u64, to: u64, content: &[u8]) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.write(to, content),
+            #[cfg(feature = "native")]
+            Self::Cuda(buffer) => {
+                buffer.copy_within(from as usize, to as usize, content.len()).map_err(io::Error::other)
+            }
+        }
+    }
+
     /// Name by which the other process opens the memory.
     pub(crate) fn shared(&self) -> io::Result<SharedMemory> {
         match self {
@@ -97,26 +116,28 @@ impl SharedBuffers {
 
     /// Writes the inputs of a set from an index on.
     pub(crate) fn write_inputs(&mut self, set: u32, first: usize, inputs: &[Matrix]) -> io::Result<()> {
-        let bytes: Vec<Vec<u8>> = self.sets[set as usize].inputs[first..]
-            .iter()
-            .zip(inputs)
-            .map(|(buffer, matrix)| encode(&matrix.values, buffer.dtype))
-            .collect();
-        self.write_encoded(set, first, &bytes)
+        let buffers = self.sets[set as usize].inputs[first..].iter().zip(inputs);
+        for ((buffer, matrix), hash) in buffers.zip(&mut self.written[set as usize][first..]) {
+            let bytes = encode(&matrix.values, buffer.dtype);
+            self.memory.write(buffer.offset, &bytes)?;
+            *hash = hash_of(&bytes);
+        }
+        Ok(())
     }
 
     /// Writes the same inputs to all sets from an index on.
     pub(crate) fn write_fixed(&mut self, first: usize, inputs: &[Matrix]) -> io::Result<()> {
-        let slots = self.sets[0].inputs[first..].iter().zip(inputs);
-        let bytes: Vec<Vec<u8>> = slots.map(|(buffer, matrix)| encode(&matrix.values, buffer.dtype)).collect();
-        (0..self.sets()).try_for_each(|set| self.write_encoded(set, first, &bytes))
-    }
-
-    fn write_encoded(&mut self, set: u32, first: usize, inputs: &[Vec<u8>]) -> io::Result<()> {
-        let (buffers, hashes) = (&self.sets[set as usize].inputs[first..], &mut self.written[set as usize][first..]);
-        for ((buffer, bytes), hash) in buffers.iter().zip(inputs).zip(hashes) {
-            self.memory.write(buffer.offset, bytes)?;
-            *hash = hash_of(bytes);
+        for (index, matrix) in (first..).zip(inputs) {
+            let Buffer { offset, dtype, .. } = self.sets[0].inputs[index];
+            let bytes = encode(&matrix.values, dtype);
+            let hash = hash_of(&bytes);
+            self.memory.write(offset, &bytes)?;
+            for (set, written) in self.sets.iter().zip(&mut self.written) {
+                written[index] = hash;
+                if set.inputs[index].offset != offset {
+                    self.memory.copy(offset, set.inputs[index].offset, &bytes)?;
+                }
+            }
         }
         Ok(())
     }
@@ -135,7 +156,7 @@ impl SharedBuffers {
     /// Fills the outputs of a set with bits that are NaN in every float type.
     pub(crate) fn poison(&mut self, set: u32) -> io::Result<()> {
         for buffer in &self.sets[set as usize].outputs {
-            self.memory.write(buffer.offset, &vec![0xFF; buffer.bytes() as usize])?;
+            self.memory.fill(buffer.offset, buffer.bytes(), 0xFF)?;
         }
         Ok(())
     }

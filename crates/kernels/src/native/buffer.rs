@@ -32,6 +32,18 @@ impl DeviceBuffer {
         self.memory.download_at(first, bytes)
     }
 
+    /// Sets `bytes` bytes from `first` on, and waits.
+    pub fn fill_at(&mut self, first: usize, bytes: usize, byte: u8) -> Result<(), NativeError> {
+        self.memory.fill_at(first, bytes, byte)?;
+        self.memory.synchronize()
+    }
+
+    /// Copies `bytes` bytes between two ranges that do not overlap, and waits.
+    pub fn copy_within(&mut self, from: usize, to: usize, bytes: usize) -> Result<(), NativeError> {
+        self.memory.copy_within(from, to, bytes)?;
+        self.memory.synchronize()
+    }
+
     /// Handle by which another process on this machine opens the memory, with `cuIpcOpenMemHandle`. That process must
     /// close the handle before this buffer is dropped.
     pub fn ipc_handle(&self) -> Result<[u8; 64], NativeError> {

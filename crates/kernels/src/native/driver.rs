@@ -166,6 +166,32 @@ impl DeviceMemory {
         Ok(into)
     }
 
+    /// Enqueues setting the bytes of a range.
+    pub(super) fn fill_at(&mut self, first: usize, bytes: usize, byte: u8) -> Result<(), NativeError> {
+        let address = self.address_of(first, bytes, "to fill")?;
+        // SAFETY: the range lies in this allocation, and the stream orders the write with every other access.
+        unsafe { result::memset_d8_async(address, byte, bytes, self.stream.cu_stream()) }
+            .map_err(driver_error("filling device memory"))
+    }
+
+    /// Enqueues a copy between two ranges of this memory that do not overlap.
+    pub(super) fn copy_within(&mut self, from: usize, to: usize, bytes: usize) -> Result<(), NativeError> {
+        let source = self.address_of(from, bytes, "to copy from")?;
+        let target = self.address_of(to, bytes, "to copy to")?;
+        if from.abs_diff(to) < bytes {
+            return Err(NativeError::BufferSize { what: "to copy within", needed: bytes, found: from.abs_diff(to) });
+        }
+        // SAFETY: both ranges lie in this allocation and do not overlap, and the stream orders the copy with every other
+        // access.
+        unsafe { result::memcpy_dtod_async(target, source, bytes, self.stream.cu_stream()) }
+            .map_err(driver_error("copying within the device"))
+    }
+
+    /// Waits for all work of the stream.
+    pub(super) fn synchronize(&self) -> Result<(), NativeError> {
+        self.stream.synchronize().map_err(driver_error("waiting for the device"))
+    }
+
     /// Address of a range, which must lie in this allocation; makes the context current.
     fn address_of(&self, first: usize, bytes: usize, what: &'static str) -> Result<u64, NativeError> {
         self.make_current()?;

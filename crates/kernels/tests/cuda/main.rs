@@ -5,6 +5,7 @@
 #![cfg(feature = "cuda")]
 
 mod block_sparse;
+mod buffers;
 mod convolutions;
 mod dynamic;
 mod elementwise;

@@ -126,6 +126,10 @@ def store(result: Any, outputs: list[Any], arrays: str) -> None:
     for value, output in zip(results, outputs):
         if arrays == "memoryview":
             raise TypeError("a function with arrays of type memoryview must write its outputs and return None")
+        if arrays == "torch" and type(value).__module__.partition(".")[0] != "torch":
+            import torch
+
+            value = torch.from_dlpack(value)
         if value.dtype != output.dtype:
             raise TypeError(f"the function returned {value.dtype} for an output of {output.dtype}")
         if arrays == "torch":

@@ -15,9 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import calorimeter
-from calorimeter.sources.torchao_recipes import quantize
+from calorimeter.torch_functions import EPSILON, closed, layer, vector
+from calorimeter.torchao_recipes import quantize
 
-EPSILON = 1e-5
 FLAX_EPSILON = 1e-6
 E4M3_MAX = 448.0
 # Amax that a static scale is made for, and the scale below which a scale becomes 1.
@@ -39,11 +39,6 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
     "hardswish": F.hardswish,
 }
-
-
-def vector(parameter: Tensor) -> Tensor:
-    """One row as a vector."""
-    return parameter.view(-1)
 
 
 def layer_norm(x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
@@ -108,13 +103,13 @@ def halved_swiglu_backward(x: Tensor, grad: Tensor) -> Tensor:
 
 def quantize_e4m3(x: Tensor, transpose: bool, static: bool) -> Outputs:
     x = x.t() if transpose else x
+    # Operations on bf16 tensors round their results, as the definition of the operator does.
     if static:
-        scale = torch.full((1, 1), STATIC_AMAX / E4M3_MAX, device=x.device).bfloat16().float()
+        scale = torch.full((1, 1), STATIC_AMAX / E4M3_MAX, device=x.device, dtype=x.dtype)
     else:
-        scale = (x.abs().amax(1, keepdim=True).float() / E4M3_MAX).bfloat16().float()
+        scale = x.abs().amax(1, keepdim=True) / E4M3_MAX
         scale = torch.where(scale < MIN_SCALE, torch.ones_like(scale), scale)
-    quotient = (x.float() / scale).bfloat16().float().clamp(-E4M3_MAX, E4M3_MAX)
-    return quotient.to(torch.float8_e4m3fn), scale
+    return (x / scale).clamp(-E4M3_MAX, E4M3_MAX).to(torch.float8_e4m3fn), scale.float()
 
 
 def adamw(weight: Tensor, grad: Tensor, mean: Tensor, square: Tensor) -> Outputs:
@@ -226,6 +221,9 @@ OPERATORS: dict[str, Function] = {
     "linear_sgd_step": linear_sgd_step,
 }
 
+# Operators whose definition rounds the scales to bf16.
+ROUNDED = ["quantization", "transpose_quantization"]
+
 # Last computed stage and mask.
 ATTENTION = {
     "qk_scores": ("scores", False),
@@ -239,13 +237,6 @@ ATTENTION = {
 # Batch normalization and ReLU.
 CONVOLUTIONS = {"conv2d_relu": (False, True), "conv2d_bn": (True, False), "conv2d_bn_relu": (True, True)}
 MODELS = ["linear", "transformer_block", *(f"ln_linear_{name}" for name in ACTIVATIONS if name != "gelu_tanh")]
-
-
-def layer(weight: Tensor) -> torch.nn.Linear:
-    """Linear layer that uses a weight in place."""
-    module = torch.nn.Linear(weight.shape[1], weight.shape[0], bias=False, device="meta")
-    module.weight = torch.nn.Parameter(weight, requires_grad=False)
-    return module
 
 
 class NormLinear(torch.nn.Module):
@@ -311,16 +302,20 @@ def function(case: calorimeter.Case, inputs: list[Tensor]) -> tuple[Function, li
     return OPERATORS[case.subject], inputs
 
 
-def closed(call: Function, arguments: list[Any]) -> Callable[[], Outputs]:
-    """Function without arguments and without gradients."""
-    return torch.no_grad()(partial(call, *arguments))
-
-
 SUBJECTS = [*OPERATORS, *ATTENTION, *CONVOLUTIONS, *MODELS]
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 
 
-@lru_cache(maxsize=None)
+def open_with_mode(case: calorimeter.Case, inputs: list[Tensor], mode: str | None) -> Callable[[], Outputs]:
+    """Compiled function of a case."""
+    if case.subject in ROUNDED:
+        raise calorimeter.Unsupported("torch.compile omits the rounding of scales to bf16, which the operator defines")
+    call, arguments = function(case, inputs)
+    # A cache of models would keep their weights after a case is closed.
+    compiler = compiled if isinstance(call, torch.nn.Module) else compiled_once
+    return closed(compiler(call, mode), arguments)
+
+
 def compiled(call: Function, mode: str | None) -> Function:
     """Compiled function; PyTorch compiles it again for each size."""
     # The import takes seconds.
@@ -331,27 +326,22 @@ def compiled(call: Function, mode: str | None) -> Function:
     return torch.compile(call, mode=mode, fullgraph=True, dynamic=False)
 
 
-@calorimeter.implementation(
-    *SUBJECTS, name="torch", devices=DEVICES, quantizes=True, libraries=["torchao"]
-)
+compiled_once = lru_cache(maxsize=None)(compiled)
+
+
+@calorimeter.implementation(*SUBJECTS, name="torch", devices=DEVICES, quantizes=True, libraries=["torchao"])
 def open_eager(case: calorimeter.Case, inputs: list[Tensor], outputs: list[Tensor]) -> Callable[[], Outputs]:
     """PyTorch in eager mode."""
     return closed(*function(case, inputs))
 
 
-@calorimeter.implementation(
-    *SUBJECTS, name="torch-compile", devices=DEVICES, quantizes=True, libraries=["torchao"]
-)
+@calorimeter.implementation(*SUBJECTS, name="torch-compile", devices=DEVICES, quantizes=True, libraries=["torchao"])
 def open_compiled(case: calorimeter.Case, inputs: list[Tensor], outputs: list[Tensor]) -> Callable[[], Outputs]:
     """PyTorch, compiled by torch.compile."""
-    call, arguments = function(case, inputs)
-    return closed(compiled(call, None), arguments)
+    return open_with_mode(case, inputs, None)
 
 
-@calorimeter.implementation(
-    *SUBJECTS, name="torch-compile-max", devices=DEVICES, quantizes=True, libraries=["torchao"]
-)
+@calorimeter.implementation(*SUBJECTS, name="torch-compile-max", devices=DEVICES, quantizes=True, libraries=["torchao"])
 def open_autotuned(case: calorimeter.Case, inputs: list[Tensor], outputs: list[Tensor]) -> Callable[[], Outputs]:
     """PyTorch, compiled by torch.compile with the mode max-autotune-no-cudagraphs."""
-    call, arguments = function(case, inputs)
-    return closed(compiled(call, "max-autotune-no-cudagraphs"), arguments)
+    return open_with_mode(case, inputs, "max-autotune-no-cudagraphs")

@@ -36,11 +36,12 @@ pub fn to_json(records: &[Record], arch: &str) -> Result<String, serde_json::Err
 }
 
 /// Properties that distinguish rows of equal recipe and sizes, in the order in which they are appended.
-const DISTINGUISHING_PROPERTIES: [fn(&PivotRow) -> String; 6] = [
+const DISTINGUISHING_PROPERTIES: [fn(&PivotRow) -> String; 7] = [
     |row| row.case.workload.to_string(),
     |row| row.case.element.to_string(),
     |row| row.case.device.to_string(),
     |row| row.case.regime.to_string(),
+    |row| row.family.name().to_owned(),
     |row| row.case.name.clone(),
     |row| row.case.shape_name.clone(),
 ];

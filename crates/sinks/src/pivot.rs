@@ -2,7 +2,8 @@
 //! the form of torchao's micro-benchmarks, from which both the CSV and the dashboard file are made.
 //!
 //! `eager` fills the eager column. The compiled column holds the fastest other implementation, since a compiler selects
-//! among them. Only records with status `ok` count. The baseline of a row is the recipe `baseline` without sparsity
+//! among them. PyTorch has rows of its own, with `torch` in the eager column and the fastest `torch-compile*` in the
+//! compiled column. Only records with status `ok` count. The baseline of a row is the recipe `baseline` without sparsity
 //! under equal entry name, workload, dtype, device, shape and regime, so no row mixes regimes.
 
 use std::collections::{HashMap, HashSet};
@@ -11,10 +12,41 @@ use std::hash::{Hash, Hasher};
 use calorimeter_case::record::{Record, Status, finite};
 use calorimeter_case::{Case, Implementation, Name};
 
+/// Implementations that share the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Family {
+    /// PyTorch in another process.
+    Torch,
+    /// All others.
+    Calorimeter,
+}
+
+impl Family {
+    fn of(implementation: Implementation) -> Self {
+        match implementation.name().as_str() {
+            "torch" => Self::Torch,
+            name if name.starts_with("torch-compile") => Self::Torch,
+            _ => Self::Calorimeter,
+        }
+    }
+
+    /// Name in rows.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Torch => "torch",
+            Self::Calorimeter => "calorimeter",
+        }
+    }
+}
+
 /// Recipe at a shape that the user listed.
 pub(crate) struct PivotRow<'a> {
     /// Case of the first arm; its implementation applies to that arm only.
     pub(crate) case: &'a Case,
+    /// Implementations of the row.
+    pub(crate) family: Family,
+    /// True for a row of Calorimeter's implementations in a run that also has rows of PyTorch.
+    pub(crate) is_beside_torch: bool,
     pub(crate) m: u64,
     pub(crate) k: u64,
     pub(crate) n: u64,
@@ -52,11 +84,12 @@ pub(crate) fn pivot_rows(records: &[Record]) -> Vec<PivotRow<'_>> {
     let mut arms: HashMap<ArmsKey, (PivotArm, PivotArm)> = HashMap::new();
     for record in records.iter().filter(|record| record.outcome.status == Status::Ok && nanos(record).is_some()) {
         let (eager, compiled) = arms.entry(ArmsKey::new(&record.case)).or_default();
-        let arm = if record.case.implementation == Implementation::Eager { eager } else { compiled };
+        let arm = if is_eager(record.case.implementation) { eager } else { compiled };
         *arm = arm.or_faster(record);
     }
     let arms_of = |key: &ArmsKey| arms.get(key).copied().unwrap_or_default();
 
+    let has_torch = records.iter().any(|record| Family::of(record.case.implementation) == Family::Torch);
     let mut rows = Vec::new();
     let mut seen = HashSet::new();
     for case in records.iter().map(|record| &record.case).filter(|case| !case.implied) {
@@ -69,9 +102,27 @@ pub(crate) fn pivot_rows(records: &[Record]) -> Vec<PivotRow<'_>> {
         }
         let (eager, compiled) = arms_of(&key);
         let (baseline_eager, baseline_compiled) = arms_of(&ArmsKey { recipe: Case::BASELINE, sparsity: None, ..key });
-        rows.push(PivotRow { case, m, k, n, eager, compiled, baseline_eager, baseline_compiled });
+        let family = Family::of(case.implementation);
+        let is_beside_torch = has_torch && family == Family::Calorimeter;
+        rows.push(PivotRow {
+            case,
+            family,
+            is_beside_torch,
+            m,
+            k,
+            n,
+            eager,
+            compiled,
+            baseline_eager,
+            baseline_compiled,
+        });
     }
     rows
+}
+
+/// True for implementations without a compiler.
+fn is_eager(implementation: Implementation) -> bool {
+    implementation == Implementation::Eager || implementation.name().as_str() == "torch"
 }
 
 fn nanos(record: &Record) -> Option<f64> {
@@ -94,8 +145,9 @@ impl<'a> ArmsKey<'a> {
     }
 
     fn parts(&self) -> impl Eq + Hash + 'a {
-        let Case { mode, name, workload, element, device, shape, regime, .. } = self.case;
-        (mode, name, workload, element, device, shape, regime, self.recipe, self.sparsity)
+        let Case { mode, name, workload, element, device, shape, regime, implementation, .. } = self.case;
+        let family = Family::of(*implementation);
+        (mode, name, workload, element, device, shape, regime, self.recipe, self.sparsity, family)
     }
 }
 

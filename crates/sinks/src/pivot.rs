@@ -46,7 +46,7 @@ pub(crate) struct PivotRow<'a> {
     /// Implementations of the row.
     pub(crate) family: Family,
     /// True for a row of Calorimeter's implementations in a run that also has rows of PyTorch.
-    pub(crate) is_beside_torch: bool,
+    pub(crate) needs_suffix: bool,
     pub(crate) m: u64,
     pub(crate) k: u64,
     pub(crate) n: u64,
@@ -103,11 +103,11 @@ pub(crate) fn pivot_rows(records: &[Record]) -> Vec<PivotRow<'_>> {
         let (eager, compiled) = arms_of(&key);
         let (baseline_eager, baseline_compiled) = arms_of(&ArmsKey { recipe: Case::BASELINE, sparsity: None, ..key });
         let family = Family::of(case.implementation);
-        let is_beside_torch = has_torch && family == Family::Calorimeter;
+        let needs_suffix = has_torch && family == Family::Calorimeter;
         rows.push(PivotRow {
             case,
             family,
-            is_beside_torch,
+            needs_suffix,
             m,
             k,
             n,

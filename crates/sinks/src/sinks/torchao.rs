@@ -140,14 +140,14 @@ fn speedup(arm: PivotArm<'_>, other: PivotArm<'_>) -> Option<Cell<'static>> {
     arm.speedup_over(other).map(Cell::Number)
 }
 
-/// Given name, or the one that torchao generates. Beside rows of PyTorch, other rows have a suffix.
+/// Given name, or the one that torchao generates. In a file with rows of PyTorch, other rows have a suffix.
 fn row_name(row: &PivotRow) -> String {
     let PivotRow { case, m, k, n, .. } = row;
     let name = match case.name.as_str() {
         "" => format!("benchmark_{}_{}_m{m}_k{k}_n{n}_compile", case.recipe, case.workload),
         name => name.to_owned(),
     };
-    if row.is_beside_torch { format!("{name}_{}", row.family.name()) } else { name }
+    if row.needs_suffix { format!("{name}_{}", row.family.name()) } else { name }
 }
 
 impl TorchaoRow<'_> {

@@ -104,18 +104,7 @@ pub(crate) fn pivot_rows(records: &[Record]) -> Vec<PivotRow<'_>> {
         let (baseline_eager, baseline_compiled) = arms_of(&ArmsKey { recipe: Case::BASELINE, sparsity: None, ..key });
         let family = Family::of(case.implementation);
         let needs_suffix = has_torch && family == Family::Calorimeter;
-        rows.push(PivotRow {
-            case,
-            family,
-            needs_suffix,
-            m,
-            k,
-            n,
-            eager,
-            compiled,
-            baseline_eager,
-            baseline_compiled,
-        });
+        rows.push(PivotRow { case, family, needs_suffix, m, k, n, eager, compiled, baseline_eager, baseline_compiled });
     }
     rows
 }

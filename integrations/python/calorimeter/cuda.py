@@ -142,11 +142,12 @@ class KernelRecords:
             for kind in self.KINDS.values():
                 check("disabling kernel records", self.library.cuptiActivityDisable(kind))
             filled, self.filled = self.filled, []
+            # Also after an exception, so that the buffers are used again.
+            records = list(chain.from_iterable(self._read(*buffer) for buffer in filled))
         check("collecting kernel records", flushed)
         dropped = ctypes.c_size_t()
         counted = self.library.cuptiActivityGetNumDroppedRecords(None, 0, ctypes.byref(dropped))
         check("counting dropped records", counted)
-        records = list(chain.from_iterable(self._read(*buffer) for buffer in filled))
         if dropped.value or any(not 0 < start <= end for start, end, _ in records):
             raise CudaError("CUPTI has no time for some of the kernels")
         return records

@@ -41,8 +41,21 @@ class OpenCase:
         self.memory = open_memory(request["memory"], request["bytes"], case.device)
         self.calls: list[Callable[[], Any]] = []
         self.outputs: list[list[Any]] = []
+        # What the last launch of each set returned, or None if it wrote its outputs.
+        self.results: list[Any] = [None] * len(request["sets"])
+        try:
+            opening = self.open_sets(implementation, case, request["sets"])
+        except BaseException:
+            self.close()
+            raise
+        # The first opening also loads code.
+        self.quantization_ns = None if case.recipe == "baseline" else min(opening)
+        self.kernel = f"{implementation.name}{library_version(implementation)}"
+
+    def open_sets(self, implementation: registry.Implementation, case: registry.Case, sets: list[Any]) -> list[int]:
+        """Open an implementation for each buffer set, and return the durations in nanoseconds."""
         opening: list[int] = []
-        for buffers in request["sets"]:
+        for buffers in sets:
             inputs = [self.memory.array(buffer, self.arrays) for buffer in buffers["inputs"]]
             outputs = [self.memory.array(buffer, self.arrays) for buffer in buffers["outputs"]]
             start = perf_counter_ns()
@@ -53,11 +66,7 @@ class OpenCase:
                 raise TypeError(f"{implementation.open.__name__} must return a function, not {type(call).__name__}")
             self.calls.append(call)
             self.outputs.append(outputs)
-        # What the last launch of each set returned, or None if it wrote its outputs.
-        self.results: list[Any] = [None] * len(self.calls)
-        # The first opening also loads code.
-        self.quantization_ns = None if case.recipe == "baseline" else min(opening)
-        self.kernel = f"{implementation.name}{library_version(implementation)}"
+        return opening
 
     def launch(self, first: int, launches: int) -> None:
         """Launch functions that rotate through the buffer sets."""
@@ -114,6 +123,10 @@ class OpenCase:
         self.synchronize()
         self.calls, self.outputs, self.results, self.graph = [], [], [], None
         gc.collect()
+        torch = sys.modules.get("torch")
+        if self.driver is not None and torch is not None:
+            # Other processes need the memory that PyTorch would keep.
+            torch.cuda.empty_cache()
         self.memory.close()
 
 

@@ -161,7 +161,7 @@ class WorkerTest(unittest.TestCase):
         self.assertIn("in run: raise ValueError", frame)
 
     def test_unusable_sources_reply_with_the_reason(self):
-        for source, expected in [("nump", "one of numpy"), (self.source + "x.py", "FileNotFoundError")]:
+        for source, expected in [("nump", "one of gemlite, jax, liger, numpy, torch"), (self.source + "x.py", "FileNotFoundError")]:
             self.start(source)
             self.assertIn(expected, self.ask(hello={"version": 1})["error"]["reason"])
 

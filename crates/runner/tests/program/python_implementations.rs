@@ -232,6 +232,32 @@ fn bench_compares_the_implementations_of_a_source() {
 
 #[test]
 #[ignore = "needs NumPy"]
+fn unusual_correct_implementations_are_accepted() {
+    let names = [
+        "returned",
+        "columns-first",
+        "flat-list",
+        "in-place",
+        "written-and-returned",
+        "double",
+        "ragged-blocks",
+        "threads",
+        "own-memory",
+    ];
+    let scene = Scene::with(&format!(
+        "device: cpu\ndtype: f32\n{TIMING}\nmodels: [{{model: softmax, axes: {{batch: 1, sequence: 7, dimension: \
+         1001}}, implementations: [eager, {}]}}]",
+        names.join(", ")
+    ));
+    let records = run(&scene, "honest_numpy.py").expect_code(0).records();
+    for name in names {
+        let record = record(&records, name);
+        assert!(record.is_ok() && record.accuracy.is_some() && record.speedup.is_some(), "{record:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs NumPy"]
 fn numpy_passes_the_gate_for_every_operator_and_model() {
     let operators = [
         "layer_norm",

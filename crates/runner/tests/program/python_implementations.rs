@@ -135,7 +135,7 @@ fn python_sources_that_cannot_be_used_are_usage_errors() {
         (path("misspelled.py"), "softmax"),
         (path("gpu.py"), "mine for softmax runs on vulkan; this version supports cpu and cuda"),
         (path("missing.py"), "cannot read"),
-        ("nump".to_owned(), "expected a .py file or one of numpy"),
+        ("nump".to_owned(), "expected a .py file or one of gemlite"),
     ];
     for (source, expected) in sources {
         let ended = ProgramOutput::with_timeout(

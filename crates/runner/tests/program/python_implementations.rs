@@ -319,6 +319,26 @@ fn numpy_passes_the_gate_for_every_operator_and_model() {
 
 #[test]
 #[ignore = "needs PyTorch"]
+fn triton_example_is_refused_with_a_wrong_epsilon() {
+    let example = std::fs::read_to_string(repository().join("examples/python/triton_rms_norm.py")).unwrap();
+    let wrong = example.replace("1e-5", "1e-6");
+    assert_ne!(wrong, example);
+    for (source, status) in [(wrong, Status::Mismatch), (example, Status::Ok)] {
+        let scene = Scene::with(&format!(
+            "device: cpu\ndtype: f32\n{TIMING}\nmodels: [{{model: rms_norm, axes: {{batch: 1, sequence: 128, dimension: \
+             256}}, implementations: [eager, my-triton]}}]"
+        ));
+        scene.write("mine.py", source);
+        let mut command = command(&scene, "run c.yml --out out --format jsonl", "numpy");
+        command.arg("--python").arg(scene.path("mine.py")).env("TRITON_INTERPRET", "1");
+        let records = ProgramOutput::with_timeout(&mut command).records();
+        let mine = record(&records, "my-triton");
+        assert_eq!(mine.outcome.status, status, "{mine:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs PyTorch"]
 fn torch_passes_the_gate_for_every_operator_and_model() {
     let file = std::fs::read_to_string(fixture("torch.yml")).unwrap();
     let (settings, models) = file.split_once("models:\n").unwrap();

@@ -101,8 +101,8 @@ impl Process {
         }
     }
 
-    /// Returns the running process of an implementation of a program, or starts one without waiting for it. Each implementation has its own
-    /// process, so that a crash affects no other implementation.
+    /// Returns the running process of an implementation of a program, or starts one without waiting for it. Each
+    /// implementation has its own process, so that a crash affects no other implementation.
     pub(crate) fn shared(program: &ExternalProgram, implementation: &str) -> Result<SharedProcess, ExternalError> {
         static RUNNING: LazyLock<Mutex<HashMap<(ExternalProgram, String), SharedProcess>>> =
             LazyLock::new(Mutex::default);

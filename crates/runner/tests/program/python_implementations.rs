@@ -29,11 +29,21 @@ fn run(scene: &Scene, source: &str) -> ProgramOutput {
     ProgramOutput::with_timeout(&mut command(scene, "run c.yml --out out --format jsonl", source))
 }
 
+/// Records of runs of a few models each, so that no run reaches the time limit of the tests.
+fn run_in_parts(settings: &str, models: &str, source: &str) -> Vec<Record> {
+    let models: Vec<&str> = models.lines().collect();
+    let part = |models: &[&str]| {
+        let scene = Scene::with(&format!("{settings}models:\n{}\n", models.join("\n")));
+        run(&scene, source).expect_code(0).records()
+    };
+    models.chunks(10).flat_map(part).collect()
+}
+
 /// Copies of 3000 elements by `eager` and some implementations.
 fn copies(names: &str, timing: &str) -> Scene {
     Scene::with(&format!(
         "device: cpu\ndtype: f32\n{timing}\nmodels: [{{model: stream_copy, axes: {{elements: 3000}}, \
-         implementations: [eager, {names}], timeout: 3s}}]"
+         implementations: [eager, {names}], timeout: 8s}}]"
     ))
 }
 
@@ -302,10 +312,8 @@ fn numpy_passes_the_gate_for_every_operator_and_model() {
         models += &format!("  - {{model: {name}, shapes: [[8, 64, 48]]}}\n");
     }
     models += "  - {model: gemv, axes: {m: 40, k: 64}}\n  - {model: dot, axes: {n: 500}}\n";
-    let scene = Scene::with(&format!(
-        "device: cpu\ndtype: f32\nrecipes: [baseline]\n{TIMING}\nimplementations: [eager, numpy]\nmodels:\n{models}"
-    ));
-    let records = run(&scene, "numpy").records();
+    let settings = format!("device: cpu\ndtype: f32\nrecipes: [baseline]\n{TIMING}\nimplementations: [eager, numpy]\n");
+    let records = run_in_parts(&settings, &models, "numpy");
     let numpy: Vec<&Record> = records.iter().filter(|record| record.case.implementation.name() == "numpy").collect();
     assert_eq!(numpy.len(), operators.len() + products.len() + layers.len() + 2);
     for record in numpy {
@@ -325,8 +333,8 @@ fn triton_example_is_refused_with_a_wrong_epsilon() {
     assert_ne!(wrong, example);
     for (source, status) in [(wrong, Status::Mismatch), (example, Status::Ok)] {
         let scene = Scene::with(&format!(
-            "device: cpu\ndtype: f32\n{TIMING}\nmodels: [{{model: rms_norm, axes: {{batch: 1, sequence: 128, dimension: \
-             256}}, implementations: [eager, my-triton]}}]"
+            "device: cpu\ndtype: f32\n{TIMING}\nmodels: [{{model: rms_norm, axes: {{batch: 1, sequence: 16, dimension: \
+             64}}, implementations: [eager, my-triton]}}]"
         ));
         scene.write("mine.py", source);
         let mut command = command(&scene, "run c.yml --out out --format jsonl", "numpy");
@@ -342,12 +350,7 @@ fn triton_example_is_refused_with_a_wrong_epsilon() {
 fn torch_passes_the_gate_for_every_operator_and_model() {
     let file = std::fs::read_to_string(fixture("torch.yml")).unwrap();
     let (settings, models) = file.split_once("models:\n").unwrap();
-    let models: Vec<&str> = models.lines().collect();
-    let mut records = Vec::new();
-    for models in models.chunks(20) {
-        let scene = Scene::with(&format!("{settings}models:\n{}\n", models.join("\n")));
-        records.extend(run(&scene, "torch").expect_code(0).records());
-    }
+    let records = run_in_parts(settings, models, "torch");
     let mut measured: Vec<&str> = records.iter().map(|record| record.case.workload.as_str()).collect();
     let mut python = Command::new("python3");
     python.args(["-c", "from calorimeter.sources import torch; print(*torch.SUBJECTS)"]);

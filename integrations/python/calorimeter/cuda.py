@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import chain
@@ -49,6 +50,9 @@ class Driver:
         check("initializing the driver", self.library.cuInit(0))
         check("opening the device", self.library.cuDevicePrimaryCtxRetain(ctypes.byref(context), index))
         check("selecting the device", self.library.cuCtxSetCurrent(context))
+        self.events = ctypes.c_void_p(), ctypes.c_void_p()
+        for event in self.events:
+            check("creating an event", self.library.cuEventCreate(ctypes.byref(event), 0))
 
     def synchronize(self) -> None:
         """Wait for the work of all streams."""
@@ -66,18 +70,13 @@ class Driver:
         """Close memory that another process shares."""
         self.library.cuIpcCloseMemHandle(ctypes.c_uint64(address))
 
-    def event(self) -> ctypes.c_void_p:
-        """New event with a time."""
-        event = ctypes.c_void_p()
-        check("creating an event", self.library.cuEventCreate(ctypes.byref(event), 0))
-        return event
-
-    def record(self, event: ctypes.c_void_p) -> None:
-        """Record an event on the default stream, which waits for other streams."""
-        check("recording an event", self.library.cuEventRecord(event, None))
-
-    def elapsed_ns(self, start: ctypes.c_void_p, end: ctypes.c_void_p) -> int:
-        """Time between two events that have completed."""
+    def elapsed_ns(self, body: Callable[[], None]) -> int:
+        """Time between two events on the default stream around some work."""
+        start, end = self.events
+        check("recording an event", self.library.cuEventRecord(start, None))
+        body()
+        check("recording an event", self.library.cuEventRecord(end, None))
+        self.synchronize()
         elapsed = ctypes.c_float()
         function = getattr(self.library, "cuEventElapsedTime_v2", None) or self.library.cuEventElapsedTime
         check("reading the time of an event", function(ctypes.byref(elapsed), start, end))
@@ -188,12 +187,20 @@ class KernelRecords:
 
 
 @lru_cache(maxsize=None)
-def kernel_records() -> KernelRecords | None:
-    """Recorder of the process, or None without CUPTI."""
+def kernel_records() -> KernelRecords:
+    """Recorder of the process."""
+    return KernelRecords()
+
+
+@lru_cache(maxsize=None)
+def has_kernel_records() -> bool:
+    """Whether CUPTI can be loaded and records kernels; standard error receives the reason otherwise."""
     try:
-        return KernelRecords()
-    except CudaError:
-        return None
+        kernel_records()
+    except CudaError as error:
+        print(f"no records of kernels: {error}", file=sys.stderr)
+        return False
+    return True
 
 
 def kernel_name(address: int) -> str:

@@ -10,12 +10,12 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable
-from itertools import cycle, islice
 from time import perf_counter_ns
 from typing import Any
 
 from calorimeter import clocks, cuda, registry
 from calorimeter.buffers import device_index, open_memory, store
+from calorimeter.launches import Launches
 
 VERSION = 1
 # Last frames of a traceback that are reported.
@@ -25,7 +25,7 @@ PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
 
 class OpenCase:
-    """Functions of an open case, one per buffer set."""
+    """Open case: shared memory, launches and clocks."""
 
     def __init__(self, request: dict[str, Any]) -> None:
         key = request["subject"], request["implementation"]
@@ -33,67 +33,41 @@ class OpenCase:
         axes = dict(request["axes"])
         case = registry.Case(*key, request["device"], request["dtype"], axes, request["recipe"])
         kind = case.device.partition(":")[0]
-        self.arrays = implementation.arrays
-        self.driver: Any = cuda.driver(device_index(case.device)) if kind == "cuda" else None
         self.clocks = clocks.available(kind)
-        self.graph: tuple[Callable[[], None], list[Any]] | None = None
-        self.events: tuple[Any, Any] | None = None
+        self.driver = cuda.driver(device_index(case.device)) if kind == "cuda" else None
         self.memory = open_memory(request["memory"], request["bytes"], case.device)
-        self.calls: list[Callable[[], Any]] = []
         self.outputs: list[list[Any]] = []
-        # What the last launch of each set returned, or None if it wrote its outputs.
-        self.results: list[Any] = [None] * len(request["sets"])
+        self.launches: Launches | None = None
         try:
-            opening = self.open_sets(implementation, case, request["sets"])
+            self.open_sets(implementation, case, request["sets"])
         except BaseException:
             self.close()
             raise
-        # The first opening also loads code.
-        self.quantization_ns = None if case.recipe == "baseline" else min(opening)
         self.kernel = f"{implementation.name}{library_version(implementation)}"
 
-    def open_sets(self, implementation: registry.Implementation, case: registry.Case, sets: list[Any]) -> list[int]:
-        """Open an implementation for each buffer set, and return the durations in nanoseconds."""
+    def open_sets(self, implementation: registry.Implementation, case: registry.Case, sets: list[Any]) -> None:
+        """Open an implementation for each buffer set."""
+        calls: list[Callable[[], Any]] = []
         opening: list[int] = []
         for buffers in sets:
-            inputs = [self.memory.array(buffer, self.arrays) for buffer in buffers["inputs"]]
-            outputs = [self.memory.array(buffer, self.arrays) for buffer in buffers["outputs"]]
+            inputs = [self.memory.array(buffer, implementation.arrays) for buffer in buffers["inputs"]]
+            outputs = [self.memory.array(buffer, implementation.arrays) for buffer in buffers["outputs"]]
             start = perf_counter_ns()
             call = implementation.open(case, inputs, outputs)
-            self.synchronize()
+            if self.driver is not None:
+                self.driver.synchronize()
             opening.append(perf_counter_ns() - start)
             if not callable(call):
                 raise TypeError(f"{implementation.open.__name__} must return a function, not {type(call).__name__}")
-            self.calls.append(call)
+            calls.append(call)
             self.outputs.append(outputs)
-        return opening
-
-    def launch(self, first: int, launches: int) -> None:
-        """Launch functions that rotate through the buffer sets."""
-        order, results = list(enumerate(self.calls)), self.results
-        for at, call in islice(cycle(order[first:] + order[:first]), launches):
-            results[at] = call()
-
-    def synchronize(self) -> None:
-        """Wait for the device."""
-        if self.driver is not None:
-            self.driver.synchronize()
-
-    def record(self, first: int, launches: int) -> list[tuple[int, int, Any]]:
-        """Records of the kernels of some launches."""
-        recorder = cuda.kernel_records()
-        if recorder is None:
-            raise cuda.CudaError("CUPTI is not available")
-
-        def body() -> None:
-            self.launch(first, launches)
-            self.synchronize()
-
-        return recorder.record(body)
+        self.launches = Launches(calls, implementation.arrays, self.driver)
+        # The first opening also loads code.
+        self.quantization_ns = None if case.recipe == "baseline" else min(opening)
 
     def trace(self, first: int, launches: int) -> list[tuple[str, int]]:
         """Name and number of calls of each kernel, in the order of the first calls."""
-        records = sorted(self.record(first, launches))
+        records = sorted(self.launches.record(first, launches))
         names = (name if isinstance(name, str) else cuda.kernel_name(name) for _, _, name in records)
         return list(Counter(names).items())
 
@@ -102,26 +76,27 @@ class OpenCase:
         gc.disable()
         try:
             if clock is None:
-                self.launch(first, launches)
-                self.synchronize()
+                self.launches.run(first, launches)
                 return {}
             if clock not in self.clocks:
                 raise registry.Unsupported(f"this device has no clock of kind {clock}")
             name, measure = self.clocks[clock]
-            return {"time": {"clock": name, "nanos": measure(self, first, launches)}}
+            return {"time": {"clock": name, "nanos": measure(self.launches, first, launches)}}
         finally:
             gc.enable()
 
     def store(self, at: int) -> None:
         """Copy the last results of a buffer set to its outputs."""
-        if self.results[at] is not None:
-            store(self.results[at], self.outputs[at], self.arrays)
-            self.synchronize()
+        result = self.launches.results[at]
+        if result is not None:
+            store(result, self.outputs[at], self.launches.arrays)
+            self.launches.synchronize()
 
     def close(self) -> None:
         """Free everything that views the memory, then the memory."""
-        self.synchronize()
-        self.calls, self.outputs, self.results, self.graph = [], [], [], None
+        if self.driver is not None:
+            self.driver.synchronize()
+        self.launches, self.outputs = None, []
         gc.collect()
         torch = sys.modules.get("torch")
         if self.driver is not None and torch is not None:

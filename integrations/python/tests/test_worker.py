@@ -11,8 +11,9 @@ import sys
 import tempfile
 import unittest
 
-from calorimeter import bench, cuda, registry
+from calorimeter import bench, clocks, cuda, registry
 from calorimeter.buffers import SharedFile, store
+from calorimeter.launches import Launches
 
 SOURCE = """
 import calorimeter
@@ -211,6 +212,53 @@ class KernelRecordsTest(unittest.TestCase):
     def test_overlapping_records_count_once(self):
         self.assertEqual(cuda.busy_ns([]), 0)
         self.assertEqual(cuda.busy_ns([(30, 45, "c"), (10, 40, "a"), (15, 25, 3), (50, 60, "d")]), 45)
+
+
+class FakeLaunches:
+    """Records the steps of a measurement."""
+
+    def __init__(self):
+        self.steps = []
+        self.driver = self
+
+    def timer(self):
+        self.steps.append("timer")
+        return len(self.steps)
+
+    def rotation(self, first, launches):
+        self.steps.append("rotation")
+        return iter([])
+
+    def launch(self, rotation):
+        self.steps.append("launch")
+
+    def launch_each(self, rotation):
+        self.steps.append("launch each")
+
+    def synchronize(self):
+        self.steps.append("synchronize")
+
+
+class ClockTest(unittest.TestCase):
+    """Order of the steps of a measurement."""
+
+    def test_rotation_is_prepared_before_the_clock_is_read(self):
+        whole = ["rotation", "timer", "launch", "synchronize", "timer"]
+        for clock, expected in [
+            (clocks.wall, whole),
+            (clocks.wall_each, ["rotation", "timer", "launch each", "timer"]),
+            (clocks.enqueue, ["rotation", "timer", "launch", "timer", "synchronize"]),
+        ]:
+            work = FakeLaunches()
+            clock(work, 0, 3, timer=work.timer)
+            self.assertEqual(work.steps, expected)
+
+    def test_launches_rotate_and_keep_results_by_set(self):
+        launches = Launches([lambda: "a", lambda: "b", lambda: "c"], "numpy", None)
+        launches.run(2, 2)
+        self.assertEqual(launches.results, ["a", None, "c"])
+        launches.launch_each(launches.rotation(1, 1))
+        self.assertEqual(launches.results, ["a", "b", "c"])
 
 
 class RegistryTest(unittest.TestCase):

@@ -78,13 +78,16 @@ impl WorkloadFactory for ExternalFactory {
         }
     }
 
+    fn is_remote(&self) -> bool {
+        true
+    }
+
     fn open(&self, request: OpenRequest<'_>) -> Result<Box<dyn Workload>, ZooError> {
         let program = self.program.to_string();
         let sharing = |error| ExternalError::Sharing { program: program.clone(), error };
         let (inputs, outputs) = slots(request.task);
         let (sets, bytes) = place(&inputs, &outputs, request.setup.sets.max(1));
         let (inputs_of_set, fixed) = self::inputs(&request)?;
-        let weight_bytes = request.task.weight_bytes(request.treatment).unwrap_or(0);
         let memory = allocate(bytes, request.setup.device, request.machines).map_err(sharing)?;
         let case = OpenCase {
             id: 0,
@@ -106,7 +109,7 @@ impl WorkloadFactory for ExternalFactory {
             buffers.poison(set).map_err(sharing)?;
         }
         let process = Process::shared(&self.program, &self.offer.name)?;
-        Ok(Box::new(ExternalWorkload::open(process, buffers, inputs_of_set, weight_bytes, case)?))
+        Ok(Box::new(ExternalWorkload::open(process, buffers, inputs_of_set, case)?))
     }
 }
 

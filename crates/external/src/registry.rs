@@ -35,21 +35,24 @@ pub fn register(program: ExternalProgram) -> Result<(), ExternalError> {
 }
 
 /// Programs that offer an implementation.
-fn programs(implementation: Implementation) -> impl Iterator<Item = ExternalProgram> {
+fn programs(implementation: Implementation) -> Vec<ExternalProgram> {
     let name = implementation.to_string();
-    let offering = move |program: &RegisteredProgram| program.offers.iter().any(|offer| offer.name == name);
-    registered().into_iter().filter(offering).map(|registered| registered.program)
+    let registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+    let offering = registered.iter().filter(|known| known.offers.iter().any(|offer| offer.name == name));
+    offering.map(|known| known.program.clone()).collect()
 }
 
 /// True if external programs compute an implementation.
 pub fn is_external(implementation: Implementation) -> bool {
-    programs(implementation).next().is_some()
+    !Implementation::ALL.contains(&implementation) && !programs(implementation).is_empty()
 }
 
 /// Starts the processes of an implementation in advance, if it is an external one. An error is reported when a case is
 /// opened.
 pub fn start_early(implementation: Implementation) {
-    programs(implementation).for_each(|program| drop(Process::shared(&program, &implementation.to_string())));
+    for program in programs(implementation) {
+        drop(Process::shared(&program, &implementation.to_string()));
+    }
 }
 
 impl RegisteredProgram {

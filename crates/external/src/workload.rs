@@ -142,7 +142,6 @@ pub(crate) struct ExternalWorkload {
     /// Content of each buffer set.
     contents: Vec<u32>,
     inputs_of_set: InputsOfSet,
-    weight_bytes: u64,
     kernel: Option<String>,
     quantization_time: Option<Duration>,
 }
@@ -153,7 +152,6 @@ impl ExternalWorkload {
         process: SharedProcess,
         buffers: SharedBuffers,
         inputs_of_set: InputsOfSet,
-        weight_bytes: u64,
         mut case: OpenCase,
     ) -> Result<Self, ExternalError> {
         let sets = buffers.sets();
@@ -178,7 +176,7 @@ impl ExternalWorkload {
             passed: Duration::ZERO,
         };
         let (contents, quantization_time) = ((0..sets).collect(), quantization.map(Duration::from_nanos));
-        Ok(Self { launches, buffers, contents, inputs_of_set, weight_bytes, kernel, quantization_time })
+        Ok(Self { launches, buffers, contents, inputs_of_set, kernel, quantization_time })
     }
 
     /// Content of a buffer set in the next checked pass.
@@ -239,10 +237,6 @@ impl Workload for ExternalWorkload {
 
     fn next_set(&self) -> u32 {
         self.next_content((self.launches.next_set + self.launches.pending) % self.launches.sets)
-    }
-
-    fn weight_bytes(&self) -> u64 {
-        self.weight_bytes
     }
 
     /// PyTorch and Triton multiply f32 operands on tensor cores if a user allows it.

@@ -13,8 +13,8 @@ pub fn supported(regime: Regime, task: &Task, implementation: Implementation, de
     let timed = task.timing_implementation(implementation);
     // Other processes capture their own streams.
     let captures = || {
-        let is_built_in = Implementation::ALL.contains(&timed);
-        platform.graphs().is_some_and(|graphs| !is_built_in || graphs.can_capture(timed))
+        let is_remote = task.is_remote(implementation, device);
+        platform.graphs().is_some_and(|graphs| is_remote || graphs.can_capture(timed))
     };
     match regime.clock() {
         _ if platform.is_simulated() => Ok(()),

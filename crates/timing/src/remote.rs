@@ -44,6 +44,11 @@ impl RemoteClock {
         Some(Self { name, clock, kind })
     }
 
+    /// True for events in place of records of kernels.
+    pub fn is_fallback(&self) -> bool {
+        self.kind == Kind::Events
+    }
+
     fn nanos(work: &mut dyn Work, launches: u32, clock: Clock) -> Result<u64, Failure> {
         work.synchronize()?;
         let nanos = work.time_remotely(launches, clock)?;
@@ -182,7 +187,8 @@ mod tests {
         kernels.load(&mut work, 5).unwrap();
         assert_eq!((work.untimed, work.clocks.len()), (5, 0));
         assert_eq!(kernels.resolution(&mut work).unwrap(), ClockResolution { step_ns: 100, empty_ns: 0 });
-        assert!(kernels.min_window() > Duration::ZERO && !kernels.includes_gaps());
+        assert!(kernels.min_window() > Duration::ZERO && !kernels.includes_gaps() && !kernels.is_fallback());
+        assert!(RemoteClock::new("cuda-events", Clock::Device, 3).unwrap().is_fallback());
         let traced = kernels.kernel_tracing().unwrap().kernel_calls(&mut work, 2).unwrap();
         assert_eq!(traced, [("softmax".to_owned(), 2)]);
         let mut graph = RemoteClock::new("cuda-graph", Clock::Graph, 3).unwrap();

@@ -1,6 +1,10 @@
 //! Device memory.
 
-use super::{NativeError, driver::DeviceMemory, pinned_staging};
+use super::{
+    NativeError,
+    driver::{DeviceMemory, IPC_HANDLE_BYTES},
+    pinned_staging,
+};
 
 /// Untyped device memory, freed on drop. It keeps the context alive, so it may outlive its [`super::CudaDevice`].
 ///
@@ -46,7 +50,7 @@ impl DeviceBuffer {
 
     /// Handle by which another process on this machine opens the memory, with `cuIpcOpenMemHandle`. That process must
     /// close the handle before this buffer is dropped.
-    pub fn ipc_handle(&self) -> Result<[u8; 64], NativeError> {
+    pub fn ipc_handle(&self) -> Result<[u8; IPC_HANDLE_BYTES], NativeError> {
         self.memory.ipc_handle()
     }
 

@@ -223,14 +223,10 @@ impl DeviceMemory {
     /// # Safety
     /// Until then `into` must neither move nor be accessed.
     pub(super) unsafe fn enqueue_download(&self, into: &mut [u8], first: usize) -> Result<CudaEvent, NativeError> {
-        let end = first + into.len();
-        if end > self.bytes {
-            return Err(NativeError::BufferSize { what: "to copy from", needed: end, found: self.bytes });
-        }
+        let address = self.address_of(first, into.len(), "to copy from")?;
         let failed = driver_error("copying from the device");
         // SAFETY: the range lies in this allocation, and the caller guarantees `into`.
-        unsafe { result::memcpy_dtoh_async(into, self.address + first as u64, self.stream.cu_stream()) }
-            .map_err(&failed)?;
+        unsafe { result::memcpy_dtoh_async(into, address, self.stream.cu_stream()) }.map_err(&failed)?;
         self.stream.record_event(None).map_err(&failed)
     }
 
@@ -245,10 +241,7 @@ impl DeviceMemory {
     }
 
     pub(super) fn fill(&mut self, byte: u8) -> Result<(), NativeError> {
-        let failed = driver_error("filling device memory");
-        self.stream.context().bind_to_thread().map_err(&failed)?;
-        // SAFETY: the range is exactly this allocation, and the stream orders the write with every other access.
-        unsafe { result::memset_d8_async(self.address, byte, self.bytes, self.stream.cu_stream()) }.map_err(&failed)
+        self.fill_at(0, self.bytes, byte)
     }
 
     /// Fills the memory with repetitions of `bytes`, and waits.

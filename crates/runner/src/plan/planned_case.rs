@@ -5,6 +5,7 @@ use crate::dialects::published_counts;
 use crate::entries::ResolvedEntry;
 use crate::worker::CaseSpec;
 use calorimeter_case::{CaseId, CaseIdentity, Implementation, Name, Regime};
+use calorimeter_external::is_external;
 use calorimeter_probe::regimes;
 use calorimeter_recipes::{QuantConfig, RecipeVariant};
 use calorimeter_sinks::Case;
@@ -156,7 +157,7 @@ impl PlannedCase {
     pub(super) fn baseline_implementation(&self) -> Implementation {
         let entry = self.index.entry();
         let measured = &entry.implementations;
-        let has_external = || measured.iter().any(|one| !Implementation::ALL.contains(one));
+        let has_external = || measured.iter().any(|&one| is_external(one));
         match entry.subject {
             Subject::Foreign(foreign) => foreign.reference_implementation().unwrap_or(Implementation::Eager),
             Subject::Model(_) | Subject::Operator(_) if measured.contains(&Implementation::Eager) => {

@@ -66,6 +66,11 @@ pub trait WorkloadFactory: Send + Sync + 'static {
         Ok(())
     }
 
+    /// True if another process runs the passes. That process captures its own graphs, and chooses the precision.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
     /// Uploads the inputs and creates the workload.
     fn open(&self, opening: OpenRequest<'_>) -> Result<Box<dyn Workload>, ZooError>;
 }

@@ -39,17 +39,16 @@ fn check_factory(
     implementation: Implementation,
     device: Device,
 ) -> Result<(), ZooError> {
-    if let Some(shortcut) = treatment.precision_hint.filter(|_| !supports_shortcuts(implementation, device)) {
+    let is_supported = opener.is_remote() || supports_shortcuts(implementation, device);
+    if let Some(shortcut) = treatment.precision_hint.filter(|_| !is_supported) {
         return Err(ZooError::Unsupported(reasons::unsupported_shortcut(shortcut, implementation, device)));
     }
     opener.accepts(task, treatment).map_err(ZooError::Unsupported)
 }
 
-/// True if the implementation follows requests for reduced precision; others choose precision themselves. The factory
-/// of an implementation that is not built in decides.
+/// True if the implementation follows requests for reduced precision; others choose precision themselves.
 fn supports_shortcuts(implementation: Implementation, device: Device) -> bool {
     match device.kind() {
-        _ if !Implementation::ALL.contains(&implementation) => true,
         DeviceKind::Cuda => implementation == Implementation::Native,
         kind => kind == DeviceKind::Mock,
     }
@@ -113,6 +112,11 @@ impl Task {
                 self.treatment(variant)
             }
         }
+    }
+
+    /// True if another process runs the passes of an implementation.
+    pub fn is_remote(&self, implementation: Implementation, device: Device) -> bool {
+        find_factory(self.subject(), implementation, device).is_ok_and(WorkloadFactory::is_remote)
     }
 
     /// Implementations that support the baseline on a device.

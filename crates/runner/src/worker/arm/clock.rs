@@ -36,7 +36,13 @@ pub(super) fn attach_clock(
     let (mut stopwatch, warning) = match simulated {
         Some(stopwatch) => (stopwatch, None),
         None => match job.0.remote_passes() {
-            Some(passes) => (Box::new(remote_stopwatch(case.regime.clock(), passes, sets)?) as Box<_>, None),
+            Some(passes) => {
+                let clock = remote_stopwatch(case.regime.clock(), passes, sets)?;
+                let warning = clock
+                    .is_fallback()
+                    .then(|| Warning::fallback_clock("no kernel records in the other process", "from CUDA events"));
+                (Box::new(clock) as Box<_>, warning)
+            }
             None => stopwatch(case.regime, setup, &mut group.context.machines, &mut job)?,
         },
     };

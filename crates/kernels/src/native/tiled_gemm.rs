@@ -198,7 +198,7 @@ impl TiledGemmTile {
         let max_sums = if self.consumers == 3 { 80 } else { 128 };
         // TMA boxes have whole groups of eight rows.
         let boxes_fit = (self.rows / self.sharing).is_multiple_of(8);
-        let partial_bytes = 4 * self.rows * (self.weight_rows() + 4);
+        let partial_bytes = 4 * self.rows * self.weight_rows();
         boxes_fit
             && self.fragments * self.rows / 2 <= max_sums
             && self.stages(codes) >= Self::MIN_STAGES
@@ -212,47 +212,42 @@ impl TiledGemmTile {
             || steps >= Self::MIN_SPLIT_STEPS && self.clusters(shape) <= Self::RESIDENT_CLUSTERS[self.cluster() - 1]
     }
 
-    /// Estimated time on an H200. The constants were fitted to 570 measured pairs of configuration and shape, for int8 and
+    /// Estimated time on an H200. The constants were fitted to 440 measured pairs of configuration and shape, for int8 and
     /// int4 weights.
     fn estimated_nanos(&self, codes: Format, shape: LinearShape) -> f64 {
         const CLOCK_GHZ: f64 = 1.98;
-        const LAUNCH_CYCLES: f64 = 6741.0;
-        // Sustained FLOP per nanosecond at the power limit, and the relative energy of dequantization and of rows of x
-        // that are not shared.
-        const POWER_LIMIT: f64 = 776e3;
+        const LAUNCH_CYCLES: f64 = 5964.0;
+        // FLOP per nanosecond at the power limit, and the relative energy of dequantization.
+        const POWER_LIMIT: f64 = 931e3;
         const DEQUANTIZE_ENERGY: f64 = 0.13 * 128.0;
-        const UNSHARED_ENERGY: f64 = 0.04;
         let as_f64 = |count: usize| count as f64;
-        let (tiles, rows) = (as_f64(self.weight_tiles()), as_f64(self.rows));
+        let (tiles, rows, splits) = (as_f64(self.weight_tiles()), as_f64(self.rows), as_f64(self.splits));
         let clusters = self.clusters(shape);
         let waves = as_f64(clusters.div_ceil(Self::RESIDENT_CLUSTERS[self.cluster() - 1]));
         let blocks = as_f64((clusters * self.cluster()).min(MULTIPROCESSORS));
         let row_tiles = as_f64(shape.m.div_ceil(self.rows));
 
-        // Cycles of a step along k: the longest of arithmetic, memory and L2 cache (in bytes per cycle), and a constant.
+        // Cycles of a step along k: the longest of arithmetic, memory and L2 cache (in bytes per cycle), and constants.
         let weight_bytes = as_f64(self.weight_tiles() * tile_bytes(codes));
-        let multiply = tiles * if self.uses_wgmma() { (1.94 * rows).max(248.0) + 73.0 } else { 124.0 + 3.9 * rows };
-        // A single warp group cannot dequantize while another one multiplies. Fitted to seven measurements.
-        let serial = if self.consumers == 1 { as_f64(self.fragments) * (245.0 + 2.0 * rows) } else { 0.0 };
+        let multiply = tiles * if self.uses_wgmma() { (1.94 * rows).max(248.0) + 20.6 } else { 124.0 + 4.2 * rows };
+        // A single warp group cannot dequantize while another one multiplies.
+        let serial = if self.consumers == 1 { as_f64(self.fragments) * (225.0 + 0.97 * rows) } else { 0.0 };
         // Blocks with the same weights read them from memory once.
         let memory = weight_bytes * blocks / row_tiles.min(as_f64(clusters)) / 2145.0;
         let l2 =
-            (as_f64(self.x_bytes()) / as_f64(self.sharing) + weight_bytes) * blocks / as_f64(MULTIPROCESSORS) / 52.0;
-        let step = multiply.max(serial).max(memory).max(l2) + 37.0;
+            (as_f64(self.x_bytes()) / as_f64(self.sharing) + weight_bytes) * blocks / as_f64(MULTIPROCESSORS) / 68.0;
+        let sharing = if self.sharing > 1 { 32.0 } else { 0.0 };
+        let step = multiply.max(serial).max(memory).max(l2) + 127.0 + sharing;
 
         let steps = as_f64(shape.k.div_ceil(WEIGHT_TILE.1).div_ceil(self.splits));
-        let is_split = self.splits > 1;
-        // Cycles per row of y and weight tile, of cluster barriers, and of the reduction.
-        let epilogue = rows * tiles * if is_split { 24.9 } else { 18.7 }
-            + if self.cluster() > 1 { 516.0 } else { 0.0 }
-            + if is_split { 1295.0 } else { 0.0 };
+        // Distributed shared memory limits the reduction.
+        let reduction = 2667.0 + rows * tiles * 34.6 * (splits - 1.0) / splits;
+        let epilogue = if self.splits > 1 { reduction } else { rows * tiles * 13.5 };
         let cycles = waves * (steps * step + epilogue) + LAUNCH_CYCLES;
         let flops = 2.0 * row_tiles * rows * as_f64(shape.k) * as_f64(shape.n);
-        let unshared = if self.sharing == 1 { UNSHARED_ENERGY } else { 0.0 };
-        let at_power_limit =
-            flops / POWER_LIMIT * (1.0 + DEQUANTIZE_ENERGY / rows + unshared) + LAUNCH_CYCLES / CLOCK_GHZ;
+        let at_power_limit = flops / POWER_LIMIT * (1.0 + DEQUANTIZE_ENERGY / rows) + LAUNCH_CYCLES / CLOCK_GHZ;
         // A smooth maximum of the two limits.
-        ((cycles / CLOCK_GHZ).powi(6) + at_power_limit.powi(6)).powf(1.0 / 6.0)
+        ((cycles / CLOCK_GHZ).powi(8) + at_power_limit.powi(8)).powf(1.0 / 8.0)
     }
 
     /// True if rows of x suffice for wgmma; the kernel uses mma for fewer.
@@ -294,10 +289,9 @@ impl TiledGemmTile {
         self.weight_tiles() * tile_bytes(codes) + self.x_bytes()
     }
 
-    /// Bytes in which the warps stage parts of y; with split-K, the stages hold the partial sums.
+    /// Bytes in which each consumer warp group stages two parts of y.
     fn staging_bytes(&self) -> usize {
-        const PITCH_BYTES: usize = 80;
-        if self.splits > 1 { 0 } else { self.consumers * GROUP_THREADS / 32 * self.rows.min(32) * PITCH_BYTES }
+        self.consumers * 2 * (32 / self.fragments) * (2 * self.fragments * WEIGHT_TILE.0 + 16)
     }
 
     fn stages(&self, codes: Format) -> usize {

@@ -12,7 +12,12 @@
 //
 // A cluster has CLUSTER_N x SPLIT_K blocks. CLUSTER_N blocks of different weight rows share the rows of x: each loads a
 // part of them and multicasts it to the others. SPLIT_K blocks share an output tile: each sums a part of k, and then adds
-// the partial sums of all for a part of the rows, read from distributed shared memory in fixed order.
+// the partial sums of all for a part of the rows, read from distributed shared memory in fixed order. Partial sums keep
+// the layout of the accumulators, so that each access has 16 bytes per thread.
+//
+// Epilogue: stmatrix transposes the accumulators to rows of y in shared memory, 32 / FRAGMENTS_N rows at a time, and the
+// warp group stores whole rows of 64 FRAGMENTS_N elements. With an addend, with f32 outputs or with WIDTH = 1, each warp
+// transposes its own 16 columns in f32.
 //
 //     warp group 0:  producer     x tile [BLOCK_M][64], swizzled                  ]
 //                                 w tiles [FRAGMENTS_N * CONSUMERS][64][64]       ]  x STAGES
@@ -93,13 +98,22 @@ constexpr int CONSUMERS_BARRIER = 1, TURN_BARRIER = 2;
 constexpr int CONSUMER_REGISTERS = CONSUMERS == 3 ? 160 : 240;
 // x tiles come first, because they need an alignment of 1024 bytes.
 constexpr int W_OFFSET = STAGES * X_BYTES;
-// With SPLIT_K = 1, each warp stages 16 columns by 32 rows of y at a time. The pitch avoids bank conflicts.
+// Rows of x, in units of eight, whose sums a block stores.
+constexpr int EPILOGUE_UNITS = (BLOCK_M / 8 + SPLIT_K - 1) / SPLIT_K;
+// Staging of outputs, behind the stages.
 constexpr int STAGING_OFFSET = STAGES * STAGE_BYTES;
-constexpr int STAGING_ROWS = BLOCK_M < 32 ? BLOCK_M : 32;
-constexpr int STAGING_PITCH = 20;
+#define STORE_BY_GROUP (WIDTH > 1 && !defined(ADDEND) && !defined(OUTPUT_F32))
+#if STORE_BY_GROUP
+// Two buffers of a warp group. The pitch avoids bank conflicts.
+constexpr int STAGING_UNITS = 4 / FRAGMENTS_N, GROUP_COLUMNS = FRAGMENTS_N * TILE_N;
+constexpr int STAGING_PITCH = GROUP_COLUMNS * 2 + 16, STAGING_BYTES = STAGING_UNITS * 8 * STAGING_PITCH;
+constexpr int STAGING_BARRIER = TURN_BARRIER + CONSUMERS;
+#else
+// 16 columns by 16 rows of a warp, in f32. The pitch avoids bank conflicts.
+constexpr int STAGING_UNITS = 2, STAGING_PITCH = 20, STAGING_BYTES = 16 * STAGING_PITCH * 4;
+#endif
 // With SPLIT_K > 1, the partial sums of the block take the place of the stages.
-constexpr int PARTIAL_PITCH = BLOCK_N + 4;
-static_assert(SPLIT_K == 1 || BLOCK_M * PARTIAL_PITCH * 4 <= STAGES * STAGE_BYTES, "partial sums must fit");
+static_assert(SPLIT_K == 1 || BLOCK_M * BLOCK_N * 4 <= STAGES * STAGE_BYTES, "partial sums must fit");
 
 #if defined(GROUP_SIZE)
 // Scale and zero point of a tile row at a step of 16 elements.
@@ -216,6 +230,24 @@ __device__ __forceinline__ void store_16_bytes(output *to, const unsigned (&word
                  : "memory");
 }
 
+#if STORE_BY_GROUP
+// Stores the transposes of two 8 x 8 matrices of 16-bit elements, given as fragments of mma. Lanes 0 to 7 give the
+// addresses of the rows of the first transpose, lanes 8 to 15 those of the second.
+__device__ __forceinline__ void stmatrix_x2_transposed(unsigned address, unsigned first, unsigned second) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared::cta.b16 [%0], {%1, %2};" ::"r"(address), "r"(first),
+                 "r"(second)
+                 : "memory");
+}
+
+// Two outputs as a word, the first in the lower half.
+__device__ __forceinline__ unsigned pack_outputs(float first, float second) {
+#if defined(OUTPUT_F16)
+    return to_output(first) | (unsigned)to_output(second) << 16;
+#else
+    return pack_pair(first, second);
+#endif
+}
+#else
 // Adds an addend, if there is one, to eight adjacent elements of a row and stores them, in accesses of 16 bytes unless
 // WIDTH is 1. `count` is the number of elements up to the end of the row, or zero to store none.
 __device__ __forceinline__ void store_eight(float (&values)[8], output *y, const output *addend, u64 count) {
@@ -249,6 +281,7 @@ __device__ __forceinline__ void store_eight(float (&values)[8], output *y, const
     store_16_bytes(y, words);
 #endif
 }
+#endif
 
 extern "C" __global__ void __cluster_dims__(CLUSTER_SIZE, 1, 1) __launch_bounds__(GROUP_THREADS + CONSUMER_THREADS, 1)
     KERNEL(const element *, const unsigned char *__restrict__ weights,
@@ -320,15 +353,9 @@ extern "C" __global__ void __cluster_dims__(CLUSTER_SIZE, 1, 1) __launch_bounds_
             // The wgmma of a warp group is complete for all of its four warps.
             if (CLUSTER_N > 1 && lane == 0 && warp == 0) mbarrier_arrive_remote(empty + 8 * stage, rank ^ 1);
         };
-        const auto store = [&](float(&values)[8], u64 m_index, u64 n_index) {
-            const u64 index = m_index * n + n_index;
-#ifdef ADDEND
-            const output *const addends = addend + index;
-#else
-            const output *const addends = nullptr;
+#if STORE_BY_GROUP
+        int buffer = 0;
 #endif
-            store_eight(values, y + index, addends, m_index < m && n_index < n ? n - n_index : 0);
-        };
         pipeline_state<STAGES> pipe = {0, 0};
         // The first warp group has the first turn.
         if (USE_WGMMA && CONSUMERS > 1 && group == CONSUMERS - 1) named_barrier_arrive(TURN_BARRIER, 2 * GROUP_THREADS);
@@ -406,60 +433,98 @@ extern "C" __global__ void __cluster_dims__(CLUSTER_SIZE, 1, 1) __launch_bounds_
 #endif
 
 #if SPLIT_K > 1
-            // No stage is read any more: the partial sums take their place.
+            // No stage is read any more: the partial sums take their place, per fragment and unit a vector per thread.
             named_barrier_sync(CONSUMERS_BARRIER, CONSUMER_THREADS);
-            float *const partials = reinterpret_cast<float *>(shared);
+            const auto partial = [&](int f, int unit) {
+                return ((f * (BLOCK_M / 8) + unit) * CONSUMER_THREADS + group * GROUP_THREADS + thread) * 16;
+            };
 #pragma unroll
             for (int f = 0; f < FRAGMENTS_N; f++) {
 #pragma unroll
-                for (int i = 0; i < THREAD_SUMS; i++) {
-                    const int row = i / 4 * 8 + lane % 4 * 2 + i % 2, h = i / 2 % 2;
-                    partials[row * PARTIAL_PITCH + (group * FRAGMENTS_N + f) * TILE_N + warp * 16 + 8 * h + lane / 4] =
-                        sums[f][i] * factors[f][h];
+                for (int unit = 0; unit < BLOCK_M / 8; unit++) {
+                    const float *const unit_sums = &sums[f][4 * unit];
+                    *reinterpret_cast<float4 *>(shared + partial(f, unit)) = {unit_sums[0], unit_sums[1], unit_sums[2],
+                                                                             unit_sums[3]};
                 }
             }
             cluster_sync();
-            const int rows_begin = BLOCK_M * split / SPLIT_K, rows_end = BLOCK_M * (split + 1) / SPLIT_K;
-            for (int part = rows_begin * (BLOCK_N / 8) + group * GROUP_THREADS + thread; part < rows_end * (BLOCK_N / 8);
-                 part += CONSUMER_THREADS) {
-                const int row = part / (BLOCK_N / 8), n_part = part % (BLOCK_N / 8) * 8;
-                const unsigned address = stages + (row * PARTIAL_PITCH + n_part) * 4;
-                float4 loaded[SPLIT_K][2];
-#pragma unroll
-                for (int block = 0; block < SPLIT_K; block++) {
-                    loaded[block][0] = load_remote(address, block * CLUSTER_N + column);
-                    loaded[block][1] = load_remote(address + 16, block * CLUSTER_N + column);
-                }
-                float values[8] = {};
-#pragma unroll
-                for (int block = 0; block < SPLIT_K; block++) {
-#pragma unroll
-                    for (int i = 0; i < 8; i++) values[i] += (&loaded[block][i / 4].x)[i % 4];
-                }
-                store(values, first_row(tile) + row, (u64)n_tile(tile) * BLOCK_N + n_part);
-            }
-#else
-            float *const staging = reinterpret_cast<float *>(shared + STAGING_OFFSET) +
-                                   (group * 4 + warp) * (STAGING_ROWS * STAGING_PITCH);
+            const int first_unit = BLOCK_M / 8 * split / SPLIT_K, units = BLOCK_M / 8 * (split + 1) / SPLIT_K - first_unit;
+            float totals[FRAGMENTS_N][4 * EPILOGUE_UNITS] = {};
 #pragma unroll
             for (int f = 0; f < FRAGMENTS_N; f++) {
 #pragma unroll
-                for (int first = 0; first < BLOCK_M; first += STAGING_ROWS) {
+                for (int unit = 0; unit < EPILOGUE_UNITS; unit++) {
+                    // The last unit of a shorter part is loaded, but not stored.
+                    const unsigned address = stages + partial(f, min(first_unit + unit, BLOCK_M / 8 - 1));
+#pragma unroll
+                    for (int block = 0; block < SPLIT_K; block++) {
+                        const float4 loaded = load_remote(address, block * CLUSTER_N + column);
+                        float *const unit_totals = &totals[f][4 * unit];
+                        unit_totals[0] += loaded.x, unit_totals[1] += loaded.y;
+                        unit_totals[2] += loaded.z, unit_totals[3] += loaded.w;
+                    }
+                }
+            }
+#else
+            constexpr int first_unit = 0, units = EPILOGUE_UNITS;
+            auto &totals = sums;
+#endif
+            const u64 first_m = first_row(tile) + 8 * first_unit;
+            const u64 rows = first_m < m ? min((u64)(8 * units), m - first_m) : 0;
+#if STORE_BY_GROUP
+            const u64 group_n = (u64)n_tile(tile) * BLOCK_N + group * GROUP_COLUMNS;
+#pragma unroll
+            for (int first = 0; first < EPILOGUE_UNITS; first += STAGING_UNITS, buffer ^= 1) {
+                const unsigned staging = stages + STAGING_OFFSET + (2 * group + buffer) * STAGING_BYTES;
+#pragma unroll
+                for (int f = 0; f < FRAGMENTS_N; f++) {
+#pragma unroll
+                    for (int unit = 0; unit < STAGING_UNITS && first + unit < EPILOGUE_UNITS; unit++) {
+                        const float *const unit_totals = &totals[f][4 * (first + unit)];
+                        const unsigned low = pack_outputs(unit_totals[0] * factors[f][0], unit_totals[1] * factors[f][0]);
+                        const unsigned high = pack_outputs(unit_totals[2] * factors[f][1], unit_totals[3] * factors[f][1]);
+                        const int row = 8 * unit + lane % 8, n_index = f * TILE_N + warp * 16 + lane / 8 % 2 * 8;
+                        stmatrix_x2_transposed(staging + row * STAGING_PITCH + n_index * 2, low, high);
+                    }
+                }
+                // The other buffer is free after the barrier: all threads have read it before.
+                named_barrier_sync(STAGING_BARRIER + group, GROUP_THREADS);
+#pragma unroll
+                for (int part = thread; part < STAGING_UNITS * GROUP_COLUMNS; part += GROUP_THREADS) {
+                    const int row = part / (GROUP_COLUMNS / 8), n_part = part % (GROUP_COLUMNS / 8) * 8;
+                    if (8 * first + row >= rows || group_n + n_part >= n) continue;
+                    const uint4 source = *reinterpret_cast<const uint4 *>(
+                        shared + STAGING_OFFSET + (2 * group + buffer) * STAGING_BYTES + row * STAGING_PITCH + n_part * 2);
+                    *reinterpret_cast<uint4 *>(y + (first_m + 8 * first + row) * n + group_n + n_part) = source;
+                }
+            }
+#else
+            float *const staging =
+                reinterpret_cast<float *>(shared + STAGING_OFFSET + (group * 4 + warp) * STAGING_BYTES);
+#pragma unroll
+            for (int f = 0; f < FRAGMENTS_N; f++) {
+#pragma unroll
+                for (int first = 0; first < EPILOGUE_UNITS; first += STAGING_UNITS) {
                     __syncwarp();
 #pragma unroll
-                    for (int i = 0; i < STAGING_ROWS / 2; i++) {
+                    for (int i = 0; i < 4 * STAGING_UNITS && 4 * first + i < 4 * EPILOGUE_UNITS; i++) {
                         const int row = i / 4 * 8 + lane % 4 * 2 + i % 2, h = i / 2 % 2;
-                        staging[row * STAGING_PITCH + 8 * h + lane / 4] = sums[f][first / 2 + i] * factors[f][h];
+                        staging[row * STAGING_PITCH + 8 * h + lane / 4] = totals[f][4 * first + i] * factors[f][h];
                     }
                     __syncwarp();
-#pragma unroll
-                    for (int row = lane % 16; row < STAGING_ROWS; row += 16) {
-                        const float4 *const source =
-                            reinterpret_cast<const float4 *>(staging + row * STAGING_PITCH + lane / 16 * 8);
-                        const float4 low = source[0], high = source[1];
-                        float values[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-                        store(values, first_row(tile) + first + row, first_n + f * TILE_N + lane / 16 * 8);
-                    }
+                    const int row = lane % 16;
+                    const float4 *const source =
+                        reinterpret_cast<const float4 *>(staging + row * STAGING_PITCH + lane / 16 * 8);
+                    const float4 low = source[0], high = source[1];
+                    float values[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+                    const u64 n_index = first_n + f * TILE_N + lane / 16 * 8;
+                    const u64 index = (first_m + 8 * first + row) * n + n_index;
+#ifdef ADDEND
+                    const output *const addends = addend + index;
+#else
+                    const output *const addends = nullptr;
+#endif
+                    store_eight(values, y + index, addends, 8 * first + row < rows && n_index < n ? n - n_index : 0);
                 }
             }
 #endif

@@ -40,7 +40,11 @@ pub(super) enum RecheckResult {
     Unclear(String),
 }
 
-/// Repeats rounds until two of them agree.
+/// Rate relative to the fastest probe from which rounds need not agree.
+const IMPOSSIBLE_RATIO: f64 = 2.0;
+
+/// Repeats rounds until two of them agree. A case that is far faster than the probes in every round is rejected even if
+/// the rounds differ, as they do on a busy machine.
 pub(super) fn judge(mut look: impl FnMut() -> Result<Vec<ProbeComparison>, String>) -> RecheckResult {
     const LOOKS: usize = 4;
     let mut looks: Vec<ComparisonRound> = Vec::new();
@@ -54,6 +58,10 @@ pub(super) fn judge(mut look: impl FnMut() -> Result<Vec<ProbeComparison>, Strin
             return known.conclude_with(&new);
         }
         looks.push(new);
+    }
+    let lowest = looks.iter().min_by(|a, b| a.closest.ratio.total_cmp(&b.closest.ratio));
+    if let Some(lowest) = lowest.filter(|lowest| lowest.closest.ratio > IMPOSSIBLE_RATIO) {
+        return RecheckResult::Rejected(rejection_message(&lowest.closest));
     }
     RecheckResult::Unclear("no two of several interleaved rounds agreed".into())
 }
@@ -161,6 +169,8 @@ mod tests {
             matches!(judged(&apart), RecheckResult::Unclear(why) if why.contains("no two of several interleaved rounds agreed"))
         );
         assert!(is_rejected(&[round(&[1.1]), round(&[1.6]), round(&[1.61])]));
+        // Rounds that disagree, all of them far above the peak.
+        assert!(is_rejected(&[round(&[9.0]), round(&[7.0]), round(&[2.1]), round(&[4.0])]));
         // An equal ratio to a probe that was twice as fast at first.
         let fast = round(&[1.1]).into_iter().map(|share| ProbeComparison { rate: 2.0 * share.rate, ..share }).collect();
         assert!(!is_rejected(&[fast, round(&[1.1]), round(&[1.3]), round(&[1.6])]));

@@ -109,7 +109,7 @@ impl WorkloadFactory for ExternalFactory {
             buffers.poison(set).map_err(sharing)?;
         }
         let process = Process::shared(&self.program, &self.offer.name)?;
-        Ok(Box::new(ExternalWorkload::open(process, buffers, inputs_of_set, case)?))
+        Ok(Box::new(ExternalWorkload::open(process, buffers, inputs_of_set, varying, case)?))
     }
 }
 

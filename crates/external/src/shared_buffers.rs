@@ -156,6 +156,20 @@ impl SharedBuffers {
         Ok(None)
     }
 
+    /// Rotates the elements of the first inputs of a set, except indices, by some positions. With 0 positions, the same
+    /// content is written again.
+    pub(crate) fn rotate_inputs(&mut self, set: u32, inputs: usize, positions: usize) -> io::Result<()> {
+        for buffer in &self.sets[set as usize].inputs[..inputs] {
+            let mut bytes = self.memory.read(buffer.offset, buffer.bytes())?;
+            let is_index = matches!(buffer.dtype, Element::Signed(bits) | Element::Unsigned(bits) if bits > 8);
+            if !is_index {
+                bytes.rotate_left(positions * buffer.dtype.bits() as usize / 8);
+            }
+            self.memory.write(buffer.offset, &bytes)?;
+        }
+        Ok(())
+    }
+
     /// Fills the outputs of a set with bits that are NaN in every float type.
     pub(crate) fn poison(&mut self, set: u32) -> io::Result<()> {
         for buffer in &self.sets[set as usize].outputs {
@@ -233,6 +247,10 @@ mod tests {
             assert_eq!(decode(&written[at.offset as usize..][..at.bytes() as usize], f32), &matrix.values[..]);
         }
         assert_eq!(buffers.changed_input(1).unwrap(), None);
+        buffers.rotate_inputs(0, 1, 4).unwrap();
+        assert_eq!(buffers.changed_input(0).unwrap(), Some(0));
+        buffers.rotate_inputs(0, 1, 11).unwrap();
+        assert_eq!(buffers.changed_input(0).unwrap(), None);
         File::options().write(true).open(&path).unwrap().write_all_at(&[1], sets[1].inputs[1].offset + 7).unwrap();
         assert_eq!((buffers.changed_input(0).unwrap(), buffers.changed_input(1).unwrap()), (None, Some(1)));
     }

@@ -20,6 +20,11 @@ const MIN_COMPARED_TIME: Duration = Duration::from_millis(200);
 /// Minimum share of the passed time that a program must report.
 const MIN_REPORTED_SHARE: f64 = 0.5;
 
+/// Launches with new inputs, and launches with repeated inputs, whose times are compared.
+const REPETITION_ROUNDS: usize = 4;
+/// Minimum time of a launch with repeated inputs relative to a launch with new inputs.
+const MIN_REPEATED_SHARE: f64 = 0.7;
+
 /// Launches of an open case, counted and timed.
 struct Launches {
     process: SharedProcess,
@@ -32,6 +37,8 @@ struct Launches {
     pending: u32,
     /// Name of each kind of clock that was used.
     clocks: HashMap<Clock, String>,
+    /// Clock of the last window, if one followed the last check.
+    timed: Option<Clock>,
     /// Reported time of windows, and the time that passed here meanwhile.
     reported: Duration,
     passed: Duration,
@@ -142,6 +149,8 @@ pub(crate) struct ExternalWorkload {
     /// Content of each buffer set.
     contents: Vec<u32>,
     inputs_of_set: InputsOfSet,
+    /// Number of inputs that differ between sets; they precede the others.
+    varying: usize,
     kernel: Option<String>,
     quantization_time: Option<Duration>,
 }
@@ -152,6 +161,7 @@ impl ExternalWorkload {
         process: SharedProcess,
         buffers: SharedBuffers,
         inputs_of_set: InputsOfSet,
+        varying: usize,
         mut case: OpenCase,
     ) -> Result<Self, ExternalError> {
         let sets = buffers.sets();
@@ -172,11 +182,12 @@ impl ExternalWorkload {
             written: vec![false; sets as usize],
             pending: 0,
             clocks: HashMap::new(),
+            timed: None,
             reported: Duration::ZERO,
             passed: Duration::ZERO,
         };
         let (contents, quantization_time) = ((0..sets).collect(), quantization.map(Duration::from_nanos));
-        Ok(Self { launches, buffers, contents, inputs_of_set, kernel, quantization_time })
+        Ok(Self { launches, buffers, contents, inputs_of_set, varying, kernel, quantization_time })
     }
 
     /// Content of a buffer set in the next checked pass.
@@ -192,6 +203,41 @@ impl ExternalWorkload {
     fn read(&mut self, buffer: u32) -> Result<Vec<Output>, ZooError> {
         self.launches.store(buffer)?;
         self.buffers.read(buffer).map_err(|error| self.sharing(error))
+    }
+
+    /// Fails if launches take less time with the inputs of the previous launch than with new inputs: the implementation
+    /// then skips work that it has done before. The inputs of the buffer set are undefined afterwards.
+    fn check_repeated_launches(&mut self, buffer: u32, clock: Clock) -> Result<(), ZooError> {
+        // A single launch of a graph cannot be timed by its clock.
+        let clock = if clock == Clock::Graph { Clock::Device } else { clock };
+        let median = |times: &mut [u64]| {
+            times.sort_unstable();
+            times[times.len() / 2]
+        };
+        // Both batches must differ, because a disturbance may slow down launches of one.
+        for batch in 0.. {
+            let (mut new, mut repeated) = (Vec::new(), Vec::new());
+            for _ in 0..REPETITION_ROUNDS {
+                for (positions, times) in [(1, &mut new), (0, &mut repeated)] {
+                    let rotated = self.buffers.rotate_inputs(buffer, self.varying, positions);
+                    rotated.map_err(|error| self.sharing(error))?;
+                    self.launches.next_set = buffer;
+                    times.push(self.launches.measure(1, clock)?.nanos);
+                }
+            }
+            let (new, repeated) = (median(&mut new), median(&mut repeated));
+            if repeated as f64 >= MIN_REPEATED_SHARE * new as f64 {
+                break;
+            }
+            if batch == 1 {
+                return Err(ExternalError::Reported(format!(
+                    "a launch takes {new} ns with new inputs, and {repeated} ns if the inputs are repeated"
+                ))
+                .into());
+            }
+        }
+        self.launches.next_set = buffer;
+        Ok(())
     }
 
     fn sharing(&self, error: io::Error) -> ZooError {
@@ -217,6 +263,9 @@ impl Workload for ExternalWorkload {
         let written = if self.launches.written[buffer as usize] {
             if let Some(input) = self.buffers.changed_input(buffer).map_err(|error| self.sharing(error))? {
                 return Err(ExternalError::Reported(format!("the implementation changed input {input}")).into());
+            }
+            if let Some(clock) = self.launches.timed.take() {
+                self.check_repeated_launches(buffer, clock)?;
             }
             self.contents[buffer as usize] = content;
             self.buffers.write_inputs(buffer, 0, &(self.inputs_of_set)(content))
@@ -263,6 +312,7 @@ impl RemotePasses for Launches {
     }
 
     fn time(&mut self, passes: u32, clock: Clock) -> Result<u64, ZooError> {
+        self.timed = Some(clock);
         Ok(self.measure(passes, clock)?.nanos)
     }
 

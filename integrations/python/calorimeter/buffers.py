@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import sys
 from typing import Any
 
 from calorimeter import cuda
@@ -21,6 +22,8 @@ TORCH = {
     "e4m3": "float8_e4m3fn",
     "e5m2": "float8_e5m2",
 }
+# Libraries whose arrays a function may return.
+LIBRARIES = ("torch", "numpy", "jaxlib", "cupy")
 
 
 def open_memory(name: dict[str, str], size: int, device: str) -> SharedFile | SharedDeviceMemory:
@@ -126,7 +129,10 @@ def store(result: Any, outputs: list[Any], arrays: str) -> None:
     for value, output in zip(results, outputs):
         if arrays == "memoryview":
             raise TypeError("a function with arrays of type memoryview must write its outputs and return None")
-        if arrays == "torch" and type(value).__module__.partition(".")[0] != "torch":
+        if not _is_library_array(value):
+            libraries = ", ".join(LIBRARIES)
+            raise TypeError(f"expected an array of {libraries}, not {type(value).__name__}: it may compute when it is read")
+        if arrays == "torch" and not type(value).__module__.startswith("torch"):
             import torch
 
             value = torch.from_dlpack(value)
@@ -136,6 +142,13 @@ def store(result: Any, outputs: list[Any], arrays: str) -> None:
             output.copy_(value.reshape(output.shape))
         else:
             output[:] = value.reshape(output.shape)
+
+
+def _is_library_array(value: Any) -> bool:
+    """Return true for arrays of libraries that compute in the launch, and false for other classes."""
+    kind = type(value)
+    module = sys.modules.get(kind.__module__)
+    return kind.__module__.partition(".")[0] in LIBRARIES and getattr(module, kind.__qualname__, None) is kind
 
 
 def _lookup(table: dict[str, str], dtype: str, kind: str) -> str:

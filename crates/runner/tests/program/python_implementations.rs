@@ -76,6 +76,7 @@ fn wrong_and_cheating_implementations_are_refused() {
         ("raises", "RuntimeError: no kernel was found"),
         ("raises-later", "ValueError: launch 3 failed"),
         ("changes-input", "the implementation changed input 0"),
+        ("skips", "ns if the inputs are repeated"),
         ("exits", "exit status: 7: fatal error of a library"),
         ("returns-no-function", "must return a function, not int"),
     ];
@@ -365,4 +366,53 @@ fn torch_passes_the_gate_for_every_operator_and_model() {
         let kernel = record.execution.kernel.as_deref();
         assert!(kernel.is_some_and(|kernel| kernel.starts_with("torch (torch ")), "{record:?}");
     }
+}
+
+#[test]
+#[ignore = "needs CUDA and PyTorch"]
+fn implementations_on_a_gpu_are_refused_if_they_cheat() {
+    let run = |names: &[&str], source: &str, code: i32| {
+        let subject = format!(
+            "{{model: stream_copy, axes: {{elements: 4194304}}, implementations: [{}], timeout: 30s}}",
+            names.join(", ")
+        );
+        let scene = Scene::with(&format!("device: cuda\ndtype: f32\n{TIMING}\nmodels: [{subject}]"));
+        run(&scene, source).expect_code(code).records()
+    };
+    let honest = [
+        "returned",
+        "reused",
+        "strided",
+        "side-stream",
+        "joined-stream",
+        "replayed",
+        "in-place",
+        "synchronizing",
+        "parts",
+        "compiled",
+        "replaces-timers",
+        "allocates",
+    ];
+    let records = run(&honest, "honest_cuda.py", 0);
+    for name in honest {
+        assert!(record(&records, name).is_ok(), "{:?}", record(&records, name));
+    }
+    let mismatches = [
+        "idle",
+        "first-only",
+        "stored",
+        "stored-all",
+        "unless-nan",
+        "half",
+        "one-wrong",
+        "half-precision",
+        "late",
+        "stale-graph",
+    ];
+    let failures = ["deferred", "skips", "changes-input", "faults"];
+    let names: Vec<&str> = mismatches.into_iter().chain(failures).collect();
+    let records = run(&names, "cheating_cuda.py", 3);
+    let status = |name| record(&records, name).outcome.status;
+    assert_eq!(mismatches.map(status), [Status::Mismatch; 10], "{records:?}");
+    assert_eq!(failures.map(status), [Status::Failed; 4], "{records:?}");
 }

@@ -17,7 +17,7 @@ from calorimeter import registry, worker
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("source", help="Python file or supported library")
-    parser.add_argument("--against", default="eager,native", help="implementations to compare with [eager,native]")
+    parser.add_argument("--against", help="implementations to compare with [cpu: eager,native; cuda: torch,native]")
     parser.add_argument("--subjects", help="only these operators and models, separated by commas")
     parser.add_argument("--preset", default="quick", help="sizes of operators [quick]")
     parser.add_argument("--device", default="cpu", help="device, for example cuda [cpu]")
@@ -28,7 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def configuration(arguments: argparse.Namespace) -> dict[str, Any]:
     """Configuration for ``calorimeter run`` (JSON is YAML)."""
-    others = [name for name in arguments.against.split(",") if name]
     wanted = arguments.subjects.split(",") if arguments.subjects else None
     names: dict[str, list[str]] = {}
     for one in registry.registered.values():
@@ -36,11 +35,27 @@ def configuration(arguments: argparse.Namespace) -> dict[str, Any]:
             names.setdefault(one.subject, []).append(one.name)
     if not names:
         raise SystemExit(f"error: {arguments.source} registers none of {arguments.subjects}")
-    models = [
-        {"model": subject, "preset": arguments.preset, "implementations": others + own}
-        for subject, own in names.items()
-    ]
+    others = against(arguments)
+    if uses_torch(others) and arguments.source != "torch":
+        worker.load("torch")
+    models = []
+    for subject, own in names.items():
+        present = [name for name in others if not uses_torch([name]) or (subject, name) in registry.registered]
+        models.append({"model": subject, "preset": arguments.preset, "implementations": present + own})
     return {"device": arguments.device, "dtype": arguments.dtype, "recipes": ["baseline"], "models": models}
+
+
+def against(arguments: argparse.Namespace) -> list[str]:
+    """Implementations to compare with; speed-ups refer to the first one."""
+    on_gpu = arguments.device.startswith("cuda")
+    default = "torch,native" if on_gpu and arguments.source != "torch" else "eager,native"
+    names = default if arguments.against is None else arguments.against
+    return [name for name in names.split(",") if name]
+
+
+def uses_torch(names: list[str]) -> bool:
+    """Return true if an implementation belongs to the supported library PyTorch."""
+    return any(name.startswith("torch") for name in names)
 
 
 def run(arguments: argparse.Namespace, options: list[str]) -> int:
@@ -59,4 +74,6 @@ def run(arguments: argparse.Namespace, options: list[str]) -> int:
         file = os.path.join(folder, "bench.yml")
         with open(file, "w", encoding="utf-8") as config:
             config.write(text)
-        return subprocess.run([program, "run", file, "--python", arguments.source, *options]).returncode
+        sources = dict.fromkeys([arguments.source, *(["torch"] if uses_torch(against(arguments)) else [])])
+        python = [word for source in sources for word in ("--python", source)]
+        return subprocess.run([program, "run", file, *python, *options]).returncode

@@ -287,6 +287,8 @@ class RegistryTest(unittest.TestCase):
         arguments = parser.parse_args(["mine.py", "--against", "eager", "--subjects", "gelu"])
         (model,) = bench.configuration(arguments)["models"]
         self.assertEqual((model["model"], model["implementations"]), ("gelu", ["eager", "one", "two"]))
+        self.assertEqual(bench.against(parser.parse_args(["mine.py"])), ["eager", "native"])
+        self.assertEqual(bench.against(parser.parse_args(["mine.py", "--device", "cuda:1"])), ["torch", "native"])
 
 
 class BufferTest(unittest.TestCase):

@@ -1,12 +1,12 @@
 //! Random matrices that are generated on the device instead of uploaded.
 
 use super::{
-    CudaDevice, CudaKernel, DeviceBuffer, NativeError,
+    ComputeCapability, CudaDevice, CudaKernel, DeviceBuffer, NativeError,
     kernel::{KernelArgs, LaunchGeometry, common_macros},
     nvrtc::CudaSource,
     sizes::check_elements,
 };
-use crate::Dtype;
+use crate::{Dtype, Element};
 
 /// Random matrix whose elements are computed independently from a key and the element index; the arithmetic is in the
 /// CUDA source of this module.
@@ -113,8 +113,22 @@ impl DeviceRandomMatrix<'_> {
 }
 
 impl CudaDevice {
-    /// Allocates a buffer and fills it with the random matrix, rounded to a dtype.
-    pub fn random_matrix(&self, places: &DeviceRandomMatrix<'_>, kind: Dtype) -> Result<DeviceBuffer, NativeError> {
+    /// True if the device generates random matrices of an element type.
+    pub fn can_generate(&self, element: Element) -> bool {
+        match element {
+            Element::Float(_) => true,
+            Element::E4m3 | Element::E5m2 => self.compute_capability() >= ComputeCapability::E4M3,
+            _ => false,
+        }
+    }
+
+    /// Allocates a buffer and fills it with the random matrix, rounded to an element type that the device can generate.
+    pub fn random_matrix(
+        &self,
+        places: &DeviceRandomMatrix<'_>,
+        element: Element,
+    ) -> Result<DeviceBuffer, NativeError> {
+        assert!(self.can_generate(element), "{element} is generated on the host");
         let DeviceRandomMatrix { rows, cols, factors, .. } = *places;
         let (count, part) = (rows * cols, THREADS * ELEMENTS_PER_THREAD);
         check_elements(count, part)?;
@@ -126,19 +140,25 @@ impl CudaDevice {
             });
         }
         let words: Vec<u8> = places.parameter_words()?.into_iter().flat_map(u32::to_le_bytes).collect();
-        let bytes = count * kind.width();
+        let bytes = count * element.bits() as usize / 8;
         let args = KernelArgs::new([("parameters", words.len())], [("y", bytes)], (cols, count));
         let geometry = LaunchGeometry::new(count.div_ceil(part), (THREADS, 1))?;
         let kernel =
-            CudaKernel::prepare(self, CudaSource::RandomMatrix, "random_matrix", macros(kind), args, geometry)?;
+            CudaKernel::prepare(self, CudaSource::RandomMatrix, "random_matrix", macros(element), args, geometry)?;
         let (how, mut y) = (self.upload(&words)?, self.allocate(bytes)?);
         kernel.enqueue([&how], [&mut y])?;
         Ok(y)
     }
 }
 
-fn macros(kind: Dtype) -> Vec<String> {
+fn macros(element: Element) -> Vec<String> {
+    let (kind, stored) = match element {
+        Element::Float(kind) => (kind, None),
+        Element::E4m3 => (Dtype::F32, Some("STORE_E4M3")),
+        _ => (Dtype::F32, Some("STORE_E5M2")),
+    };
     let mut macros = common_macros("random_matrix", kind, 1);
+    macros.extend(stored.map(String::from));
     let sizes = [
         ("THREADS", THREADS),
         ("ELEMENTS_PER_THREAD", ELEMENTS_PER_THREAD),
@@ -159,7 +179,8 @@ mod tests {
 
     #[test]
     #[ignore = "needs NVRTC"]
-    fn source_compiles_for_every_dtype() {
-        Dtype::ALL.into_iter().for_each(|kind| assert_compiles(CudaSource::RandomMatrix, &macros(kind)));
+    fn source_compiles_for_every_element_type() {
+        let elements = Dtype::ALL.map(Element::Float).into_iter().chain([Element::E4m3, Element::E5m2]);
+        elements.for_each(|element| assert_compiles(CudaSource::RandomMatrix, &macros(element)));
     }
 }

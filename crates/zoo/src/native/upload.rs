@@ -10,10 +10,11 @@ use calorimeter_kernels::native::{
 };
 use calorimeter_recipes::Element;
 
-/// Uploads a matrix in an element type that represents it exactly. Random float matrices are generated on the device.
+/// Uploads a matrix in an element type that represents it exactly. Random matrices are generated on the device, if it
+/// can generate the element type.
 pub(super) fn upload(machine: &CudaDevice, matrix: &Matrix, element: Element) -> Result<DeviceBuffer, NativeError> {
-    match (matrix.as_random(), element) {
-        (Some(drawn), Element::Float(kind)) if drawn.element == Some(element) => {
+    match matrix.as_random() {
+        Some(drawn) if drawn.element == Some(element) && machine.can_generate(element) => {
             let RandomMatrix {
                 rows, cols, stream, scale_factors: louder, outlier_rows: quiet, mean_step: means, ..
             } = drawn;
@@ -38,7 +39,7 @@ pub(super) fn upload(machine: &CudaDevice, matrix: &Matrix, element: Element) ->
                 row_offset: *means,
                 tables: RandomTables { quantiles: &QUANTILES, powers: &STEP_POWERS },
             };
-            machine.random_matrix(&places, kind)
+            machine.random_matrix(&places, element)
         }
         _ => machine.upload(&encode(&matrix.values, element)),
     }
@@ -68,7 +69,7 @@ mod tests {
         ];
         for (rows, cols) in [(1, 1), (3, 7), (130, 300), (1, 40_000), (2000, 1000)] {
             for fill in fills {
-                for of in Dtype::ALL.map(Element::Float).into_iter().chain([Element::E4m3]) {
+                for of in Dtype::ALL.map(Element::Float).into_iter().chain([Element::E4m3, Element::E5m2]) {
                     // Scale factors of every kind.
                     let louder = Some(ScaleFactors::new(WEIGHT_PATTERN, 7, cols));
                     let (stream, element, quiet) = (RandomStream::new(8, Distribution::Normal), Some(of), None);

@@ -8,7 +8,8 @@
 //   scale factor  powers of two in steps of 1 / STEPS octave, drawn per column, row and run of adjacent elements
 //
 // Contract: params: u32 words in the layout of the enum below, followed by the tables: quantiles (OCTAVES * SEGMENTS
-// pairs of start and slope), powers (STEPS floats), row factors; y[count / cols, cols], row-major, element dtype.
+// pairs of start and slope), powers (STEPS floats), row factors; y[count / cols, cols], row-major, element dtype, or one
+// byte per element with STORE_E4M3 or STORE_E5M2.
 //
 // Each thread computes ELEMENTS_PER_THREAD elements, THREADS apart. Tables are in shared memory.
 //
@@ -24,6 +25,9 @@
 //   STEPS                steps per octave of the scale factors
 //   MAX_RUNS             maximum number of run lengths
 //   GOLDEN_GAMMA         increment of SplitMix64, u64
+// Optional:
+//   STORE_E4M3           y is e4m3; the element dtype is f32
+//   STORE_E5M2           y is e5m2; the element dtype is f32
 
 #ifndef THREADS
 #error "THREADS: threads per block"
@@ -48,6 +52,23 @@
 #endif
 
 #include "element.cuh"
+
+#if defined(STORE_E4M3)
+#define FLOAT8 "e4m3x2"
+#elif defined(STORE_E5M2)
+#define FLOAT8 "e5m2x2"
+#endif
+#ifdef FLOAT8
+typedef unsigned char stored;
+__device__ __forceinline__ stored to_stored(float value) {
+    unsigned short pair;
+    asm("cvt.rn.satfinite." FLOAT8 ".f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(value));
+    return (stored)pair;
+}
+#else
+typedef element stored;
+__device__ __forceinline__ stored to_stored(float value) { return narrow(value); }
+#endif
 
 // Word offsets in `params`; the host writes this layout.
 enum {
@@ -105,7 +126,7 @@ __device__ __forceinline__ float normal(const float2 *quantiles, u64 bits) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    random_matrix(const unsigned *__restrict__ params, element *__restrict__ y, u64 cols, u64 count) {
+    random_matrix(const unsigned *__restrict__ params, stored *__restrict__ y, u64 cols, u64 count) {
     __shared__ float2 quantiles[OCTAVES * SEGMENTS];
     __shared__ float powers[STEPS];
     const float *tables = (const float *)params + TABLES;
@@ -147,6 +168,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         }
         if (params[HAS_ROW_FACTORS]) value = __fmul_rn(value, factors[row]);
         const float mean = __fmul_rn(word_float(OFFSET_UNIT), __fsub_rn((float)(unsigned)(row % 9), 4.0f));
-        y[index] = narrow(__fadd_rn(value, mean));
+        y[index] = to_stored(__fadd_rn(value, mean));
     }
 }

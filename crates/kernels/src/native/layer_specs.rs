@@ -16,6 +16,8 @@ pub(super) struct PackedSpec {
     pub(super) weight: Format,
     /// Microscaling format or NVFP4 that x is fake-quantized to.
     pub(super) input: Option<Format>,
+    /// True if each row of x has a scale, applied to the accumulators.
+    pub(super) has_input_scales: bool,
 }
 
 /// Layer whose input is quantized at run time, and multiplied by a weight of 8-bit or 4-bit values.
@@ -147,7 +149,7 @@ impl PackedSpec {
             Grouping::Tensor => false,
         };
         if values_fit && zeros_fit && scales_fit && has_one_level && groups_fit && !weight.sparse_2to4 {
-            Ok(Self { kind: spec.dtype, weight, input: spec.input })
+            Ok(Self { kind: spec.dtype, weight, input: spec.input, has_input_scales: false })
         } else {
             Err(Rejection::Spec("values of up to 8 bits with one scale per row, or per group of whole 32-bit words"))
         }
@@ -349,7 +351,7 @@ pub(super) mod tests {
     }
 
     pub(in crate::native) fn weight_only(kind: Dtype, weight: Format) -> PackedSpec {
-        PackedSpec { kind, weight, input: None }
+        PackedSpec { kind, weight, input: None, has_input_scales: false }
     }
 
     /// Every specification without epilogue, with one scale per row and with one per tensor.

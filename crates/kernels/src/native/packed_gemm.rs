@@ -75,6 +75,7 @@ impl PackedGemm {
         let mut reads = vec![("x", shape.x_bytes(spec.operand_dtype()))];
         reads.extend(spec.reads(shape));
         reads.extend(spec.tensor_scale_reads());
+        reads.extend(spec.has_input_scales.then_some(("the input's scales", 4 * m)));
         reads.extend(added.then(|| ("addend", shape.y_bytes(spec.kind))));
         let mut writes = vec![("y", shape.y_bytes(spec.kind))];
         let sums = blocks * tile.rows() * tile.columns;
@@ -334,6 +335,7 @@ mod tests {
         for (at, spec) in all_specs().into_iter().enumerate() {
             for (m, k, n) in shapes.into_iter().skip(at % 3).step_by(3) {
                 let shape = LinearShape { m, k, n };
+                let spec = PackedSpec { has_input_scales: at % 3 == 0, ..spec };
                 let mut macros = PackedGemmTile::new(spec, shape, ComputeCapability::HOPPER).macros("product", spec, k);
                 macros.extend((at % 2 == 0).then(|| ADDED.into()));
                 assert_compiles(CudaSource::PackedWeightGemm, &macros);

@@ -124,6 +124,7 @@ impl PackedSpec {
             });
         }
         macros.extend(self.has_tensor_scale().then(|| "TENSOR_SCALES".into()));
+        macros.extend(self.has_input_scales.then(|| "INPUT_SCALES".into()));
         macros
     }
 }
@@ -170,6 +171,7 @@ pub(super) mod tests {
             kind,
             weight,
             input: Some(weight),
+            has_input_scales: false,
         })
     }
 

@@ -66,6 +66,23 @@ impl InputQuantizer {
         Ok(Self { strategy, codes, scales, algorithm })
     }
 
+    /// Compiles for x[rows, columns] in a 16-bit dtype, with scales per row. The quantized values are stored in the
+    /// dtype of x, which represents them exactly.
+    pub(super) fn storing_elements(
+        device: &CudaDevice,
+        spec: DynamicSpec,
+        (rows, columns): (usize, usize),
+    ) -> Result<Self, NativeError> {
+        check_matrix(rows, columns)?;
+        let row_bytes = columns * spec.kind.width();
+        let stored = (rows, row_bytes);
+        let kernel = quantize_kernel(device, spec, (rows, columns), stored, true, &[STORE_ELEMENTS.to_string()])?;
+        let (codes, scales) = (rows * row_bytes, 4 * rows);
+        let [codes, scales] = [codes, scales].map(|bytes| DeviceMemory::allocate(device.stream(), bytes));
+        let algorithm = format!("{} in {}", kernel.algorithm(), spec.kind);
+        Ok(Self { strategy: QuantizeStrategy::SinglePass(kernel), codes: codes?, scales: scales?, algorithm })
+    }
+
     /// Enqueues a launch.
     pub(super) fn enqueue(&mut self, x: &DeviceMemory) -> Result<(), NativeError> {
         let Self { strategy, codes, scales, .. } = self;
@@ -136,7 +153,7 @@ fn plan_attention(
         None
     };
     if let Some(attention) = scaled {
-        let quantize = quantize_kernel(device, of_mixed, size, filled, true)?;
+        let quantize = quantize_kernel(device, of_mixed, size, filled, true, &[])?;
         return Ok(QuantizeStrategy::AttentionWithAmax { attention, mixed, quantize });
     }
     let attention = CudaKernel::short_attention(device, spec.kind, sequences, heads, head)?;
@@ -152,7 +169,7 @@ fn plan_quantization(
     filled: (usize, usize),
 ) -> Result<QuantizeStrategy, NativeError> {
     if !spec.is_per_tensor() {
-        return Ok(QuantizeStrategy::SinglePass(quantize_kernel(device, spec, size, filled, true)?));
+        return Ok(QuantizeStrategy::SinglePass(quantize_kernel(device, spec, size, filled, true, &[])?));
     }
     let name = name(spec);
     let x = ("x", size.0 * size.1 * spec.kind.width());
@@ -179,8 +196,11 @@ fn plan_quantization(
         .with_workspace(8)?
         .with_description(described);
     // Reads the last rows first, because the preceding kernel left them in the cache.
-    Ok(QuantizeStrategy::TwoPass { largest, quantize: quantize_kernel(device, spec, size, filled, false)? })
+    Ok(QuantizeStrategy::TwoPass { largest, quantize: quantize_kernel(device, spec, size, filled, false, &[])? })
 }
+
+/// Macro that stores quantized values in the dtype of x.
+const STORE_ELEMENTS: &str = "STORE_ELEMENTS";
 
 /// Compiles the kernel that quantizes rows, with row scales or a given tensor scale. With `last_first` it processes the
 /// rows in reverse order, starting with those that are most likely cached.
@@ -190,6 +210,7 @@ fn quantize_kernel(
     size: (usize, usize),
     filled: (usize, usize),
     last_first: bool,
+    own_macros: &[String],
 ) -> Result<CudaKernel, NativeError> {
     let x = ("x", size.0 * size.1 * spec.kind.width());
     let codes = ("quantized values", filled.0 * filled.1);
@@ -203,6 +224,7 @@ fn quantize_kernel(
     let prepare = |tile, geometry, more: &[String]| {
         let mut macros = tiled_macros(&name, spec, tile, filled.1, size);
         macros.push(format!("REVERSE_ROWS={last_first}"));
+        macros.extend_from_slice(own_macros);
         macros.extend_from_slice(more);
         CudaKernel::prepare(device, CudaSource::QuantizeInput, &name, macros, args, geometry)
     };
@@ -317,6 +339,7 @@ mod tests {
     use super::super::layer_specs::tests::dynamic_specs;
     use super::super::nvrtc::tests::assert_compiles;
     use super::*;
+    use crate::Dtype;
 
     #[test]
     #[ignore = "needs NVRTC"]
@@ -332,6 +355,8 @@ mod tests {
                     assert_compiles(CudaSource::TensorAmax, &macros);
                 }
                 macros.push(format!("REVERSE_ROWS={}", at % 2 == 0));
+                let is_stored = spec.kind != Dtype::F32 && !spec.is_per_tensor() && !spec.is_int4();
+                macros.extend((is_stored && at % 4 < 2).then(|| STORE_ELEMENTS.into()));
                 assert_compiles(CudaSource::QuantizeInput, &macros);
             }
         }

@@ -22,6 +22,7 @@
 //                       and no smaller x has a result of larger magnitude
 //   FULL_TILES          true if every thread of every block owns all its vectors; default false
 //   QUANT_IN_F32, QUANT_FULL_RANGE  see dynamic_quant.cuh
+//   STORE_ELEMENTS      quantized values are stored in the element dtype (16 bits), which represents them exactly
 //   STREAMING_LOADS     x is read once: evict-first loads
 #pragma once
 
@@ -42,9 +43,43 @@ struct __align__(WIDTH) quantized_vec {
 };
 #endif
 
+#ifdef STORE_ELEMENTS
+constexpr int VALUE_BYTES = sizeof(element);
+
+// Quantized value in the element dtype, from its byte.
+__device__ __forceinline__ element to_element(unsigned quantized) {
+#ifdef QUANT_INT8
+    return narrow((float)(signed char)quantized);
+#else
+    float value;
+    asm("{.reg .b16 byte, low, high;\n.reg .b32 pair;\n"
+        "cvt.u16.u32 byte, %1;\n"
+        "cvt.rn.f16x2.e4m3x2 pair, byte;\n"
+        "mov.b32 {low, high}, pair;\n"
+        "cvt.f32.f16 %0, low;}"
+        : "=f"(value)
+        : "r"(quantized & 0xff));
+    return narrow(value);
+#endif
+}
+#else
+constexpr int VALUE_BYTES = 1;
+#endif
+
 template <class Division>
 __device__ __forceinline__ void store(unsigned char *out, const float (&x)[WIDTH], const Division &divide) {
-#if WIDTH > 1
+#if defined(STORE_ELEMENTS) && WIDTH > 1
+    vec values;
+#pragma unroll
+    for (int i = 0; i < WIDTH; i += 4) {
+        const unsigned quantized = quantize4(divide(x[i]), divide(x[i + 1]), divide(x[i + 2]), divide(x[i + 3]));
+#pragma unroll
+        for (int j = 0; j < 4; j++) values.val[i + j] = to_element(quantized >> 8 * j);
+    }
+    *reinterpret_cast<vec *>(out) = values;
+#elif defined(STORE_ELEMENTS)
+    *reinterpret_cast<element *>(out) = to_element(quantize4(divide(x[0]), 0.0f, 0.0f, 0.0f));
+#elif WIDTH > 1
     quantized_vec quantized;
 #pragma unroll
     for (int w = 0; w < WIDTH / 4; w++) {
@@ -194,7 +229,7 @@ struct input_row {
             row.for_each_vec([&](unsigned v, const packed_vec &loaded) {
                 float values[WIDTH];
                 widen_all(loaded, values);
-                ::store(quantized + (u64)v * WIDTH, values, divide);
+                ::store(quantized + (u64)v * (WIDTH * VALUE_BYTES), values, divide);
             });
         }
     };

@@ -42,6 +42,7 @@
 //   MIN_BLOCKS               resident blocks per multiprocessor (launch bounds)
 //   N_IS_MULTIPLE            1 if n is a multiple of the weight rows per block
 //   TENSOR_SCALES            optional: y is multiplied by tensor-wide scales of w and x
+//   INPUT_SCALES             optional: each row of y is multiplied by the scale of the row of x
 //   ADDEND                   optional: an addend is added to y
 //   OUTPUT_F32               optional: y and addend are f32
 //   OUTPUT_F16               optional: y and addend are f16; by default they have dtype `element`
@@ -336,6 +337,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 #ifdef TENSOR_SCALES
            const float *__restrict__ weight_tensor_scale, const float *__restrict__ x_tensor_scale,
 #endif
+#ifdef INPUT_SCALES
+           const float *__restrict__ input_scales,
+#endif
 #ifdef ADDEND
            const output *__restrict__ addend,
 #endif
@@ -519,6 +523,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 #endif
 #ifdef TENSOR_SCALES
         sum *= *weight_tensor_scale * *x_tensor_scale;
+#endif
+#ifdef INPUT_SCALES
+        sum *= input_scales[m_index];
 #endif
 #ifdef ADDEND
         sum += from_output(addend[m_index * n + n_index]);

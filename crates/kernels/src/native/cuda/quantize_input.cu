@@ -1,8 +1,8 @@
 // Dynamic quantization of layer inputs in one pass: x -> [prologue] -> amax -> scale -> quantized[rows, STRIDE],
 // scales[rows]. With PER_TENSOR the tensor-wide scale is an input, computed by tensor_amax.cu, instead.
 //
-// Contract: x[rows, columns], row-major, element dtype; quantized: one byte per element, rows padded to STRIDE bytes
-// (padding is not written); scales: f32. Bit-identical to torchao (dynamic_quant.cuh); prologue and row in registers:
+// Contract: x[rows, columns], row-major, element dtype; quantized: one byte per element, or the element dtype with
+// STORE_ELEMENTS; rows padded to STRIDE bytes (padding is not written); scales: f32. Bit-identical to torchao (dynamic_quant.cuh); prologue and row in registers:
 // input_row.cuh.
 //
 // Two schedules:
@@ -37,6 +37,7 @@
 //                       and no smaller x has a result of larger magnitude
 //   FULL_TILES          true if every thread of every block owns all its vectors; default false
 //   QUANT_IN_F32, QUANT_FULL_RANGE  see dynamic_quant.cuh
+//   STORE_ELEMENTS      store quantized values in the element dtype, as operands of a GEMM in that dtype
 
 #ifndef KERNEL
 #error "KERNEL: kernel name"

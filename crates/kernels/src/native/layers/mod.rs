@@ -21,6 +21,7 @@ layer_kernels! {
     streamed_int4::StreamedInt4,
     tiled_wgmma::TiledWgmma,
     packed::Packed,
+    quantized_few_rows::QuantizedFewRows,
     dequantized::Dequantized,
     int8_fp8_wgmma::Int8Fp8Wgmma,
     int4_by_int8::Int4ByInt8,

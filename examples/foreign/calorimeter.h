@@ -28,7 +28,7 @@ typedef struct {
 
 /* Argument, in command-line order: --arg f32:n:in is { "f32", CALORIMETER_IN, 1024, … }. */
 typedef struct {
-    const char *type; /* buffers: f32, f16, bf16, e4m3, e5m2, i8, u8, i32; scalars: f32, f64, i32, u32, i64, u64 */
+    const char *type; /* buffers: f32, f16, bf16, e4m3, e5m2, i8, u8, i16, i32, i64; scalars: f32, f64, i32, u32, i64, u64 */
     uint32_t role;
     uint64_t length; /* elements of a buffer; 1 for a scalar */
     void *data;      /* aligned to 64 bytes */

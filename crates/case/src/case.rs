@@ -81,6 +81,9 @@ pub struct Case {
     /// Output folders in the formats of the benchmark that the config file was written for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub export: Option<Box<Export>>,
+    /// JSON of the workload in a data set of flashinfer-bench, for the traces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flashinfer_workload: Option<String>,
 }
 
 impl Case {
@@ -142,6 +145,7 @@ impl Default for Case {
             percentiles: false,
             peak_memory: false,
             export: None,
+            flashinfer_workload: None,
         }
     }
 }
@@ -223,6 +227,7 @@ impl Case {
             "for files of accelerator-microbenchmarks, and with `--export`: index of the entry";
         "export.csv_path": "path", "folder of the table, as written in the config";
         "export.metrics_dir": "path", "folder of `metrics_report.jsonl`, as written in the config";
+        "flashinfer_workload": "text", "JSON of the workload in a data set of flashinfer-bench";
         "fusion.operators": "list of text", "operators of a fusion pattern, one name per separate kernel";
     };
 }

@@ -81,6 +81,9 @@ impl FromStr for Element {
         match name {
             "fp32" => Ok(Self::Float(Dtype::F32)),
             "fp16" => Ok(Self::Float(Dtype::F16)),
+            // Types that only buffers of external programs have.
+            "i16" | "int16" => Ok(Self::Signed(16)),
+            "i64" | "int64" => Ok(Self::Signed(64)),
             _ => name
                 .parse()
                 .map(Self::Float)
@@ -115,6 +118,9 @@ mod tests {
         for (element, names) in SPELLINGS {
             assert!(names.iter().all(|name| name.parse() == Ok(element)));
             assert_eq!(element.to_string(), names[0]);
+        }
+        for element in [Element::Signed(16), Element::Signed(64)] {
+            assert_eq!(element.to_string().parse(), Ok(element));
         }
         assert_eq!("torch.bfloat16".parse(), Ok(Element::Float(Dtype::Bf16)));
         assert_eq!("float8_e4m3fm".parse::<Element>().unwrap_err().nearest.as_deref(), Some("float8_e4m3fn"));

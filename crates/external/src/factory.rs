@@ -2,11 +2,12 @@
 
 use crate::process::Process;
 use crate::protocol::{Offer, OpenCase};
-use crate::shared_buffers::{Memory, SharedBuffers, Slot, place};
+use crate::shared_buffers::{Memory, POISON, SharedBuffers, Slot, place};
 use crate::shared_file::SharedFile;
-use crate::workload::{ExternalWorkload, InputsOfSet};
+use crate::workload::{ExternalWorkload, SetInputs};
 use crate::{ExternalError, ExternalProgram};
 use calorimeter_recipes::QuantConfig;
+use calorimeter_zoo::element_bytes::encode;
 use calorimeter_zoo::{
     Device, Element, Matrix, NativeDevices, OpenRequest, OperatorProblem, Task, Tensors, Workload, WorkloadFactory,
     ZooError,
@@ -18,6 +19,9 @@ pub(crate) struct ExternalFactory {
     pub program: ExternalProgram,
     pub offer: Offer,
 }
+
+/// Function that computes the matrices of a buffer set.
+type MatricesOfSet = Box<dyn Fn(u32) -> Vec<Matrix> + Send>;
 
 /// Inputs and outputs of a task.
 fn slots(task: &Task) -> (Vec<Slot>, Vec<Slot>) {
@@ -39,7 +43,7 @@ fn slots(task: &Task) -> (Vec<Slot>, Vec<Slot>) {
 
 /// Function that computes the inputs of a buffer set, and inputs that follow them and are the same in all sets: the
 /// weights of a model.
-fn inputs(request: &OpenRequest<'_>) -> Result<(InputsOfSet, Vec<Matrix>), ZooError> {
+fn inputs(request: &OpenRequest<'_>) -> Result<(MatricesOfSet, Vec<Matrix>), ZooError> {
     if let Task::Model(_) = request.task {
         let (problem, Tensors { input, weights }) = request.model()?;
         let (problem, moving) = (*problem, Tensors { input: input.clone(), weights: Vec::new() });
@@ -87,7 +91,7 @@ impl WorkloadFactory for ExternalFactory {
         let sharing = |error| ExternalError::Sharing { program: program.clone(), error };
         let (inputs, outputs) = slots(request.task);
         let (sets, bytes) = place(&inputs, &outputs, request.setup.sets.max(1));
-        let (inputs_of_set, fixed) = self::inputs(&request)?;
+        let (matrices_of_set, fixed) = self::inputs(&request)?;
         let memory = allocate(bytes, request.setup.device, request.machines).map_err(sharing)?;
         let case = OpenCase {
             id: 0,
@@ -97,6 +101,7 @@ impl WorkloadFactory for ExternalFactory {
             axes: request.task.axes(),
             dtype: request.task.element(),
             recipe: request.recipe.map_or_else(|| "baseline".to_owned(), |recipe| recipe.to_string()),
+            scalars: Vec::new(),
             memory: memory.shared().map_err(sharing)?,
             bytes,
             sets: sets.clone(),
@@ -104,17 +109,28 @@ impl WorkloadFactory for ExternalFactory {
         let mut buffers = SharedBuffers::new(memory, sets);
         let varying = inputs.len() - fixed.len();
         buffers.write_fixed(varying, &fixed).map_err(sharing)?;
-        for set in 0..buffers.sets() {
-            buffers.write_inputs(set, 0, &inputs_of_set(set)).map_err(sharing)?;
-            buffers.poison(set).map_err(sharing)?;
-        }
+        let of_set = move |set| {
+            let each = matrices_of_set(set).into_iter().zip(&inputs);
+            each.map(|(matrix, (_, element))| encode(&matrix.values, *element)).collect()
+        };
+        let inputs = SetInputs { of_set: Box::new(of_set), count: varying, vary: true };
+        fill(&mut buffers, &inputs).map_err(sharing)?;
         let process = Process::shared(&self.program, &self.offer.name)?;
-        Ok(Box::new(ExternalWorkload::open(process, buffers, inputs_of_set, varying, case)?))
+        Ok(Box::new(ExternalWorkload::open(process, buffers, inputs, case)?))
     }
 }
 
+/// Writes the inputs of all sets, and poisons the outputs.
+pub(crate) fn fill(buffers: &mut SharedBuffers, inputs: &SetInputs) -> io::Result<()> {
+    for set in 0..buffers.sets() {
+        buffers.write_inputs(set, &(inputs.of_set)(set))?;
+        buffers.fill_outputs(set, POISON)?;
+    }
+    Ok(())
+}
+
 /// Allocates memory that another process can open.
-fn allocate(bytes: u64, device: Device, machines: &mut NativeDevices) -> io::Result<Memory> {
+pub(crate) fn allocate(bytes: u64, device: Device, machines: &mut NativeDevices) -> io::Result<Memory> {
     match device {
         #[cfg(feature = "native")]
         Device::Cuda(index) => {

@@ -2,6 +2,7 @@
 
 mod error;
 mod factory;
+mod foreign;
 mod process;
 pub mod protocol;
 mod registry;
@@ -10,5 +11,6 @@ mod shared_file;
 mod workload;
 
 pub use error::ExternalError;
+pub use foreign::{open_foreign, start_foreign_early};
 pub use process::ExternalProgram;
 pub use registry::{RegisteredProgram, is_external, register, registered, start_early};

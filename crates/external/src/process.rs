@@ -56,6 +56,9 @@ pub(crate) struct Process {
 /// Process shared by the open cases of an implementation.
 pub(crate) type SharedProcess = Arc<Mutex<Process>>;
 
+/// Running processes by program and implementation.
+static RUNNING: LazyLock<Mutex<HashMap<(ExternalProgram, String), SharedProcess>>> = LazyLock::new(Mutex::default);
+
 /// Locks a process. A panic while it was locked leaves at most a reply unread, which fails the next request.
 pub(crate) fn lock(process: &SharedProcess) -> MutexGuard<'_, Process> {
     process.lock().unwrap_or_else(PoisonError::into_inner)
@@ -104,8 +107,6 @@ impl Process {
     /// Returns the running process of an implementation of a program, or starts one without waiting for it. Each
     /// implementation has its own process, so that a crash affects no other implementation.
     pub(crate) fn shared(program: &ExternalProgram, implementation: &str) -> Result<SharedProcess, ExternalError> {
-        static RUNNING: LazyLock<Mutex<HashMap<(ExternalProgram, String), SharedProcess>>> =
-            LazyLock::new(Mutex::default);
         let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (program.clone(), implementation.to_owned());
         if let Some(process) = running.get(&key)
@@ -116,6 +117,11 @@ impl Process {
         let process = Arc::new(Mutex::new(Self::spawn(program)?));
         running.insert(key, process.clone());
         Ok(process)
+    }
+
+    /// Ends the processes of programs that are not needed, unless a case is open.
+    pub(crate) fn end_others(needed: &[ExternalProgram]) {
+        RUNNING.lock().unwrap_or_else(PoisonError::into_inner).retain(|(program, _), _| needed.contains(program));
     }
 
     fn is_running(&mut self) -> bool {

@@ -147,6 +147,9 @@ pub struct OpenCase {
     pub dtype: Element,
     /// Recipe by which the implementation quantizes the weights of a model.
     pub recipe: String,
+    /// Scalars of foreign work, in the order of its definition.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scalars: Vec<f64>,
     /// Memory that holds the buffers of all sets.
     pub memory: SharedMemory,
     /// Bytes of the memory.

@@ -13,6 +13,9 @@ use std::sync::LazyLock;
 /// Alignment of each buffer in bytes: a cache line pair, and the widest vector of any processor or GPU.
 const ALIGNMENT: u64 = 256;
 
+/// All ones is NaN in every float type.
+pub(crate) const POISON: u8 = 0xFF;
+
 /// Memory that two processes share.
 pub(crate) enum Memory {
     File(SharedFile),
@@ -117,13 +120,12 @@ impl SharedBuffers {
         self.sets.len() as u32
     }
 
-    /// Writes the inputs of a set from an index on.
-    pub(crate) fn write_inputs(&mut self, set: u32, first: usize, inputs: &[Matrix]) -> io::Result<()> {
-        let buffers = self.sets[set as usize].inputs[first..].iter().zip(inputs);
-        for ((buffer, matrix), hash) in buffers.zip(&mut self.written[set as usize][first..]) {
-            let bytes = encode(&matrix.values, buffer.dtype);
-            self.memory.write(buffer.offset, &bytes)?;
-            *hash = hash_of(&bytes);
+    /// Writes the bytes of the first inputs of a set.
+    pub(crate) fn write_inputs(&mut self, set: u32, inputs: &[Vec<u8>]) -> io::Result<()> {
+        let buffers = self.sets[set as usize].inputs.iter().zip(inputs);
+        for ((buffer, bytes), hash) in buffers.zip(&mut self.written[set as usize]) {
+            self.memory.write(buffer.offset, bytes)?;
+            *hash = hash_of(bytes);
         }
         Ok(())
     }
@@ -170,10 +172,10 @@ impl SharedBuffers {
         Ok(())
     }
 
-    /// Fills the outputs of a set with bits that are NaN in every float type.
-    pub(crate) fn poison(&mut self, set: u32) -> io::Result<()> {
+    /// Sets every byte of the outputs of a set.
+    pub(crate) fn fill_outputs(&mut self, set: u32, byte: u8) -> io::Result<()> {
         for buffer in &self.sets[set as usize].outputs {
-            self.memory.fill(buffer.offset, buffer.bytes(), 0xFF)?;
+            self.memory.fill(buffer.offset, buffer.bytes(), byte)?;
         }
         Ok(())
     }
@@ -237,8 +239,8 @@ mod tests {
         let mut buffers = SharedBuffers::new(Memory::File(file), sets.clone());
         buffers.write_fixed(1, std::slice::from_ref(&weight)).unwrap();
         for set in 0..2 {
-            buffers.write_inputs(set, 0, std::slice::from_ref(&input)).unwrap();
-            buffers.poison(set).unwrap();
+            buffers.write_inputs(set, &[encode(&input.values, f32)]).unwrap();
+            buffers.fill_outputs(set, POISON).unwrap();
         }
         let output = buffers.read(1).unwrap();
         assert!(output.iter().flat_map(|output| &output.values).all(|value| value.is_nan()), "{output:?}");

@@ -3,9 +3,9 @@
 use crate::ExternalError;
 use crate::process::{SharedProcess, lock};
 use crate::protocol::{MeasuredTime, OpenCase, Reply, Request};
-use crate::shared_buffers::SharedBuffers;
+use crate::shared_buffers::{POISON, SharedBuffers};
 use calorimeter_case::Clock;
-use calorimeter_zoo::{Matrix, Output, RemotePasses, Workload, ZooError};
+use calorimeter_zoo::{Output, RemotePasses, Workload, ZooError};
 use std::collections::HashMap;
 use std::io;
 use std::time::{Duration, Instant};
@@ -134,8 +134,15 @@ impl Drop for Launches {
     }
 }
 
-/// Function that computes the inputs of a buffer set, without inputs that are equal in all sets.
-pub(crate) type InputsOfSet = Box<dyn Fn(u32) -> Vec<Matrix> + Send>;
+/// Inputs of all buffer sets, as bytes.
+pub(crate) struct SetInputs {
+    /// Function that computes the inputs of a set, without inputs that follow them and are equal in all sets.
+    pub of_set: Box<dyn Fn(u32) -> Vec<Vec<u8>> + Send>,
+    /// Number of these inputs.
+    pub count: usize,
+    /// True if the inputs of sets differ.
+    pub vary: bool,
+}
 
 /// Case of an external program.
 ///
@@ -148,9 +155,7 @@ pub(crate) struct ExternalWorkload {
     buffers: SharedBuffers,
     /// Content of each buffer set.
     contents: Vec<u32>,
-    inputs_of_set: InputsOfSet,
-    /// Number of inputs that differ between sets; they precede the others.
-    varying: usize,
+    inputs: SetInputs,
     kernel: Option<String>,
     quantization_time: Option<Duration>,
 }
@@ -160,8 +165,7 @@ impl ExternalWorkload {
     pub(crate) fn open(
         process: SharedProcess,
         buffers: SharedBuffers,
-        inputs_of_set: InputsOfSet,
-        varying: usize,
+        inputs: SetInputs,
         mut case: OpenCase,
     ) -> Result<Self, ExternalError> {
         let sets = buffers.sets();
@@ -187,7 +191,7 @@ impl ExternalWorkload {
             passed: Duration::ZERO,
         };
         let (contents, quantization_time) = ((0..sets).collect(), quantization.map(Duration::from_nanos));
-        Ok(Self { launches, buffers, contents, inputs_of_set, varying, kernel, quantization_time })
+        Ok(Self { launches, buffers, contents, inputs, kernel, quantization_time })
     }
 
     /// Content of a buffer set in the next checked pass.
@@ -219,7 +223,7 @@ impl ExternalWorkload {
             let (mut new, mut repeated) = (Vec::new(), Vec::new());
             for _ in 0..REPETITION_ROUNDS {
                 for (positions, times) in [(1, &mut new), (0, &mut repeated)] {
-                    let rotated = self.buffers.rotate_inputs(buffer, self.varying, positions);
+                    let rotated = self.buffers.rotate_inputs(buffer, self.inputs.count, positions);
                     rotated.map_err(|error| self.sharing(error))?;
                     self.launches.next_set = buffer;
                     times.push(self.launches.measure(1, clock)?.nanos);
@@ -268,9 +272,11 @@ impl Workload for ExternalWorkload {
                 self.check_repeated_launches(buffer, clock)?;
             }
             self.contents[buffer as usize] = content;
-            self.buffers.write_inputs(buffer, 0, &(self.inputs_of_set)(content))
+            let written = self.buffers.write_inputs(buffer, &(self.inputs.of_set)(content));
+            // Earlier outputs of other inputs are wrong, but not those of equal inputs.
+            if self.inputs.vary { written } else { written.and_then(|()| self.buffers.fill_outputs(buffer, 0)) }
         } else {
-            self.buffers.poison(buffer)
+            self.buffers.fill_outputs(buffer, POISON)
         };
         written.map_err(|error| self.sharing(error))?;
         self.launches.run(1, None)?;

@@ -43,7 +43,8 @@ pub fn supported_foreign(
     device: Device,
 ) -> Result<(), String> {
     let platform = platforms::for_device(device);
-    if problem.is_kernel(implementation) || regime.clock() == Clock::Waiting {
+    let is_worker = problem.worker_words(implementation).is_some();
+    if is_worker || problem.is_kernel(implementation) || regime.clock() == Clock::Waiting {
         return Ok(());
     }
     let time = Regime::HostE2e;

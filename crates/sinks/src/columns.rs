@@ -50,6 +50,7 @@ pub static JOURNAL_ONLY: LazyLock<Vec<Field>> = LazyLock::new(|| {
         Outcome::JOURNAL_ONLY,
         Warnings::JOURNAL_ONLY,
         Execution::JOURNAL_ONLY,
+        Accuracy::JOURNAL_ONLY,
         Time::JOURNAL_ONLY,
         Speedup::JOURNAL_ONLY,
         Rates::JOURNAL_ONLY,

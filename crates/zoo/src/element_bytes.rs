@@ -7,7 +7,7 @@ use rayon::prelude::*;
 /// Elements that one task converts.
 const CHUNK_LEN: usize = 1 << 14;
 
-/// Encodes values as elements of 8, 16 or 32 bits.
+/// Encodes values as elements of 8, 16 or 32 bits, or as 64-bit integers.
 pub fn encode(values: &[f32], element: Element) -> Vec<u8> {
     match element {
         Element::Float(Dtype::F32) => encode_with(values, f32::to_le_bytes),
@@ -15,6 +15,7 @@ pub fn encode(values: &[f32], element: Element) -> Vec<u8> {
         Element::Float(Dtype::F16) => encode_with(values, |value| f16::from_f32(value).to_le_bytes()),
         _ if element.bits() == 8 => encode_with(values, |value| [element.encode(value) as u8]),
         _ if element.bits() == 16 => encode_with(values, |value| (element.encode(value) as u16).to_le_bytes()),
+        Element::Signed(64) => encode_with(values, |value| (value as i64).to_le_bytes()),
         _ => encode_with(values, |value| element.encode(value).to_le_bytes()),
     }
 }
@@ -41,7 +42,7 @@ pub(crate) fn words_to_bytes(words: &[u32]) -> Vec<u8> {
     bytes
 }
 
-/// Decodes elements of 8, 16 or 32 bits as f32.
+/// Decodes elements of 8, 16 or 32 bits, or 64-bit integers, as f32.
 pub fn decode(bytes: &[u8], element: Element) -> Vec<f32> {
     decode_as(bytes, element)
 }
@@ -64,6 +65,7 @@ fn decode_as<T: FromF32>(bytes: &[u8], element: Element) -> Vec<T> {
         Element::Float(Dtype::F16) => decode_with(bytes, |bytes| f16::from_le_bytes(bytes).to_f32()),
         _ if element.bits() == 8 => decode_with(bytes, |[byte]| element.decode(byte.into())),
         _ if element.bits() == 16 => decode_with(bytes, |bytes| element.decode(u16::from_le_bytes(bytes).into())),
+        Element::Signed(64) => decode_with(bytes, |bytes| i64::from_le_bytes(bytes) as f32),
         _ => decode_with(bytes, |bytes| element.decode(u32::from_le_bytes(bytes))),
     }
 }

@@ -1,6 +1,7 @@
 //! Correctness gate, and accuracy relative to the unquantized model.
 
 mod bias;
+mod element_tolerance;
 mod error_scan;
 mod mismatch;
 pub(crate) mod projection;
@@ -16,6 +17,7 @@ use to_digest::find_non_finite;
 
 pub use bias::{Bias, CheckedPart};
 pub use calorimeter_recipes::ErrorMetrics;
+pub use element_tolerance::{ElementTolerance, LargestErrors, judge_elements};
 pub use mismatch::Mismatch;
 pub use projection::Projection;
 pub use to_digest::ToDigest;

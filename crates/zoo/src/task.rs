@@ -248,6 +248,14 @@ impl Task {
         }
     }
 
+    /// JSON of the workload of flashinfer-bench that the task computes, if any.
+    pub fn flashinfer_workload(&self) -> Option<&'static str> {
+        match self {
+            Self::Foreign(problem) => problem.foreign.flashinfer_workload(),
+            Self::Model(_) | Self::Operator(_) => None,
+        }
+    }
+
     /// Bytes of the stored weights; `None` for operators and foreign work.
     pub fn weight_bytes(&self, treatment: &QuantConfig) -> Option<u64> {
         match self {

@@ -10,15 +10,36 @@ from calorimeter import cuda
 from calorimeter.registry import Unsupported
 
 # Format characters of `memoryview.cast`.
-FORMATS = {"f32": "f", "i8": "b", "u8": "B", "i32": "i", "e4m3": "B", "e5m2": "B", "f16": "H", "bf16": "H"}
-NUMPY = {"f32": "float32", "f16": "float16", "i8": "int8", "u8": "uint8", "i32": "int32"}
+FORMATS = {
+    "f32": "f",
+    "i8": "b",
+    "u8": "B",
+    "i16": "h",
+    "i32": "i",
+    "i64": "q",
+    "e4m3": "B",
+    "e5m2": "B",
+    "f16": "H",
+    "bf16": "H",
+}
+NUMPY = {
+    "f32": "float32",
+    "f16": "float16",
+    "i8": "int8",
+    "u8": "uint8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+}
 TORCH = {
     "f32": "float32",
     "f16": "float16",
     "bf16": "bfloat16",
     "i8": "int8",
     "u8": "uint8",
+    "i16": "int16",
     "i32": "int32",
+    "i64": "int64",
     "e4m3": "float8_e4m3fn",
     "e5m2": "float8_e5m2",
 }
@@ -141,7 +162,7 @@ def store(result: Any, outputs: list[Any], arrays: str) -> None:
         if arrays == "torch":
             output.copy_(value.reshape(output.shape))
         else:
-            output[:] = value.reshape(output.shape)
+            output[...] = value.reshape(output.shape)
 
 
 def _is_library_array(value: Any) -> bool:

@@ -27,6 +27,8 @@ class Case:
     """Sizes by axis."""
     recipe: str = "baseline"
     """Recipe by which an implementation with ``quantizes=True`` quantizes the weights of a model."""
+    scalars: tuple[float, ...] = ()
+    """Scalars of a kernel of a data set."""
 
     def __getitem__(self, axis: str) -> int:
         """Size of an axis."""
@@ -37,6 +39,8 @@ class Case:
 ARRAYS = ("torch", "numpy", "memoryview")
 
 Open = Callable[[Case, list[Any], list[Any]], Callable[[], Any]]
+# Copies what a launch returned to the outputs.
+Store = Callable[[Case, Any, list[Any]], None]
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,7 @@ class Implementation:
     quantizes: bool
     libraries: tuple[str, ...]
     open: Open
+    store: Store | None = None
 
 
 registered: dict[tuple[str, str], Implementation] = {}
@@ -66,6 +71,7 @@ def implementation(
     arrays: str = "torch",
     quantizes: bool = False,
     libraries: Sequence[str] = (),
+    store: Store | None = None,
 ) -> Callable[[Open], Open]:
     """Register a function that opens cases of operators or models.
 
@@ -82,6 +88,8 @@ def implementation(
         arrays: Type of inputs and outputs: ``torch``, ``numpy`` or ``memoryview``; on ``cuda`` only ``torch``.
         quantizes: Whether the function quantizes the weights of a model by the recipe of the case.
         libraries: Modules whose versions the record states, besides the library of the arrays.
+        store: Function that copies what a launch returned to the outputs; by default, arrays in the order of the
+            outputs.
     """
     if not subjects:
         raise ValueError("implementation() needs the name of at least one operator or model")
@@ -103,6 +111,7 @@ def implementation(
                 quantizes=quantizes,
                 libraries=(arrays, *libraries),
                 open=open_case,
+                store=store,
             )
         return open_case
 

@@ -31,7 +31,9 @@ class OpenCase:
         key = request["subject"], request["implementation"]
         implementation = registry.registered[key]
         axes = dict(request["axes"])
-        case = registry.Case(*key, request["device"], request["dtype"], axes, request["recipe"])
+        scalars = tuple(request.get("scalars", ()))
+        case = registry.Case(*key, request["device"], request["dtype"], axes, request["recipe"], scalars)
+        self.case, self.implementation = case, implementation
         kind = case.device.partition(":")[0]
         self.clocks = clocks.available(kind)
         self.driver = cuda.driver(device_index(case.device)) if kind == "cuda" else None
@@ -89,7 +91,10 @@ class OpenCase:
         """Copy the last results of a buffer set to its outputs."""
         result = self.launches.results[at]
         if result is not None:
-            store(result, self.outputs[at], self.launches.arrays)
+            if self.implementation.store is not None:
+                self.implementation.store(self.case, result, self.outputs[at])
+            else:
+                store(result, self.outputs[at], self.launches.arrays)
             self.launches.synchronize()
 
     def close(self) -> None:
@@ -192,6 +197,8 @@ def load(source: str) -> None:
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         spec.loader.exec_module(module)
+        if not registry.registered:
+            raise ImportError(f"{source} registers no implementation")
         return
     name = f"calorimeter.sources.{source}"
     if importlib.util.find_spec(name) is None:
@@ -201,16 +208,14 @@ def load(source: str) -> None:
     importlib.import_module(name)
 
 
-def serve(source: str) -> None:
-    """Serve the implementations of a source until standard input ends."""
+def serve(register: Callable[[], None]) -> None:
+    """Serve the implementations that a function registers until standard input ends."""
     # Output of the source must not mix with replies.
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     server = Server()
     try:
-        load(source)
-        if not registry.registered:
-            raise ImportError(f"{source} registers no implementation")
+        register()
         failure = None
     except Exception as error:  # The first reply reports it.
         failure = {"error": {"reason": error_text(error)}}

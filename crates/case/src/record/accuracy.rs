@@ -1,6 +1,6 @@
 //! Errors of outputs relative to their references.
 
-use super::column::{Column, columns};
+use super::column::{Column, Field, columns, fields};
 use super::number::is_not_finite;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,9 @@ pub struct Accuracy {
     /// Maximum absolute error of one element.
     #[serde(default, skip_serializing_if = "is_not_finite")]
     pub max_abs: Option<f64>,
+    /// Maximum relative error of one element, for work whose elements have a relative tolerance.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
+    pub max_rel: Option<f64>,
     /// Cosine of the angle between output and reference.
     #[serde(default, skip_serializing_if = "is_not_finite")]
     pub cosine: Option<f64>,
@@ -42,5 +45,11 @@ impl Accuracy {
         "cosine" from "accuracy.cosine": Number(accuracy.cosine), "cosine of the angle between output and reference";
         "kernel_rel_l2" from "accuracy.kernel_rel_l2": Number(accuracy.kernel_rel_l2),
             "`rel_l2` relative to a reference on the same quantized operands";
+    };
+
+    /// Fields without a column.
+    pub const JOURNAL_ONLY: &'static [Field] = fields! {
+        "accuracy.max_rel": "number",
+            "maximum relative error of one element, for [data sets of flashinfer-bench](flashinfer-bench.md)";
     };
 }

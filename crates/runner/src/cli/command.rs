@@ -2,6 +2,7 @@
 
 use super::calibrate::CalibrateArguments;
 use super::compare::CompareArguments;
+use super::flashinfer::FlashinferArguments;
 use super::init::InitArguments;
 use super::merge::{MergeArguments, RenderArguments};
 use super::options::{
@@ -33,6 +34,7 @@ pub(super) enum Command {
     /// Measure the speed-up of fused operator patterns
     Fusion(SuiteArguments),
     Time(Box<TimeArguments>),
+    Flashinfer(Box<FlashinferArguments>),
     Accuracy(AccuracyArguments),
     Calibrate(CalibrateArguments),
     /// Measure a configuration file and write JSON for the PyTorch benchmark dashboard

@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 /// Headings with their commands. Each visible command has one place.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Measure", &["run", "ops", "gemm", "fusion", "time", "accuracy", "ci", "init"]),
+    ("Measure", &["run", "ops", "gemm", "fusion", "time", "flashinfer", "accuracy", "ci", "init"]),
     ("View results", &["report", "compare", "watch", "merge", "render"]),
     ("Machine", &["doctor", "peaks", "noise", "calibrate"]),
     ("Other", &["list", "schema", "completions", "man", "help"]),

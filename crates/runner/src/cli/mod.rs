@@ -11,6 +11,7 @@ mod docs;
 mod doctor;
 mod dry_run;
 mod error;
+mod flashinfer;
 mod help;
 mod init;
 mod kernels;
@@ -56,6 +57,7 @@ fn dispatch(cli: Cli) -> Result<Exit, CliError> {
         Command::Gemm(arguments) => operators::suite(Suite::Gemm, arguments, Vec::new()),
         Command::Fusion(arguments) => operators::suite(Suite::Fusion, arguments, Vec::new()),
         Command::Time(arguments) => time::time(*arguments),
+        Command::Flashinfer(arguments) => flashinfer::flashinfer(*arguments),
         Command::Accuracy(arguments) => accuracy::accuracy(arguments),
         Command::Calibrate(arguments) => calibrate::calibrate(arguments),
         Command::Ci(arguments) => ci::ci(arguments),

@@ -2,6 +2,7 @@
 
 mod accelerator;
 mod document;
+pub(crate) mod flashinfer_bench;
 mod names;
 pub(crate) mod own;
 mod read;

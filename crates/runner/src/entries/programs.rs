@@ -29,7 +29,16 @@ impl Programs {
         let Self { name, programs, arguments, tolerance, flops, bytes } = self;
         let kernel = programs.iter().any(|(_, program)| matches!(program, ForeignProgram::Kernel(_)));
         let name = name.or_else(|| programs.first().map(|(_, program)| default_name(program))).unwrap_or_default();
-        let work = ForeignWork { name, subjects: assign_labels(programs), arguments, tolerance, flops, bytes };
+        let work = ForeignWork {
+            name,
+            subjects: assign_labels(programs),
+            arguments,
+            tolerance,
+            flops,
+            bytes,
+            element_tolerance: None,
+            flashinfer_workload: None,
+        };
         work.check()?;
         let foreign = ForeignHandle::from(work);
         let sizes = if sizes.is_empty() { vec![Size::without_axes()] } else { sizes };
@@ -42,6 +51,6 @@ impl Programs {
 fn default_name(program: &ForeignProgram) -> String {
     match program {
         ForeignProgram::Kernel(source) => source.entry.clone(),
-        ForeignProgram::Command { .. } | ForeignProgram::Library { .. } => program.kind().to_owned(),
+        _ => program.kind().to_owned(),
     }
 }

@@ -127,6 +127,7 @@ impl PlannedCase {
             percentiles: entry.percentiles,
             peak_memory: entry.peak_memory,
             export: entry.export.clone().map(Box::new),
+            flashinfer_workload: task.flashinfer_workload().map(ToOwned::to_owned),
         }
     }
 

@@ -12,11 +12,13 @@ use super::inspect::{inspect, inspections};
 use super::kernel_trace;
 use super::operands::GroupOperands;
 use super::poison::{PoisonCause, PoisonedProcess, catch_poison};
-use super::protocol::{Assignment, AssignmentPurpose};
+use super::protocol::{AssignedCase, Assignment, AssignmentPurpose};
 use super::simulator::Simulator;
 use calorimeter_case::{Device, Record, Status};
+use calorimeter_external::{start_early, start_foreign_early};
 use calorimeter_probe::platforms;
 use calorimeter_probe::sensors::Sensors;
+use calorimeter_zoo::Task;
 
 /// Runs an assignment. Every case gets a record, unless one poisons the process or the run is interrupted. A baseline
 /// gets another record in each batch that needs it; only the first is valid.
@@ -31,7 +33,12 @@ pub(super) fn run_assignment(
         context.probed_case = None;
     }
     // Their libraries take seconds to load.
-    assignment.cases.iter().for_each(|assigned| calorimeter_external::start_early(assigned.case.implementation));
+    for AssignedCase { case, spec, .. } in &assignment.cases {
+        match &spec.task {
+            Task::Foreign(problem) if simulator.is_none() => start_foreign_early(problem, case.implementation),
+            _ => start_early(case.implementation),
+        }
+    }
     let ahead = context.prefetch.take().and_then(InputPrefetch::finish);
     let own = GroupOperands::new(first);
     let mut operands = ahead.filter(|ahead| ahead.is_equivalent(&own)).unwrap_or(own);

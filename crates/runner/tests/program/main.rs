@@ -22,6 +22,7 @@ mod custom_device;
 mod embedding;
 mod external_programs;
 mod fault_isolation;
+mod flashinfer_bench;
 mod golden;
 mod hostile_environment;
 mod hostile_input;

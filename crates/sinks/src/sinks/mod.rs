@@ -2,6 +2,7 @@
 
 pub mod accelerator;
 pub mod csv;
+pub(crate) mod flashinfer;
 #[cfg(feature = "tables")]
 pub mod parquet;
 pub mod torchao;
@@ -17,4 +18,5 @@ pub(crate) const BUILT_IN: &[&dyn Sink] = &[
     &torchao::Torchao,
     &training::Training,
     &accelerator::Accelerator,
+    &flashinfer::Flashinfer,
 ];

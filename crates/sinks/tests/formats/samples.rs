@@ -54,6 +54,7 @@ pub(crate) fn full(id: &str) -> Record {
             sqnr_db: Some(44.1),
             rel_l2: Some(1e-7),
             max_abs: Some(0.5),
+            max_rel: Some(0.25),
             cosine: Some(0.999),
             kernel_rel_l2: Some(0.0),
         })),
@@ -204,6 +205,7 @@ pub(crate) fn full(id: &str) -> Record {
                     csv_path: Some("../csv".into()),
                     metrics_dir: Some("../report".into()),
                 })),
+                flashinfer_workload: Some("{}".into()),
             },
             Status::Ok,
         )

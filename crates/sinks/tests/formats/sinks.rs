@@ -26,7 +26,7 @@ fn failing_sinks_do_not_affect_others() {
 #[test]
 fn sink_names_are_stable() {
     let names: Vec<&str> = sinks().iter().map(|sink| sink.name()).collect();
-    let all = ["csv", "parquet", "torchao", "training", "accelerator"];
+    let all = ["csv", "parquet", "torchao", "training", "accelerator", "flashinfer"];
     let there = all.into_iter().filter(|&name| cfg!(feature = "tables") || name != "parquet");
     assert_eq!(names, there.collect::<Vec<_>>());
 }

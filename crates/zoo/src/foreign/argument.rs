@@ -1,12 +1,15 @@
 //! Arguments of foreign kernels and libraries: buffers and scalars.
 
 use super::AxisExpression;
-use crate::{Fill, Operand};
+use crate::{Fill, Operand, ZooError};
 use calorimeter_case::Axes;
 use calorimeter_recipes::Element;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
 use std::str::FromStr;
 
 /// Argument of a call: `f32:n:in` is a buffer of n elements, `i32=n` is a scalar.
@@ -56,6 +59,13 @@ pub enum BufferContent {
     Zero,
     /// Integers from 0 to one below this value, for indices.
     IntegersBelow(AxisExpression),
+    /// Bytes of a file.
+    File {
+        /// Absolute path.
+        path: String,
+        /// First byte.
+        offset: u64,
+    },
 }
 
 /// Scalar passed by value.
@@ -83,7 +93,7 @@ pub enum IntegerType {
 }
 
 /// Element types of buffers; all have whole bytes.
-const BUFFER_TYPES: [&str; 8] = ["f32", "f16", "bf16", "e4m3", "e5m2", "i8", "u8", "i32"];
+const BUFFER_TYPES: [&str; 10] = ["f32", "f16", "bf16", "e4m3", "e5m2", "i8", "u8", "i16", "i32", "i64"];
 
 const INTEGER_TYPES: [(IntegerType, &str); 4] =
     [(IntegerType::I32, "i32"), (IntegerType::U32, "u32"), (IntegerType::I64, "i64"), (IntegerType::U64, "u64")];
@@ -98,14 +108,17 @@ impl Argument {
                     return Err(format!("{self}: invalid length {length}: expected 1 to 2^40 elements"));
                 }
                 let fill = match content {
-                    BufferContent::Normal => Some(Fill::Normal),
-                    BufferContent::Zero => None,
+                    BufferContent::Normal => ResolvedContent::Fill(Fill::Normal),
+                    BufferContent::Zero => ResolvedContent::Zero,
                     BufferContent::IntegersBelow(end) => match u32::try_from(end.evaluate(axes)?) {
-                        Ok(end @ 1..) => Some(Fill::IntegersBelow(end)),
+                        Ok(end @ 1..) => ResolvedContent::Fill(Fill::IntegersBelow(end)),
                         _ => return Err(format!("{self}: invalid below={end}: expected 1 to 2^32")),
                     },
+                    BufferContent::File { path, offset } => {
+                        ResolvedContent::File { path: path.clone(), offset: *offset }
+                    }
                 };
-                ResolvedArgument::Buffer(ResolvedBuffer { element: *element, length, role: *role, fill })
+                ResolvedArgument::Buffer(ResolvedBuffer { element: *element, length, role: *role, content: fill })
             }
             Self::Value(value) => {
                 ResolvedArgument::Value(value.bytes(axes).map_err(|why| format!("{self}: {why}"))?, value.name())
@@ -126,34 +139,67 @@ pub(super) enum ResolvedArgument {
 }
 
 /// Buffer at a size.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct ResolvedBuffer {
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResolvedBuffer {
+    /// Element type.
     pub element: Element,
+    /// Number of elements.
     pub length: u64,
+    /// Direction.
     pub role: BufferRole,
-    /// Content; `None` is zeros.
-    pub fill: Option<Fill>,
+    /// Content before a call.
+    pub content: ResolvedContent,
+}
+
+/// Content of a buffer at a size.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ResolvedContent {
+    /// Zeros.
+    Zero,
+    /// Generated values, determined by the seed.
+    Fill(Fill),
+    /// Bytes of a file.
+    File {
+        /// Path.
+        path: String,
+        /// First byte.
+        offset: u64,
+    },
 }
 
 impl ResolvedBuffer {
-    pub(super) fn bytes(&self) -> u64 {
+    /// Number of bytes.
+    pub fn bytes(&self) -> u64 {
         self.length * u64::from(self.element.bits()) / 8
     }
 
     /// Initial content in bytes; `None` for buffers that are only written.
-    pub(super) fn content(&self, seed: u64) -> Option<Vec<u8>> {
+    pub(super) fn initial_bytes(&self, seed: u64) -> Result<Option<Vec<u8>>, ZooError> {
         if self.role == BufferRole::Out {
-            return None;
+            return Ok(None);
         }
-        let bytes = match self.fill {
-            None => vec![0; self.bytes() as usize],
-            Some(fill) => {
-                let operand = Operand::normal(1, self.length, self.element).with_fill(fill);
+        let bytes = match &self.content {
+            ResolvedContent::Zero => vec![0; self.bytes() as usize],
+            ResolvedContent::Fill(fill) => {
+                // Random values are computed in types of at most 32 bits.
+                let drawn = if self.element.bits() > 32 { Element::Signed(32) } else { self.element };
+                let operand = Operand::normal(1, self.length, drawn).with_fill(*fill);
                 crate::element_bytes::encode(&operand.matrix(seed).values, self.element)
             }
+            ResolvedContent::File { path, offset } => read_part(path, *offset, self.bytes())
+                .map_err(|error| ZooError::Device(format!("cannot read {path}: {error}")))?,
         };
-        Some(bytes)
+        Ok(Some(bytes))
     }
+}
+
+/// Reads a part of a file.
+fn read_part(path: &str, offset: u64, bytes: u64) -> std::io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(offset))?;
+    let mut content = vec![0; bytes as usize];
+    file.read_exact(&mut content)?;
+    Ok(content)
 }
 
 impl ScalarArgument {
@@ -162,6 +208,15 @@ impl ScalarArgument {
             Self::Integer(whole, _) => INTEGER_TYPES.iter().find(|(one, _)| one == whole).map_or("", |(_, name)| name),
             Self::F32(_) => "f32",
             Self::F64(_) => "f64",
+        }
+    }
+
+    /// Evaluates the scalar at a size.
+    pub(super) fn number(&self, axes: &Axes) -> Result<f64, String> {
+        match self {
+            Self::Integer(_, amount) => amount.evaluate(axes).map(|amount| amount as f64),
+            Self::F32(value) => Ok(f64::from(*value)),
+            Self::F64(value) => Ok(*value),
         }
     }
 
@@ -198,18 +253,18 @@ impl FromStr for Argument {
 }
 
 fn parse_buffer(text: &str) -> Result<Argument, String> {
-    let mut parts = text.split(':');
+    let mut parts = text.splitn(4, ':');
     let (Some(name), Some(length), Some(role)) = (parts.next(), parts.next(), parts.next()) else {
         return Err("missing type, length or role".into());
     };
-    let content = match (parts.next(), parts.next()) {
-        (None, _) | (Some("normal"), None) => BufferContent::Normal,
-        (Some("zero"), None) => BufferContent::Zero,
-        (Some(other), None) => match other.strip_prefix("below=") {
-            Some(end) => BufferContent::IntegersBelow(end.parse()?),
-            None => return Err(format!("invalid content {other:?}: expected normal, zero or below=N")),
+    let content = match parts.next() {
+        None | Some("normal") => BufferContent::Normal,
+        Some("zero") => BufferContent::Zero,
+        Some(other) => match (other.strip_prefix("below="), other.strip_prefix("file=")) {
+            (Some(end), _) => BufferContent::IntegersBelow(end.parse()?),
+            (_, Some(file)) => parse_file(file)?,
+            _ => return Err(format!("invalid content {other:?}: expected normal, zero, below=N or file=PATH@OFFSET")),
         },
-        (Some(_), Some(_)) => return Err("more than four parts".into()),
     };
     if !BUFFER_TYPES.contains(&name) {
         return Err(format!("invalid buffer type {name:?}: expected one of {}", BUFFER_TYPES.join(", ")));
@@ -222,6 +277,16 @@ fn parse_buffer(text: &str) -> Result<Argument, String> {
     };
     let element = name.parse().map_err(|error| format!("{error}"))?;
     Ok(Argument::Buffer { element, length: length.parse()?, role, content })
+}
+
+fn parse_file(text: &str) -> Result<BufferContent, String> {
+    let invalid = || format!("invalid file {text:?}: expected an absolute path and an offset, e.g. /data/x.bin@0");
+    let (path, offset) = text.rsplit_once('@').ok_or_else(invalid)?;
+    let offset = offset.parse().map_err(|_| invalid())?;
+    if !Path::new(path).is_absolute() {
+        return Err(invalid());
+    }
+    Ok(BufferContent::File { path: path.to_owned(), offset })
 }
 
 fn parse_scalar(name: &str, value: &str) -> Result<ScalarArgument, String> {
@@ -245,6 +310,7 @@ impl fmt::Display for Argument {
                     BufferContent::Normal => Ok(()),
                     BufferContent::Zero => f.write_str(":zero"),
                     BufferContent::IntegersBelow(end) => write!(f, ":below={end}"),
+                    BufferContent::File { path, offset } => write!(f, ":file={path}@{offset}"),
                 }
             }
             Self::Value(value) => {
@@ -293,8 +359,16 @@ mod tests {
 
     #[test]
     fn arguments_round_trip() {
-        for text in ["f32:n:in", "bf16:2 * n:out", "i32:n:in:below=n", "f32:1:inout:zero", "i64=n", "f32=0.5", "f64=-2"]
-        {
+        for text in [
+            "f32:n:in",
+            "bf16:2 * n:out",
+            "i32:n:in:below=n",
+            "f32:1:inout:zero",
+            "i64:n:in:file=/data/a:b@c.bin@128",
+            "i64=n",
+            "f32=0.5",
+            "f64=-2",
+        ] {
             let argument: Argument = text.parse().unwrap();
             assert_eq!(argument.to_string(), text);
         }
@@ -307,6 +381,8 @@ mod tests {
             ("f33:n:in", "\"f33\""),
             ("f32:n:input", "\"input\""),
             ("f32:n:in:ones", "\"ones\""),
+            ("f32:n:in:file=x.bin@0", "absolute path"),
+            ("f32:n:in:file=/x.bin", "offset"),
             ("f32:n+:in", "n+"),
             ("f16=1", "\"f16\""),
             ("f32=x", "\"x\""),
@@ -326,10 +402,29 @@ mod tests {
         assert_eq!(given("i32=n"), ResolvedArgument::Value(vec![3, 0, 0, 0], "i32"));
         assert_eq!(given("f64=0.5"), ResolvedArgument::Value(0.5f64.to_ne_bytes().to_vec(), "f64"));
         let ResolvedArgument::Buffer(indices) = given("i32:100:in:below=n") else { panic!() };
-        let content = indices.content(1).unwrap();
+        let bytes = |buffer: &ResolvedBuffer| buffer.initial_bytes(1).unwrap();
+        let content = bytes(&indices).unwrap();
         assert!(content.chunks(4).all(|number| number[0] < 3 && number[1..] == [0; 3]));
-        assert_eq!(indices.content(1), Some(content), "determined by the seed");
+        assert_eq!(bytes(&indices), Some(content), "determined by the seed");
         let ResolvedArgument::Buffer(output) = given("f32:n:out") else { panic!() };
-        assert_eq!((output.content(1), output.bytes()), (None, 12));
+        assert_eq!((bytes(&output), output.bytes()), (None, 12));
+        let ResolvedArgument::Buffer(wide) = given("i64:n:in") else { panic!() };
+        assert_eq!(bytes(&wide).map(|bytes| bytes.len()), Some(24));
+    }
+
+    #[test]
+    fn content_of_a_file_is_read_at_its_offset() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), [9, 1, 0, 2, 0]).unwrap();
+        let read = |length: u64| {
+            let text = format!("i16:{length}:in:file={}@1", file.path().display());
+            let ResolvedArgument::Buffer(buffer) = text.parse::<Argument>().unwrap().resolve(&Axes::default()).unwrap()
+            else {
+                panic!()
+            };
+            buffer.initial_bytes(1)
+        };
+        assert_eq!(read(2), Ok(Some(vec![1, 0, 2, 0])));
+        assert!(matches!(read(3), Err(ZooError::Device(_))), "the file is too short");
     }
 }

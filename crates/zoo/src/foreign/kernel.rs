@@ -36,7 +36,7 @@ pub(super) fn open(
     let text = text.map_err(|error| ZooError::Device(format!("cannot read {path}: {error}")))?;
     let form = launch_form(source, &problem.axes).map_err(ZooError::Shape)?;
     let kernel = Arc::new(ForeignKernel::compile(&machine, path, &text, entry, form)?);
-    let first = Arc::new(problem.initial_contents());
+    let first = Arc::new(problem.initial_contents()?);
     let sets = (0..sets).map(|_| ForeignKernelSet::new(&machine, &kernel, problem, &first));
     let sets = sets.collect::<Result<Vec<_>, _>>()?;
     // Foreign kernels may use TF32, so its tolerances are allowed.

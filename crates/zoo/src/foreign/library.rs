@@ -160,7 +160,7 @@ impl LibraryState {
                     Some(content) => AlignedBytes::copy_of(content),
                     None => AlignedBytes::new(buffer.bytes() as usize, 0xFF),
                 });
-                declared.push(*buffer);
+                declared.push(buffer.clone());
             }
         }
         let told = ProblemTables::new(problem, &given, &mut memory)?;
@@ -270,7 +270,7 @@ struct LibraryPass;
 /// Loads a library and prepares each buffer set.
 pub(super) fn open(path: &str, problem: &ForeignProblem, sets: u32) -> Result<Box<dyn Workload>, ZooError> {
     let interface = Arc::new(LibraryInterface::load(path)?);
-    let first = Arc::new(problem.initial_contents());
+    let first = Arc::new(problem.initial_contents()?);
     let states = (0..sets).map(|_| LibraryState::prepare(&interface, problem, &first)).collect::<Result<_, _>>()?;
     let properties = WorkloadProperties { kernel: Some(path.to_owned()), ..Default::default() };
     Ok(rotating_workload::open(LibraryPass, states, properties))

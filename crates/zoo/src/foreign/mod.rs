@@ -1,5 +1,5 @@
-//! Foreign work: external programs that do the same work. Commands, shared libraries and CUDA C++ kernels are compared
-//! with the first of them.
+//! Foreign work: external programs that do the same work. Commands, shared libraries, CUDA C++ kernels and external
+//! workers are compared with the first of them.
 
 mod argument;
 mod axis_expression;
@@ -15,12 +15,13 @@ mod outputs;
 mod problem;
 mod registry;
 
-pub use argument::{Argument, BufferContent, BufferRole, IntegerType, ScalarArgument};
+pub use argument::{Argument, BufferContent, BufferRole, IntegerType, ResolvedBuffer, ResolvedContent, ScalarArgument};
 pub use axis_expression::AxisExpression;
 pub use command_line::split_command;
 pub use problem::ForeignProblem;
 pub use registry::ForeignHandle;
 
+use crate::gate::ElementTolerance;
 use calorimeter_case::{Axes, Element, Implementation, Name, excerpt};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -48,6 +49,12 @@ pub struct ForeignWork {
     /// Minimum memory traffic of one call, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<AxisExpression>,
+    /// Limits of elementwise errors, instead of `tolerance`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub element_tolerance: Option<ElementTolerance>,
+    /// JSON of the workload in a data set of flashinfer-bench, copied to the cases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flashinfer_workload: Option<String>,
 }
 
 /// Compared program.
@@ -77,6 +84,16 @@ pub enum ForeignProgram {
     },
     /// CUDA C++ kernel, compiled when opened.
     Kernel(KernelSource),
+    /// Process that speaks the protocol of external workers; opened by the crate `calorimeter-external`.
+    Worker {
+        /// Program and arguments.
+        words: Vec<String>,
+    },
+    /// Program that cannot be measured.
+    Unsupported {
+        /// Reason for the reader of the record.
+        reason: String,
+    },
 }
 
 /// Kernel in a CUDA C++ source, and its launch configuration.
@@ -109,6 +126,8 @@ impl ForeignProgram {
             Self::Command { .. } => "command",
             Self::Library { .. } => "library",
             Self::Kernel(_) => "kernel",
+            Self::Worker { .. } => "worker",
+            Self::Unsupported { .. } => "unsupported",
         }
     }
 
@@ -132,6 +151,8 @@ impl ForeignProgram {
                 let with_entry = |name: String| [name.clone(), format!("{name}:{}", source.entry)];
                 of_file(&source.path).into_iter().flat_map(with_entry).collect()
             }
+            Self::Worker { words } => words.last().map_or_else(Vec::new, |word| of_file(word)),
+            Self::Unsupported { .. } => vec![self.kind().to_owned()],
         }
     }
 }
@@ -185,7 +206,9 @@ impl ForeignWork {
                     "{label}: invalid grid or block: expected one to three sizes each, for x, y and z"
                 ));
             }
-            if matches!(program, ForeignProgram::Command { words, .. } if words.is_empty()) {
+            if let ForeignProgram::Command { words, .. } | ForeignProgram::Worker { words } = program
+                && words.is_empty()
+            {
                 return Err(format!("{label}: empty command"));
             }
         }
@@ -221,7 +244,8 @@ impl ForeignWork {
                     amounts.extend(grid.iter().chain(block).chain(shared));
                 }
                 ForeignProgram::Command { words, .. } => command::substitute_axes(words, axes).map(drop)?,
-                ForeignProgram::Library { .. } => {}
+                ForeignProgram::Library { .. } | ForeignProgram::Worker { .. } | ForeignProgram::Unsupported { .. } => {
+                }
             }
         }
         amounts.into_iter().try_for_each(|amount| amount.evaluate(axes).map(drop))

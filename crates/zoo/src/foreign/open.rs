@@ -14,6 +14,11 @@ impl ForeignProblem {
                 Ok(Box::new(CommandWorkload::new(words, directory, &self.axes)?))
             }
             ForeignProgram::Library { path } => library::open(path, self, sets),
+            ForeignProgram::Worker { words } => {
+                let why = format!("`{}` is an external worker, which this function does not start", words.join(" "));
+                Err(ZooError::Unsupported(why))
+            }
+            ForeignProgram::Unsupported { reason } => Err(ZooError::Unsupported(reason.clone())),
             #[cfg(feature = "native")]
             ForeignProgram::Kernel(source) => {
                 let machine = machines.native(crate::backends::cuda_index(setup.device)?)?;

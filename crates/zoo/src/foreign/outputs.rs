@@ -108,6 +108,7 @@ fn output(values: Vec<f32>) -> Output {
 
 #[cfg(test)]
 mod tests {
+    use super::super::argument::ResolvedContent;
     use super::*;
 
     /// Writes the first elements of a byte buffer, and increments a second buffer.
@@ -143,7 +144,8 @@ mod tests {
 
     #[test]
     fn unwritten_integers_are_found() {
-        let buffer = |role| ResolvedBuffer { element: Element::Unsigned(8), length: 4, role, fill: None };
+        let buffer =
+            |role| ResolvedBuffer { element: Element::Unsigned(8), length: 4, role, content: ResolvedContent::Zero };
         let mut half = HalfWriter {
             declared: [buffer(BufferRole::Out), buffer(BufferRole::InOut)],
             bytes: [vec![0; 4], vec![0; 4]],

@@ -1,9 +1,9 @@
 //! Foreign work at a size, with seeded inputs.
 
 use super::argument::{ResolvedArgument, ResolvedBuffer};
-use super::{ForeignHandle, ForeignProgram, ForeignSubject};
+use super::{Argument, ForeignHandle, ForeignProgram, ForeignSubject};
 use crate::backends::missing_feature;
-use crate::gate::{self, GateResult, Mismatch, ToDigest, Tolerance};
+use crate::gate::{self, GateResult, LargestErrors, Mismatch, ToDigest, Tolerance};
 use crate::{Output, OutputSample, Reference, ZooError};
 use calorimeter_case::{Axes, Device, DeviceKind, Implementation};
 use calorimeter_recipes::{Dtype, Element};
@@ -36,7 +36,8 @@ impl ForeignProblem {
         given.collect::<Result<_, _>>().map_err(ZooError::Shape)
     }
 
-    fn buffers(&self) -> Vec<ResolvedBuffer> {
+    /// Buffers of a call, in argument order.
+    pub fn buffers(&self) -> Vec<ResolvedBuffer> {
         let buffer = |given| match given {
             ResolvedArgument::Buffer(buffer) => Some(buffer),
             ResolvedArgument::Value(..) => None,
@@ -45,9 +46,18 @@ impl ForeignProblem {
         self.arguments().unwrap_or_default().into_iter().filter_map(buffer).collect()
     }
 
+    /// Scalars of a call, in argument order.
+    pub fn scalars(&self) -> Vec<f64> {
+        let scalars = self.foreign.arguments.iter().filter_map(|argument| match argument {
+            Argument::Value(scalar) => scalar.number(&self.axes).ok(),
+            Argument::Buffer { .. } => None,
+        });
+        scalars.collect()
+    }
+
     /// Initial content of each buffer; `None` for buffers that are only written.
-    pub(super) fn initial_contents(&self) -> Vec<Option<Vec<u8>>> {
-        self.buffers().iter().zip(self.seed..).map(|(buffer, seed)| buffer.content(seed)).collect()
+    pub fn initial_contents(&self) -> Result<Vec<Option<Vec<u8>>>, ZooError> {
+        self.buffers().iter().zip(self.seed..).map(|(buffer, seed)| buffer.initial_bytes(seed)).collect()
     }
 
     /// Bytes of all buffers; `None` without buffers.
@@ -88,11 +98,28 @@ impl ForeignProblem {
         self.subject(implementation).is_ok_and(|subject| matches!(subject.program, ForeignProgram::Kernel(_)))
     }
 
+    /// Command line of an implementation that is an external worker.
+    pub fn worker_words(&self, implementation: Implementation) -> Option<&'static [String]> {
+        match &self.subject(implementation).ok()?.program {
+            ForeignProgram::Worker { words } => Some(words),
+            _ => None,
+        }
+    }
+
     /// Checks that an implementation runs on a device; the error names a suitable one.
     pub fn support(&self, implementation: Implementation, device: Device) -> Result<(), ZooError> {
         let subject = self.subject(implementation)?;
         match (&subject.program, device.kind()) {
+            (ForeignProgram::Unsupported { reason }, _) => Err(ZooError::Unsupported(reason.clone())),
             (_, DeviceKind::Mock) => Ok(()),
+            (ForeignProgram::Worker { .. }, DeviceKind::Cuda) if !cfg!(feature = "native") => {
+                Err(ZooError::Unsupported(missing_feature("native")))
+            }
+            (ForeignProgram::Worker { .. }, DeviceKind::Cpu | DeviceKind::Cuda) => Ok(()),
+            (ForeignProgram::Worker { .. }, _) => Err(ZooError::Unsupported(format!(
+                "{} runs in an external worker, which supports cpu and cuda, not {device}",
+                subject.label
+            ))),
             (ForeignProgram::Kernel(_), DeviceKind::Cuda) if cfg!(feature = "native") => Ok(()),
             (ForeignProgram::Kernel(_), DeviceKind::Cuda) => Err(ZooError::Unsupported(missing_feature("native"))),
             (ForeignProgram::Kernel(_), _) => Err(ZooError::Unsupported(format!(
@@ -121,10 +148,19 @@ impl ForeignProblem {
         let written = self.buffers().into_iter().filter(|buffer| buffer.role.is_written());
         let mut worst = GateResult { rel_l2: 0.0, tf32: false };
         for ((output, reference), buffer) in outputs.iter().zip(references).zip(written) {
-            let rel_l2 = gate::judge(output, reference, &self.tolerance(buffer.element))?;
+            let rel_l2 = match &self.foreign.element_tolerance {
+                Some(tolerance) => gate::judge_elements(output, reference, tolerance)?,
+                None => gate::judge(output, reference, &self.tolerance(buffer.element))?,
+            };
             worst.rel_l2 = worst.rel_l2.max(rel_l2);
         }
         Ok(worst)
+    }
+
+    /// Largest elementwise errors of all outputs; `None` if an output is not finite or has a wrong size.
+    pub fn largest_errors(&self, outputs: &[Output], references: &[Reference]) -> Option<LargestErrors> {
+        let each = outputs.iter().zip(references).map(|(output, reference)| LargestErrors::of(output, reference));
+        each.reduce(|a, b| Some(a?.max(b?))).flatten().filter(|_| outputs.len() == references.len())
     }
 
     /// Tolerance of an output with this element type.

@@ -37,6 +37,11 @@ impl ForeignHandle {
         self.subjects.first().map(super::ForeignSubject::implementation)
     }
 
+    /// JSON of the workload of flashinfer-bench, if any.
+    pub fn flashinfer_workload(self) -> Option<&'static str> {
+        self.0.flashinfer_workload.as_deref()
+    }
+
     /// Returns the subject of an implementation.
     pub(super) fn subject(self, implementation: Implementation) -> Option<&'static super::ForeignSubject> {
         self.0.subjects.iter().find(|subject| implementation.name() == subject.label.as_str())

@@ -116,6 +116,9 @@ impl Task {
 
     /// True if another process runs the passes of an implementation.
     pub fn is_remote(&self, implementation: Implementation, device: Device) -> bool {
+        if let Self::Foreign(problem) = self {
+            return problem.worker_words(implementation).is_some();
+        }
         find_factory(self.subject(), implementation, device).is_ok_and(WorkloadFactory::is_remote)
     }
 

@@ -2,6 +2,7 @@
 //! output of the first program.
 
 use crate::worker::operands::GroupOperands;
+use calorimeter_case::record::finite;
 use calorimeter_case::{Record, Warning};
 use calorimeter_zoo::Output;
 use calorimeter_zoo::foreign::ForeignProblem;
@@ -46,6 +47,22 @@ pub(super) fn check_foreign_outputs(
             warn(record, &format!("{name} has no output to compare with"));
             Ok(problem.judge(outputs, &problem.references(outputs))?.rel_l2)
         }
+    }
+}
+
+/// Replaces the elementwise errors of a record by the errors of outputs, if the work has an elementwise tolerance.
+pub(super) fn record_largest_errors(
+    problem: &ForeignProblem,
+    outputs: &[Output],
+    record: &mut Record,
+    operands: &GroupOperands,
+) {
+    if problem.foreign.element_tolerance.is_some()
+        && let (Some(accuracy), Some(first)) = (&mut record.accuracy, &operands.first_program_outputs)
+    {
+        let errors = problem.largest_errors(outputs, first);
+        accuracy.max_abs = errors.and_then(|errors| finite(errors.absolute));
+        accuracy.max_rel = errors.and_then(|errors| finite(errors.relative));
     }
 }
 

@@ -61,9 +61,13 @@ pub(super) fn check_first_output(
             sqnr_db: finite(scheme.sqnr_db),
             rel_l2: finite(scheme.rel_l2),
             max_abs: finite(scheme.max_abs),
+            max_rel: None,
             cosine: finite(scheme.cosine),
             kernel_rel_l2,
         }));
+    }
+    if let (Task::Foreign(problem), FirstOutput::Downloaded(outputs)) = (&operands.task, output) {
+        foreign_outputs::record_largest_errors(problem, outputs, record, operands);
     }
     let plain = QuantConfig::unquantized(operands.task.dtype());
     let baseline_weight_bytes = operands.task.weight_bytes(&plain);
@@ -292,6 +296,10 @@ impl OutputChecker<'_> {
         if let (Task::Foreign(problem), FirstOutput::Downloaded(outputs)) = (&task, output) {
             let judged =
                 foreign_outputs::check_foreign_outputs(problem, outputs, self.workload.is_process(), record, operands);
+            if judged.is_err() {
+                // The errors of an earlier output were within the tolerance.
+                foreign_outputs::record_largest_errors(problem, outputs, record, operands);
+            }
             return Ok(judged.map_err(|mismatch| self.refuse(mismatch, record)).ok());
         }
         let references = operands.references(self.content, self.treatment)?;

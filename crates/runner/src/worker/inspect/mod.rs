@@ -13,7 +13,6 @@ mod traffic;
 use super::arm::CaseArm;
 use super::group_context::GroupContext;
 use super::poison::{PoisonedProcess, catch_poison};
-use calorimeter_external::is_external;
 use finding::InspectionFinding;
 use inspection::{InspectedCase, Inspection};
 
@@ -87,7 +86,8 @@ fn run_one(
             return Ok(found);
         }
         let passed = group.operands.passed_cases.contains(&arm.record.case.id);
-        let is_unseen = inspection.observes_this_process() && is_external(arm.record.case.implementation);
+        let is_remote = group.operands.task.is_remote(arm.record.case.implementation, group.operands.device);
+        let is_unseen = inspection.observes_this_process() && is_remote;
         if passed || is_unseen || !arm.record.is_ok() || !inspection.applies_to(&arm.record.case, group.assignment) {
             continue;
         }

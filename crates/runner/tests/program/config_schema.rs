@@ -34,8 +34,8 @@ fn examples(page: &str) -> Vec<String> {
 #[test]
 fn shipped_and_documented_files_are_accepted() {
     let (schema, root) = (schema(), Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
-    let configs = files(&root.join("configs"));
-    assert!(configs.len() >= 6);
+    let configs = [files(&root.join("configs")), files(&root.join("configs/results"))].concat();
+    assert!(configs.len() >= 20);
     let peers = [files(&fixture("torchao")), files(&fixture("accelerator"))].concat();
     assert!(peers.len() >= 13);
     let page = |name: &str| examples(&fs::read_to_string(root.join("docs/src").join(name)).unwrap());

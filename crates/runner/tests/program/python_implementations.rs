@@ -224,6 +224,30 @@ fn python_processes(text: &str) -> usize {
 }
 
 #[test]
+#[ignore = "needs Python"]
+fn files_of_the_results_page_are_planned() {
+    let folder = repository().join("configs/results");
+    let page = std::fs::read_to_string(repository().join("docs/src/performance.md")).unwrap();
+    let scene = Scene::new();
+    // The names of the real sources, which need libraries.
+    scene.write(
+        "names.py",
+        "import calorimeter\nfor name in 'torch torch-compile torch-compile-max torch-cudnn torch-flash liger'.split():\n\
+         \x20   calorimeter.implementation('softmax', name=name)(lambda case, inputs, outputs: None)\n",
+    );
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    for file in names {
+        let path = format!("configs/results/{}", file.file_name().unwrap().display());
+        assert!(page.contains(&format!("calorimeter run {path}")), "{path} has no command on the page");
+        let arguments = format!("run {} --device mock --dry-run --format jsonl --python names.py", file.display());
+        let mut command = scene.command(&arguments);
+        let planned = ProgramOutput::with_timeout(command.env("PYTHONPATH", repository().join("integrations/python")));
+        let planned = planned.expect_code(0).objects();
+        assert!(planned.iter().any(|case| case["implementation"] == "native"), "{path}: {planned:?}");
+    }
+}
+
+#[test]
 #[ignore = "needs NumPy"]
 fn bench_compares_the_implementations_of_a_source() {
     let scene = Scene::new();

@@ -79,7 +79,6 @@ const FILES: &[(&str, bool)] = &[
     ("models: [{model: sotfmax, axes: {batch: 8, sequence: 16, dimension: 64}}]", false),
     ("recipes: [baseline]\ndtype: bf61\nmodels: [{SHAPES}]", false),
     ("recipes: [baseline]\ndevice: cuad\nmodels: [{SHAPES}]", false),
-    ("recipes: [baseline]\nimplementations: [eagre]\nmodels: [{SHAPES}]", false),
     ("recipes: [baseline]\nregimes: [device-warm]\nmodels: [{SHAPES}]", false),
     ("recipes: [baseline]\ncompile: max-autotun\nmodels: [{SHAPES}]", false),
     ("recipes: [baseline]\nmodels: [{shapes: [{name: lama}]}]", false),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -56,6 +57,13 @@ class Implementation:
 
 registered: dict[tuple[str, str], Implementation] = {}
 """Implementations by subject and name."""
+
+
+def require(*modules: str) -> None:
+    """Raise an error unless modules are installed. The modules are not imported, because an import may take seconds."""
+    for name in modules:
+        if importlib.util.find_spec(name) is None:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
 def implementation(

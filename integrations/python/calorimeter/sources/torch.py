@@ -156,6 +156,30 @@ def gemm(a: Tensor, b: Tensor) -> Tensor:
     return (a @ b).bfloat16()
 
 
+def float8_gemm(unit: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    return torch._scaled_mm(a, column_major(b), unit, unit, out_dtype=torch.bfloat16)
+
+
+def scaled_gemm(_: Tensor, a: Tensor, b: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    return torch._scaled_mm(a, column_major(b), rows, columns, out_dtype=torch.bfloat16)
+
+
+def accumulated_gemm(unit: Tensor, a: Tensor, b: Tensor, rows: Tensor, columns: Tensor, c: Tensor) -> Tensor:
+    # PyTorch has no product with a scale per row and outputs in f32.
+    return torch._scaled_mm(a, column_major(b), unit, unit, out_dtype=torch.float32) * rows * columns + c
+
+
+def rowwise_gemm(static: bool, dequantize: bool, unit: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    (a, rows), (b, columns) = quantize_e4m3(a, False, static), quantize_e4m3(b, True, static)
+    scales = (rows, columns.t()) if dequantize else (unit, unit)
+    return torch._scaled_mm(a, b.contiguous().t(), *scales, out_dtype=torch.bfloat16)
+
+
+def column_major(b: Tensor) -> Tensor:
+    """Copy in the only layout in which PyTorch multiplies e4m3 values."""
+    return b.t().contiguous().t()
+
+
 def attention(stage: str, causal: bool, sizes: tuple[int, int, int, int], *inputs: Tensor) -> Tensor:
     query, key, *value = (matrix.view(sizes) for matrix in inputs)
     if stage == "output":
@@ -228,8 +252,17 @@ OPERATORS: dict[str, Function] = {
     "linear_sgd_step": linear_sgd_step,
 }
 
+# GEMMs with e4m3 values. The first argument is a scale of one.
+FLOAT8_GEMMS: dict[str, Function] = {
+    "gemm": scaled_gemm,
+    "gemm_accum": accumulated_gemm,
+    "gemm_fp8_rowwise": partial(rowwise_gemm, False, False),
+    "gemm_fp8_rowwise_static_scaling": partial(rowwise_gemm, True, False),
+    "gemm_fp8_rowwise_w_dequantize": partial(rowwise_gemm, False, True),
+}
+
 # Operators whose definition rounds the scales to bf16.
-ROUNDED = ["quantization", "transpose_quantization"]
+ROUNDED = ["quantization", "transpose_quantization", "gemm_fp8_rowwise", "gemm_fp8_rowwise_w_dequantize"]
 
 # Last computed stage and mask.
 ATTENTION = {
@@ -264,12 +297,16 @@ def function(case: calorimeter.Case, inputs: list[Tensor]) -> tuple[Function, li
         size, kernel, channels = case["size"], case["kernel"], case["in_channels"]
         sizes = (case["batch"], channels, size, size), (case["out_channels"], channels, kernel, kernel)
         return convolution, [*CONVOLUTIONS[case.subject], sizes, *inputs]
-    if case.subject.startswith("gemm") and inputs[0].dtype.itemsize == 1:
-        raise calorimeter.Unsupported("PyTorch multiplies float8 operands only if the second one is column-major")
+    is_float8 = case.subject.startswith("gemm_") and inputs[0].dtype.itemsize == 1
+    if is_float8 or case.subject in FLOAT8_GEMMS:
+        if case["k"] % 16 or case["n"] % 16:
+            raise calorimeter.Unsupported("PyTorch multiplies e4m3 values only if k and n are multiples of 16")
+        unit = torch.ones((), device=inputs[0].device)
+        return FLOAT8_GEMMS.get(case.subject, float8_gemm), [unit, *inputs]
     return OPERATORS[case.subject], inputs
 
 
-SUBJECTS = [*OPERATORS, *ATTENTION, *CONVOLUTIONS, *MODELS]
+SUBJECTS = [*OPERATORS, *FLOAT8_GEMMS, *ATTENTION, *CONVOLUTIONS, *MODELS]
 OPTIONS: dict[str, Any] = {"devices": ["cpu", "cuda"], "quantizes": True, "libraries": ["torchao"]}
 register = partial(calorimeter.implementation, *SUBJECTS, **OPTIONS)
 

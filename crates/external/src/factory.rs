@@ -58,9 +58,6 @@ fn inputs(request: &OpenRequest<'_>) -> Result<(InputsOfSet, Vec<Matrix>), ZooEr
 impl WorkloadFactory for ExternalFactory {
     fn accepts(&self, task: &Task, treatment: &QuantConfig) -> Result<(), String> {
         let name = &self.offer.name;
-        if treatment.training.is_some() {
-            return Err(format!("`{name}` runs in another process, which has no training passes in this version"));
-        }
         if !treatment.is_unmodified() && !self.offer.quantizes {
             return Err(format!("`{name}` does not quantize; it supports the recipe baseline"));
         }
@@ -96,7 +93,7 @@ impl WorkloadFactory for ExternalFactory {
             device: request.setup.device.to_string(),
             axes: request.task.axes(),
             dtype: request.task.element(),
-            recipe: request.recipe.map_or_else(|| "baseline".to_owned(), |recipe| recipe.to_string()),
+            recipe: recipe_name(&request),
             memory: memory.shared().map_err(sharing)?,
             bytes,
             sets: sets.clone(),
@@ -109,7 +106,21 @@ impl WorkloadFactory for ExternalFactory {
             buffers.poison(set).map_err(sharing)?;
         }
         let process = Process::shared(&self.program, &self.offer.name)?;
-        Ok(Box::new(ExternalWorkload::open(process, buffers, inputs_of_set, case)?))
+        let mut workload = ExternalWorkload::open(process, buffers, inputs_of_set, case)?;
+        if request.treatment.training.is_some() {
+            // Training passes quantize in each launch.
+            workload.quantization_time = None;
+        }
+        Ok(Box::new(workload))
+    }
+}
+
+/// Name of the recipe for another process. Training recipes have the names of `torchao`.
+fn recipe_name(request: &OpenRequest<'_>) -> String {
+    match (request.treatment.training, request.recipe) {
+        (Some(training), _) => training.to_string(),
+        (None, Some(recipe)) => recipe.to_string(),
+        (None, None) => "baseline".to_owned(),
     }
 }
 

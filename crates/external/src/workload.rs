@@ -143,7 +143,8 @@ pub(crate) struct ExternalWorkload {
     contents: Vec<u32>,
     inputs_of_set: InputsOfSet,
     kernel: Option<String>,
-    quantization_time: Option<Duration>,
+    /// Time to quantize the weights of one buffer set.
+    pub(crate) quantization_time: Option<Duration>,
 }
 
 impl ExternalWorkload {

@@ -27,7 +27,7 @@ class Case:
     axes: Mapping[str, int]
     """Sizes by axis."""
     recipe: str = "baseline"
-    """Recipe by which an implementation with ``quantizes=True`` quantizes the weights of a model."""
+    """Recipe by which an implementation with ``quantizes=True`` computes a model or a training pass."""
 
     def __getitem__(self, axis: str) -> int:
         """Size of an axis."""
@@ -88,7 +88,7 @@ def implementation(
         devices: Kinds of devices: ``cpu``, ``cuda`` or both.
         dtypes: Supported element types; with ``None`` the function raises `Unsupported` for others.
         arrays: Type of inputs and outputs: ``torch``, ``numpy`` or ``memoryview``; on ``cuda`` only ``torch``.
-        quantizes: Whether the function quantizes the weights of a model by the recipe of the case.
+        quantizes: Whether the function computes models and training passes by the recipe of the case.
         libraries: Modules whose versions the record states, besides the library of the arrays.
     """
     if not subjects:

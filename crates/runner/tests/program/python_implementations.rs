@@ -390,3 +390,24 @@ fn torch_passes_the_gate_for_every_operator_and_model() {
         assert!(kernel.is_some_and(|kernel| kernel.starts_with("torch (torch ")), "{record:?}");
     }
 }
+
+#[test]
+#[ignore = "needs torchao"]
+fn torchao_passes_the_gate_for_training_recipes() {
+    let settings = "device: cpu\ndtype: bf16\nrecipes: [baseline, tensorwise, rowwise-fast, rowwise_with_gw_hp, mxfp8]\n\
+                    timing: {max_time: 5ms, max_warm_up: 5ms, precision: 50%}\nimplementations: [torch]\n\
+                    regimes: [device-hot]\n";
+    let models = "  - {model: linear_forward, shapes: [[32, 64, 96]]}\n  \
+                  - {model: linear_forward_backward, shapes: [[32, 64, 96]]}\n";
+    let records = run_in_parts(settings, models, "torch");
+    assert_eq!(records.len(), 10);
+    for record in records {
+        if record.case.recipe.as_str() == "mxfp8" {
+            let reason = record.outcome.reason.as_deref().unwrap_or_default();
+            assert!(reason.contains("torchao has no configuration"), "{record:?}");
+        } else {
+            assert!(record.is_ok() && record.accuracy.is_some(), "{record:?}");
+            assert_eq!(record.weights.quantise_ns, None, "{record:?}");
+        }
+    }
+}

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import calorimeter
 from calorimeter.registry import require
-from calorimeter.torch_functions import EPSILON, closed, vector
+from calorimeter.torch_functions import EPSILON, closed, layer, vector
+from calorimeter.torchao_recipes import float8_layer
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,6 +29,7 @@ LEARNING_RATE, BETAS, ADAM_EPSILON, WEIGHT_DECAY, ADAM_STEP = 0.01, (0.9, 0.999)
 
 Outputs = Any
 Function = Callable[..., Outputs]
+Compiler = Callable[[Function], Function]
 
 
 def import_libraries() -> None:
@@ -311,14 +313,42 @@ OPTIONS: dict[str, Any] = {"devices": ["cpu", "cuda"], "quantizes": True, "libra
 register = partial(calorimeter.implementation, *SUBJECTS, **OPTIONS)
 
 
+def open_case(case: calorimeter.Case, inputs: list[Tensor], compiler: Compiler) -> Callable[[], Outputs]:
+    """Function of a case, compiled by a compiler."""
+    if case.recipe != "baseline" and case.subject not in MODELS:
+        return float8_pass(case, inputs, compiler)
+    call, arguments = function(case, inputs)
+    return closed(compiler(call), arguments)
+
+
+def float8_pass(case: calorimeter.Case, inputs: list[Tensor], compiler: Compiler) -> Callable[[], Outputs]:
+    """Training pass of a linear layer that torchao converts to float8."""
+    if case.subject not in ("linear_forward", "linear_forward_backward"):
+        raise calorimeter.Unsupported("torchao's float8 layers run the forward pass, or forward and backward together")
+    x, weight, *grads = inputs
+    module = float8_layer(layer(weight), case.recipe)
+    forward = compiler(module)
+    if not grads:
+        return closed(forward, [x])
+    operands = x.detach().requires_grad_(), module.weight.requires_grad_()
+
+    def forward_backward() -> Outputs:
+        y = forward(operands[0])
+        return y.detach(), *torch.autograd.grad(y, operands, grads)
+
+    return forward_backward
+
+
 def open_with_mode(case: calorimeter.Case, inputs: list[Tensor], mode: str | None) -> Callable[[], Outputs]:
-    """Compiled function of a case."""
+    """Function of a case, compiled by torch.compile."""
     if case.subject in ROUNDED:
         raise calorimeter.Unsupported("torch.compile omits the rounding of scales to bf16, which the operator defines")
-    call, arguments = function(case, inputs)
-    # A cache of models would keep their weights after a case is closed.
-    compiler = compiled if isinstance(call, torch.nn.Module) else compiled_once
-    return closed(compiler(call, mode), arguments)
+
+    def compiler(call: Function) -> Function:
+        # A cache of models would keep their weights after a case is closed.
+        return (compiled if isinstance(call, torch.nn.Module) else compiled_once)(call, mode)
+
+    return open_case(case, inputs, compiler)
 
 
 def compiled(call: Function, mode: str | None) -> Function:
@@ -337,7 +367,7 @@ compiled_once = lru_cache(maxsize=None)(compiled)
 @register(name="torch")
 def open_eager(case: calorimeter.Case, inputs: list[Tensor], outputs: list[Tensor]) -> Callable[[], Outputs]:
     """PyTorch in eager mode."""
-    return closed(*function(case, inputs))
+    return open_case(case, inputs, lambda call: call)
 
 
 @register(name="torch-compile")

@@ -33,8 +33,10 @@ def config(recipe: str) -> Any:
     return known[name]()
 
 
-def float8_layer(linear: Any, recipe: str) -> Any:
-    """Linear layer that torchao converts to a training recipe; uses the weight in place."""
+def convert_to_float8(module: Any, recipe: str) -> Any:
+    """Convert the linear layers of a module in place to a training recipe, and return the module."""
+    if recipe == "baseline":
+        return module
     try:
         from torchao.float8 import Float8LinearConfig, convert_to_float8_training
         from torchao.float8.config import Float8GemmConfig
@@ -48,7 +50,7 @@ def float8_layer(linear: Any, recipe: str) -> Any:
     # torchao accumulates gradients without fast accumulation.
     accumulation = Float8GemmConfig(use_fast_accum=recipe != name)
     configuration = replace(configuration, gemm_config_output=accumulation)
-    return convert_to_float8_training(linear, config=configuration)
+    return convert_to_float8_training(module, config=configuration)
 
 
 def quantize(module: Any, recipe: str) -> Any:

@@ -398,9 +398,10 @@ fn torchao_passes_the_gate_for_training_recipes() {
                     timing: {max_time: 5ms, max_warm_up: 5ms, precision: 50%}\nimplementations: [torch]\n\
                     regimes: [device-hot]\n";
     let models = "  - {model: linear_forward, shapes: [[32, 64, 96]]}\n  \
-                  - {model: linear_forward_backward, shapes: [[32, 64, 96]]}\n";
+                  - {model: linear_forward_backward, shapes: [[32, 64, 96]]}\n  \
+                  - {model: transformer_block_forward_backward, shapes: [[2, 64, 64]]}\n";
     let records = run_in_parts(settings, models, "torch");
-    assert_eq!(records.len(), 10);
+    assert_eq!(records.len(), 15);
     for record in records {
         if record.case.recipe.as_str() == "mxfp8" {
             let reason = record.outcome.reason.as_deref().unwrap_or_default();

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import calorimeter
 from calorimeter.registry import require
-from calorimeter.torch_functions import EPSILON, closed, layer, vector
-from calorimeter.torchao_recipes import float8_layer
+from calorimeter.torch_functions import EPSILON, closed, vector
+from calorimeter.torchao_recipes import convert_to_float8, quantize
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -34,11 +34,11 @@ Compiler = Callable[[Function], Function]
 
 def import_libraries() -> None:
     """Import PyTorch."""
-    global F, model, torch
+    global F, module, torch
     import torch
     import torch.nn.functional as F
 
-    from calorimeter.torch_models import model
+    from calorimeter.torch_models import module
 
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -287,12 +287,16 @@ def attention_sizes(case: calorimeter.Case) -> tuple[int, int, int, int]:
     return axes["batch"], axes.get("heads", 1), axes["sequence"], axes.get("head_dim", axes.get("dimension", 0))
 
 
+def model(name: str, parameters: list[Tensor]) -> torch.nn.Module:
+    """Model by its name, with its parameters."""
+    return module(name, ACTIVATIONS.get(name.removeprefix("ln_linear_")), parameters)
+
+
 def function(case: calorimeter.Case, inputs: list[Tensor]) -> tuple[Function, list[Any]]:
     """Function of a case, and its arguments."""
     if case.subject in MODELS:
         x, *weights = inputs
-        activation = ACTIVATIONS.get(case.subject.removeprefix("ln_linear_"))
-        return model(case, activation, weights), [x]
+        return quantize(model(case.subject, weights).eval(), case.recipe), [x]
     if case.subject in ATTENTION:
         return attention, [*ATTENTION[case.subject], attention_sizes(case), *inputs]
     if case.subject in CONVOLUTIONS:
@@ -308,29 +312,33 @@ def function(case: calorimeter.Case, inputs: list[Tensor]) -> tuple[Function, li
     return OPERATORS[case.subject], inputs
 
 
-SUBJECTS = [*OPERATORS, *FLOAT8_GEMMS, *ATTENTION, *CONVOLUTIONS, *MODELS]
+# Passes by autograd. Passes of `linear` without a recipe are written as functions.
+TRAINING = [f"{name}_{step}" for name in [*MODELS, "swiglu_mlp"] for step in ("forward", "forward_backward")]
+SUBJECTS = list(dict.fromkeys([*OPERATORS, *FLOAT8_GEMMS, *ATTENTION, *CONVOLUTIONS, *MODELS, *TRAINING]))
 OPTIONS: dict[str, Any] = {"devices": ["cpu", "cuda"], "quantizes": True, "libraries": ["torchao"]}
 register = partial(calorimeter.implementation, *SUBJECTS, **OPTIONS)
 
 
 def open_case(case: calorimeter.Case, inputs: list[Tensor], compiler: Compiler) -> Callable[[], Outputs]:
     """Function of a case, compiled by a compiler."""
+    if case.subject in TRAINING and (case.recipe != "baseline" or case.subject not in OPERATORS):
+        return training_pass(case, inputs, compiler)
     if case.recipe != "baseline" and case.subject not in MODELS:
-        return float8_pass(case, inputs, compiler)
+        raise calorimeter.Unsupported("torchao's float8 layers run the forward pass, or forward and backward together")
     call, arguments = function(case, inputs)
     return closed(compiler(call), arguments)
 
 
-def float8_pass(case: calorimeter.Case, inputs: list[Tensor], compiler: Compiler) -> Callable[[], Outputs]:
-    """Training pass of a linear layer that torchao converts to float8."""
-    if case.subject not in ("linear_forward", "linear_forward_backward"):
-        raise calorimeter.Unsupported("torchao's float8 layers run the forward pass, or forward and backward together")
-    x, weight, *grads = inputs
-    module = float8_layer(layer(weight), case.recipe)
-    forward = compiler(module)
+def training_pass(case: calorimeter.Case, inputs: list[Tensor], compiler: Compiler) -> Callable[[], Outputs]:
+    """Forward pass of a model, or forward pass and gradients of the input and of all parameters."""
+    name, _, backward = case.subject.partition("_forward")
+    x, *parameters = inputs
+    grads = [parameters.pop()] if backward else []
+    trained = convert_to_float8(model(name, parameters), case.recipe).requires_grad_()
+    forward = compiler(trained)
     if not grads:
         return closed(forward, [x])
-    operands = x.detach().requires_grad_(), module.weight.requires_grad_()
+    operands = [x.detach().requires_grad_(), *trained.parameters()]
 
     def forward_backward() -> Outputs:
         y = forward(operands[0])

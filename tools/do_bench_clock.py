@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Compares the clock of Triton's `do_bench` with Calorimeter's clocks on three kernels of torch.
 
-A run of Calorimeter cannot use the clock of `do_bench`, which overwrites the cache before each launch. This script therefore
-measures a GEMM, a copy and a layer normalization in bf16 twice: by `calorimeter run --python torch`, with operands from
-memory (`device-cold`) and from the cache (`device-hot`), and by `do_bench`.
+A run of Calorimeter cannot use the clock of `do_bench`, which overwrites the cache before each launch. This script
+therefore measures a GEMM, a copy and a layer normalization in bf16 twice: by `calorimeter run --python torch`, with
+operands from memory (`device-cold`) and from the cache (`device-hot`), and by `do_bench`.
 
     python3 tools/do_bench_clock.py target/release/calorimeter --shape 1 4096 4096
 
 For short launches, `do_bench / cold` is above 1: dirty cache lines must be written back, and events have overhead.
 
-Needs torch, triton, the Python package of Calorimeter and a CUDA device. Run nothing else on the device at the same time.
+Needs torch, triton, the Python package of Calorimeter and a CUDA device. Run nothing else on the device at the same
+time.
 """
 
 import argparse

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the records of a run as a Markdown table: a row per workload, size and recipe, and a column per implementation.
+"""Prints the records of a run as a Markdown table: a row per workload, size and recipe, a column per implementation.
 
     calorimeter run configs/results/gemm.yml --python torch --format jsonl | python3 tools/results_table.py
 

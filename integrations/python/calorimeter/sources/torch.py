@@ -191,7 +191,7 @@ def attention(stage: str, causal: bool, sizes: tuple[int, int, int, int], *input
 
 
 def convolution(
-    batch_norm: bool, relu: bool, sizes: tuple[tuple[int, ...], tuple[int, ...]], x: Tensor, weight: Tensor, *rest: Tensor
+    batch_norm: bool, relu: bool, sizes: tuple[tuple[int, ...], ...], x: Tensor, weight: Tensor, *rest: Tensor
 ) -> Tensor:
     x, weight = x.view(sizes[0]), weight.view(sizes[1])
     parameters = [vector(parameter) for parameter in rest]

@@ -62,9 +62,6 @@ fn inputs(request: &OpenRequest<'_>) -> Result<(MatricesOfSet, Vec<Matrix>), Zoo
 impl WorkloadFactory for ExternalFactory {
     fn accepts(&self, task: &Task, treatment: &QuantConfig) -> Result<(), String> {
         let name = &self.offer.name;
-        if treatment.training.is_some() {
-            return Err(format!("`{name}` runs in another process, which has no training passes in this version"));
-        }
         if !treatment.is_unmodified() && !self.offer.quantizes {
             return Err(format!("`{name}` does not quantize; it supports the recipe baseline"));
         }
@@ -100,7 +97,7 @@ impl WorkloadFactory for ExternalFactory {
             device: request.setup.device.to_string(),
             axes: request.task.axes(),
             dtype: request.task.element(),
-            recipe: request.recipe.map_or_else(|| "baseline".to_owned(), |recipe| recipe.to_string()),
+            recipe: recipe_name(&request),
             scalars: Vec::new(),
             memory: memory.shared().map_err(sharing)?,
             bytes,
@@ -116,7 +113,21 @@ impl WorkloadFactory for ExternalFactory {
         let inputs = SetInputs { of_set: Box::new(of_set), count: varying, vary: true };
         fill(&mut buffers, &inputs).map_err(sharing)?;
         let process = Process::shared(&self.program, &self.offer.name)?;
-        Ok(Box::new(ExternalWorkload::open(process, buffers, inputs, case)?))
+        let mut workload = ExternalWorkload::open(process, buffers, inputs, case)?;
+        if request.treatment.training.is_some() {
+            // Training passes quantize in each launch.
+            workload.quantization_time = None;
+        }
+        Ok(Box::new(workload))
+    }
+}
+
+/// Name of the recipe for another process. Training recipes have the names of `torchao`.
+fn recipe_name(request: &OpenRequest<'_>) -> String {
+    match (request.treatment.training, request.recipe) {
+        (Some(training), _) => training.to_string(),
+        (None, Some(recipe)) => recipe.to_string(),
+        (None, None) => "baseline".to_owned(),
     }
 }
 

@@ -18,6 +18,9 @@ const STDERR_TAIL_BYTES: u64 = 4096;
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum characters of standard error in an error message.
 const MAX_STDERR_CHARS: usize = 600;
+/// Environment variable with the name of the implementation whose cases the program opens. A program that only lists its
+/// implementations does not need to load libraries.
+const IMPLEMENTATION: &str = "CALORIMETER_IMPLEMENTATION";
 
 /// Command line of a program that speaks the [protocol](crate::protocol).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -67,19 +70,20 @@ pub(crate) fn lock(process: &SharedProcess) -> MutexGuard<'_, Process> {
 impl Process {
     /// Starts a program and asks for its implementations.
     pub(crate) fn start(program: &ExternalProgram) -> Result<(Self, Vec<Offer>), ExternalError> {
-        let mut process = Self::spawn(program)?;
+        let mut process = Self::spawn(program, None)?;
         let offers = process.greet()?;
         Ok((process, offers))
     }
 
-    /// Starts a program, which initializes itself until the first request.
-    fn spawn(program: &ExternalProgram) -> Result<Self, ExternalError> {
+    /// Starts a program, which initializes itself until the first request, for cases of an implementation.
+    fn spawn(program: &ExternalProgram, implementation: Option<&str>) -> Result<Self, ExternalError> {
         let start = |error: io::Error| ExternalError::Start { program: program.to_string(), error };
         let (name, arguments) =
             program.0.split_first().ok_or_else(|| start(io::Error::other("the command line is empty")))?;
         let errors = tempfile::tempfile().map_err(start)?;
         let mut child = Command::new(name)
             .args(arguments)
+            .envs(implementation.map(|name| (IMPLEMENTATION, name)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(errors.try_clone().map_err(start)?)
@@ -114,7 +118,7 @@ impl Process {
         {
             return Ok(process.clone());
         }
-        let process = Arc::new(Mutex::new(Self::spawn(program)?));
+        let process = Arc::new(Mutex::new(Self::spawn(program, Some(implementation))?));
         running.insert(key, process.clone());
         Ok(process)
     }

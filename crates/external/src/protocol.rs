@@ -121,7 +121,7 @@ pub struct Offer {
     pub description: String,
     /// Kinds of devices.
     pub devices: Vec<String>,
-    /// True if the implementation quantizes the weights of a model by recipes. It replies [`Reply::Unsupported`] for
+    /// True if the implementation computes models and training passes by recipes. It replies [`Reply::Unsupported`] for
     /// recipes that it does not have.
     #[serde(default)]
     pub quantizes: bool,
@@ -145,7 +145,7 @@ pub struct OpenCase {
     pub axes: Axes,
     /// Element type of the inputs.
     pub dtype: Element,
-    /// Recipe by which the implementation quantizes the weights of a model.
+    /// Recipe by which the implementation computes a model or a training pass.
     pub recipe: String,
     /// Scalars of foreign work, in the order of its definition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

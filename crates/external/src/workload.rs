@@ -157,7 +157,8 @@ pub(crate) struct ExternalWorkload {
     contents: Vec<u32>,
     inputs: SetInputs,
     kernel: Option<String>,
-    quantization_time: Option<Duration>,
+    /// Time to quantize the weights of one buffer set.
+    pub(crate) quantization_time: Option<Duration>,
 }
 
 impl ExternalWorkload {

@@ -113,6 +113,8 @@ class SharedDeviceMemory:
             raise Unsupported(f"arrays of {kind} are on the CPU; arrays of torch are on both")
         import torch
 
+        if not torch.cuda.is_available():
+            raise Unsupported(f"torch {torch.__version__} finds no CUDA device")
         view = _CudaArray(self.address, self.size)
         whole = torch.as_tensor(view, device=f"cuda:{self.index}")
         rows, cols = buffer["shape"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +27,7 @@ class Case:
     axes: Mapping[str, int]
     """Sizes by axis."""
     recipe: str = "baseline"
-    """Recipe by which an implementation with ``quantizes=True`` quantizes the weights of a model."""
+    """Recipe by which an implementation with ``quantizes=True`` computes a model or a training pass."""
     scalars: tuple[float, ...] = ()
     """Scalars of a kernel of a data set."""
 
@@ -63,6 +64,13 @@ registered: dict[tuple[str, str], Implementation] = {}
 """Implementations by subject and name."""
 
 
+def require(*modules: str) -> None:
+    """Raise an error unless modules are installed. The modules are not imported, because an import may take seconds."""
+    for name in modules:
+        if importlib.util.find_spec(name) is None:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
 def implementation(
     *subjects: str,
     name: str,
@@ -86,7 +94,7 @@ def implementation(
         devices: Kinds of devices: ``cpu``, ``cuda`` or both.
         dtypes: Supported element types; with ``None`` the function raises `Unsupported` for others.
         arrays: Type of inputs and outputs: ``torch``, ``numpy`` or ``memoryview``; on ``cuda`` only ``torch``.
-        quantizes: Whether the function quantizes the weights of a model by the recipe of the case.
+        quantizes: Whether the function computes models and training passes by the recipe of the case.
         libraries: Modules whose versions the record states, besides the library of the arrays.
         store: Function that copies what a launch returned to the outputs; by default, arrays in the order of the
             outputs.

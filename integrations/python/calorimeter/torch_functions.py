@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 # Calorimeter's definitions of normalizations use this constant.
 EPSILON = 1e-5
@@ -20,6 +21,8 @@ def vector(parameter: Tensor) -> Tensor:
 
 def layer(weight: Tensor) -> torch.nn.Linear:
     """Linear layer that uses a weight in place."""
+    import torch
+
     module = torch.nn.Linear(weight.shape[1], weight.shape[0], bias=False, device="meta")
     module.weight = torch.nn.Parameter(weight, requires_grad=False)
     return module
@@ -27,4 +30,6 @@ def layer(weight: Tensor) -> torch.nn.Linear:
 
 def closed(call: Callable[..., Any], arguments: list[Any]) -> Callable[[], Any]:
     """Function without arguments and without gradients."""
+    import torch
+
     return torch.no_grad()(partial(call, *arguments))

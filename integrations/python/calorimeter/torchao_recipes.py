@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from calorimeter.registry import Unsupported
@@ -30,6 +31,26 @@ def config(recipe: str) -> Any:
     if fast or name not in known:
         raise Unsupported(f"torchao has no configuration for the recipe {recipe} in this version")
     return known[name]()
+
+
+def convert_to_float8(module: Any, recipe: str) -> Any:
+    """Convert the linear layers of a module in place to a training recipe, and return the module."""
+    if recipe == "baseline":
+        return module
+    try:
+        from torchao.float8 import Float8LinearConfig, convert_to_float8_training
+        from torchao.float8.config import Float8GemmConfig
+    except ImportError:
+        raise Unsupported(f"the recipe {recipe} needs torchao") from None
+    name = recipe.removesuffix("-fast")
+    try:
+        configuration = Float8LinearConfig.from_recipe_name(name)
+    except (AssertionError, ValueError):
+        raise Unsupported(f"torchao has no configuration for the training recipe {recipe}") from None
+    # torchao accumulates gradients without fast accumulation.
+    accumulation = Float8GemmConfig(use_fast_accum=recipe != name)
+    configuration = replace(configuration, gemm_config_output=accumulation)
+    return convert_to_float8_training(module, config=configuration)
 
 
 def quantize(module: Any, recipe: str) -> Any:

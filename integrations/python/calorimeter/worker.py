@@ -11,6 +11,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from time import perf_counter_ns
+from types import ModuleType
 from typing import Any
 
 from calorimeter import clocks, cuda, registry
@@ -22,6 +23,8 @@ VERSION = 1
 TRACEBACK_FRAMES = 3
 MAX_ERROR_CHARACTERS = 500
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
+# Variable that names the implementation whose cases a process opens; absent if the process only lists implementations.
+IMPLEMENTATION = "CALORIMETER_IMPLEMENTATION"
 
 
 class OpenCase:
@@ -120,8 +123,16 @@ def library_version(implementation: registry.Implementation) -> str:
 class Server:
     """Replies to requests."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: ModuleType | None) -> None:
         self.open_cases: dict[int, OpenCase] = {}
+        # Function by which a source imports its libraries; None after the imports.
+        self.pending_imports = getattr(source, "import_libraries", None)
+
+    def import_libraries(self) -> None:
+        """Import the libraries of the source, unless it has imported them."""
+        if self.pending_imports is not None:
+            self.pending_imports()
+            self.pending_imports = None
 
     def reply(self, request: dict[str, Any]) -> dict[str, Any]:
         """Reply to a request."""
@@ -150,6 +161,7 @@ class Server:
 
     def open(self, request: dict[str, Any]) -> dict[str, Any]:
         """Prepare a case."""
+        self.import_libraries()
         case = OpenCase(request)
         self.open_cases[request["id"]] = case
         return {"opened": {"kernel": case.kernel, "quantization_nanos": case.quantization_ns}}
@@ -186,7 +198,7 @@ def error_text(error: Exception) -> str:
     return "\n".join([text, *reversed(lines[-TRACEBACK_FRAMES:])])
 
 
-def load(source: str) -> None:
+def load(source: str) -> ModuleType:
     """Import a source: a Python file, or a library that the folder `sources` supports."""
     if source.endswith(".py"):
         sys.path.insert(0, os.path.dirname(os.path.abspath(source)))
@@ -199,23 +211,25 @@ def load(source: str) -> None:
         spec.loader.exec_module(module)
         if not registry.registered:
             raise ImportError(f"{source} registers no implementation")
-        return
+        return module
     name = f"calorimeter.sources.{source}"
     if importlib.util.find_spec(name) is None:
         folder = os.path.join(os.path.dirname(__file__), "sources")
         known = sorted(file[:-3] for file in os.listdir(folder) if file.endswith(".py") and file != "__init__.py")
         raise ImportError(f"unknown library {source!r}: expected a .py file or one of {', '.join(known)}")
-    importlib.import_module(name)
+    return importlib.import_module(name)
 
 
-def serve(register: Callable[[], None]) -> None:
-    """Serve the implementations that a function registers until standard input ends."""
+def serve(register: Callable[[], ModuleType | None]) -> None:
+    """Serve the implementations that a function registers until standard input ends. It may return their source."""
     # Output of the source must not mix with replies.
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    server = Server()
     try:
-        register()
+        server = Server(register())
+        if IMPLEMENTATION in os.environ:
+            # Calorimeter prepares inputs meanwhile.
+            server.import_libraries()
         failure = None
     except Exception as error:  # The first reply reports it.
         failure = {"error": {"reason": error_text(error)}}

@@ -40,6 +40,17 @@ def open_copy(case, inputs, outputs):
 def open_doubled(case, inputs, outputs):
     return lambda: inputs[0] * 2 if case.recipe == "baseline" else inputs[0]
 """
+
+SOURCE_WITH_LIBRARY = """
+import calorimeter
+
+def import_libraries():
+    raise ImportError("a broken library")
+
+@calorimeter.implementation("stream_copy", name="copy", arrays="memoryview")
+def open_copy(case, inputs, outputs):
+    return lambda: None
+"""
 # Bytes between the beginnings of two buffers.
 STRIDE = 256
 
@@ -56,10 +67,11 @@ class WorkerTest(unittest.TestCase):
             file.write(SOURCE)
         self.start(self.source)
 
-    def start(self, source):
+    def start(self, source, **variables):
         command = [sys.executable, "-m", "calorimeter", "worker", source]
         pipe, null = subprocess.PIPE, subprocess.DEVNULL
-        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=null, text=True)
+        environment = {**os.environ, **variables}
+        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=null, text=True, env=environment)
         self.process = process
 
         def stop():
@@ -118,6 +130,24 @@ class WorkerTest(unittest.TestCase):
         self.assertEqual(self.read(1), (1, 2, 3, 4))
         self.assertEqual(self.ask(close={"id": 3}), {"closed": {}})
         self.assertIn("KeyError", self.run_launches(0, 1)["error"]["reason"])
+
+    def test_libraries_are_imported_only_for_cases(self):
+        with open(self.source, "w", encoding="utf-8") as file:
+            file.write(SOURCE_WITH_LIBRARY)
+        self.start(self.source)
+        self.assertIn("hello", self.ask(hello={"version": 1}))
+        for _ in range(2):
+            self.assertIn("a broken library", self.open()["error"]["reason"])
+        self.start(self.source, CALORIMETER_IMPLEMENTATION="copy")
+        self.assertIn("a broken library", self.ask(hello={"version": 1})["error"]["reason"])
+
+    def test_sources_of_libraries_do_not_import_them(self):
+        imports = "import sys, calorimeter.sources.torch; print(*sys.modules)"
+        try:
+            modules = subprocess.run([sys.executable, "-c", imports], capture_output=True, text=True, check=True)
+        except subprocess.CalledProcessError:
+            self.skipTest("needs PyTorch")
+        self.assertNotIn("torch", modules.stdout.split())
 
     def test_each_kind_of_clock_has_a_name(self):
         self.open()

@@ -1,4 +1,5 @@
-//! JSON Schema of configuration files, for editors. Accepts exactly the files that the program accepts.
+//! JSON Schema of configuration files, for editors. Accepts exactly the files that the program accepts, and any name of an
+//! implementation.
 
 mod spelling;
 
@@ -20,6 +21,9 @@ pub fn schema() -> String {
     let named =
         definitions.as_object_mut().into_iter().flatten().filter(|(name, _)| NAMED_TYPES.contains(&name.as_str()));
     named.for_each(|(name, definition)| restrict_to_names(definition, if name == "Recipe" { &RECIPES } else { &[] }));
+    if let Some(Value::Array(names)) = definitions.pointer_mut("/Implementation/anyOf") {
+        names.push(json!({ "title": "name that a Python source registers" }));
+    }
     let models = json!({ "anyOf": [{ "required": ["models"] }, { "required": ["model_params"] }] });
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -34,8 +34,8 @@ fn examples(page: &str) -> Vec<String> {
 #[test]
 fn shipped_and_documented_files_are_accepted() {
     let (schema, root) = (schema(), Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
-    let configs = files(&root.join("configs"));
-    assert!(configs.len() >= 6);
+    let configs = [files(&root.join("configs")), files(&root.join("configs/results"))].concat();
+    assert!(configs.len() >= 20);
     let peers = [files(&fixture("torchao")), files(&fixture("accelerator"))].concat();
     assert!(peers.len() >= 13);
     let page = |name: &str| examples(&fs::read_to_string(root.join("docs/src").join(name)).unwrap());
@@ -79,7 +79,6 @@ const FILES: &[(&str, bool)] = &[
     ("models: [{model: sotfmax, axes: {batch: 8, sequence: 16, dimension: 64}}]", false),
     ("recipes: [baseline]\ndtype: bf61\nmodels: [{SHAPES}]", false),
     ("recipes: [baseline]\ndevice: cuad\nmodels: [{SHAPES}]", false),
-    ("recipes: [baseline]\nimplementations: [eagre]\nmodels: [{SHAPES}]", false),
     ("recipes: [baseline]\nregimes: [device-warm]\nmodels: [{SHAPES}]", false),
     ("recipes: [baseline]\ncompile: max-autotun\nmodels: [{SHAPES}]", false),
     ("recipes: [baseline]\nmodels: [{shapes: [{name: lama}]}]", false),

@@ -225,6 +225,30 @@ fn python_processes(text: &str) -> usize {
 }
 
 #[test]
+#[ignore = "needs Python"]
+fn files_of_the_results_page_are_planned() {
+    let folder = repository().join("configs/results");
+    let page = std::fs::read_to_string(repository().join("docs/src/performance.md")).unwrap();
+    let scene = Scene::new();
+    // The names of the real sources, which need libraries.
+    scene.write(
+        "names.py",
+        "import calorimeter\nfor name in 'torch torch-compile torch-compile-max torch-cudnn torch-flash liger'.split():\n\
+         \x20   calorimeter.implementation('softmax', name=name)(lambda case, inputs, outputs: None)\n",
+    );
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    for file in names {
+        let path = format!("configs/results/{}", file.file_name().unwrap().display());
+        assert!(page.contains(&format!("calorimeter run {path}")), "{path} has no command on the page");
+        let arguments = format!("run {} --device mock --dry-run --format jsonl --python names.py", file.display());
+        let mut command = scene.command(&arguments);
+        let planned = ProgramOutput::with_timeout(command.env("PYTHONPATH", repository().join("integrations/python")));
+        let planned = planned.expect_code(0).objects();
+        assert!(planned.iter().any(|case| case["implementation"] == "native"), "{path}: {planned:?}");
+    }
+}
+
+#[test]
 #[ignore = "needs NumPy"]
 fn bench_compares_the_implementations_of_a_source() {
     let scene = Scene::new();
@@ -415,4 +439,26 @@ fn implementations_on_a_gpu_are_refused_if_they_cheat() {
     let status = |name| record(&records, name).outcome.status;
     assert_eq!(mismatches.map(status), [Status::Mismatch; 10], "{records:?}");
     assert_eq!(failures.map(status), [Status::Failed; 4], "{records:?}");
+}
+
+#[test]
+#[ignore = "needs torchao"]
+fn torchao_passes_the_gate_for_training_recipes() {
+    let settings = "device: cpu\ndtype: bf16\nrecipes: [baseline, tensorwise, rowwise-fast, rowwise_with_gw_hp, mxfp8]\n\
+                    timing: {max_time: 5ms, max_warm_up: 5ms, precision: 50%}\nimplementations: [torch]\n\
+                    regimes: [device-hot]\n";
+    let models = "  - {model: linear_forward, shapes: [[32, 64, 96]]}\n  \
+                  - {model: linear_forward_backward, shapes: [[32, 64, 96]]}\n  \
+                  - {model: transformer_block_forward_backward, shapes: [[2, 64, 64]]}\n";
+    let records = run_in_parts(settings, models, "torch");
+    assert_eq!(records.len(), 15);
+    for record in records {
+        if record.case.recipe.as_str() == "mxfp8" {
+            let reason = record.outcome.reason.as_deref().unwrap_or_default();
+            assert!(reason.contains("torchao has no configuration"), "{record:?}");
+        } else {
+            assert!(record.is_ok() && record.accuracy.is_some(), "{record:?}");
+            assert_eq!(record.weights.quantise_ns, None, "{record:?}");
+        }
+    }
 }

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
-
-from gemlite import helper
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 import calorimeter
+from calorimeter.registry import require
 from calorimeter.torch_functions import closed, layer
 
-# gemlite sums float8 products in tensor-core accumulators.
-PROCESSORS: dict[str, Callable[..., Any]] = {
-    "int8wo": helper.A16W8_INT8,
-    "float8wo": helper.A16W8_FP8,
-    "int8dq": helper.A8W8_int8_dynamic,
-    "float8dq-row-fast": helper.A8W8_fp8_dynamic,
+if TYPE_CHECKING:
+    from torch import Tensor
+
+require("gemlite", "torch")
+
+# Names in gemlite.helper by recipe. gemlite sums float8 products in tensor-core accumulators.
+PROCESSORS = {
+    "int8wo": "A16W8_INT8",
+    "float8wo": "A16W8_FP8",
+    "int8dq": "A8W8_int8_dynamic",
+    "float8dq-row-fast": "A8W8_fp8_dynamic",
 }
+
+
+def import_libraries() -> None:
+    """Import gemlite and PyTorch."""
+    global helper
+    from gemlite import helper
 
 
 @calorimeter.implementation(
@@ -28,5 +37,5 @@ def open_gemlite(case: calorimeter.Case, inputs: list[Tensor], outputs: list[Ten
     x, weight = inputs
     if case.recipe not in PROCESSORS:
         raise calorimeter.Unsupported(f"gemlite supports {', '.join(PROCESSORS)} here, not {case.recipe}")
-    processor = PROCESSORS[case.recipe](device=str(x.device), dtype=x.dtype)
+    processor = getattr(helper, PROCESSORS[case.recipe])(device=str(x.device), dtype=x.dtype)
     return closed(processor.from_linear(layer(weight), del_orig=False), [x])

@@ -5,21 +5,32 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from typing import Any
-
-# JAX would reserve most of the memory of the GPU.
-os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-
-import jax
-import jax.numpy as jnp
-from jax import Array, nn
-from torch import Tensor
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import calorimeter
+from calorimeter.registry import require
+
+if TYPE_CHECKING:
+    from jax import Array
+    from torch import Tensor
+
+require("jax", "torch")
 
 EPSILON = 1e-5
-# Products of f32 matrices on a GPU would use TF32.
-jax.config.update("jax_default_matmul_precision", "highest")
+
+
+def import_libraries() -> None:
+    """Import JAX, with settings for benchmarks."""
+    global jax, jnp, nn
+    # JAX would reserve most of the memory of the GPU.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    import jax
+    import jax.numpy as jnp
+    from jax import nn
+
+    # Products of f32 matrices on a GPU would use TF32.
+    jax.config.update("jax_default_matmul_precision", "highest")
 
 
 def wide(x: Array) -> Array:
@@ -63,22 +74,22 @@ def swiglu_mlp(x: Array, gate: Array, up: Array, down: Array) -> Array:
 
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
-    "relu": nn.relu,
-    "sigmoid": nn.sigmoid,
-    "leakyrelu": nn.leaky_relu,
-    "relu6": nn.relu6,
+    "relu": lambda x: nn.relu(x),
+    "sigmoid": lambda x: nn.sigmoid(x),
+    "leakyrelu": lambda x: nn.leaky_relu(x),
+    "relu6": lambda x: nn.relu6(x),
     "gelu": lambda x: nn.gelu(x, approximate=False),
-    "silu": nn.silu,
-    "hardswish": nn.hard_swish,
+    "silu": lambda x: nn.silu(x),
+    "hardswish": lambda x: nn.hard_swish(x),
 }
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "layer_norm": layer_norm,
     "rms_norm": rms_norm,
     "gelu": in_f32(ACTIVATIONS["gelu"]),
-    "gelu_tanh": in_f32(nn.gelu),
-    "silu": in_f32(nn.silu),
-    "softmax": in_f32(nn.softmax),
+    "gelu_tanh": in_f32(lambda x: nn.gelu(x)),
+    "silu": in_f32(ACTIVATIONS["silu"]),
+    "softmax": in_f32(lambda x: nn.softmax(x)),
     "mse_loss": lambda x, target: jnp.square(wide(x) - wide(target)).mean(),
     "cross_entropy": cross_entropy,
     "ln_gelu": lambda x, gain, bias: ACTIVATIONS["gelu"](normalize(x) * gain + bias).astype(x.dtype),
@@ -92,25 +103,30 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ln_linear": lambda x, gain, bias, weight: layer_norm(x, gain, bias) @ weight.T,
     "swiglu_mlp": swiglu_mlp,
     "stream_scale": lambda x: math.pi * x,
-    "stream_add": jnp.add,
+    "stream_add": lambda x, y: x + y,
     "stream_triad": lambda x, y: x + math.pi * y,
     "dot": lambda x, y: wide(x)[0] @ wide(y)[0],
     "axpy": lambda x, y: 2.5 * x + y,
     "gemv": lambda a, x: x @ a.T,
-    "matmul": jnp.matmul,
+    "matmul": lambda a, b: a @ b,
     "linear": lambda x, weight: x @ weight.T,
     **{
         f"ln_linear_{name}": lambda x, weight, name=name: ACTIVATIONS[name](normalize(x).astype(x.dtype) @ weight.T)
         for name in ACTIVATIONS
     },
 }
-COMPILED = {name: jax.jit(function) for name, function in FUNCTIONS.items()}
+
+
+@lru_cache(maxsize=None)
+def compiled(name: str) -> Callable[..., Any]:
+    """Compiled function of an operator or model."""
+    return jax.jit(FUNCTIONS[name])
 
 
 @calorimeter.implementation(*FUNCTIONS, name="jax", devices=["cpu", "cuda"], libraries=["jax"])
 def open_jax(case: calorimeter.Case, inputs: list[Tensor], outputs: list[Tensor]) -> Callable[[], Any]:
     """JAX, compiled by XLA."""
-    function, arguments = COMPILED[case.subject], [jax.dlpack.from_dlpack(tensor) for tensor in inputs]
+    function, arguments = compiled(case.subject), [jax.dlpack.from_dlpack(tensor) for tensor in inputs]
     if case.device.startswith("cuda"):
         return lambda: function(*arguments)
     # On the CPU, JAX runs functions in the background.

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
-
-from liger_kernel.ops.cross_entropy import cross_entropy_forward
-from liger_kernel.ops.layer_norm import layer_norm_forward
-from liger_kernel.ops.rms_norm import rms_norm_forward
-from liger_kernel.ops.softmax import LigerSoftmaxFunction
-from liger_kernel.ops.swiglu import swiglu_forward
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 import calorimeter
+from calorimeter.registry import require
 from calorimeter.torch_functions import EPSILON, closed, vector
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+require("liger_kernel", "torch")
+
+
+def import_libraries() -> None:
+    """Import Liger and PyTorch."""
+    global LigerSoftmaxFunction, cross_entropy_forward, layer_norm_forward, rms_norm_forward, swiglu_forward
+    from liger_kernel.ops.cross_entropy import cross_entropy_forward
+    from liger_kernel.ops.layer_norm import layer_norm_forward
+    from liger_kernel.ops.rms_norm import rms_norm_forward
+    from liger_kernel.ops.softmax import LigerSoftmaxFunction
+    from liger_kernel.ops.swiglu import swiglu_forward
 
 
 def rms_norm(x: Tensor, gain: Tensor) -> Tensor:
@@ -35,7 +44,7 @@ def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
 OPERATORS: dict[str, Callable[..., Tensor]] = {
     "rms_norm": rms_norm,
     "layer_norm": layer_norm,
-    "softmax": LigerSoftmaxFunction.apply,
+    "softmax": lambda x: LigerSoftmaxFunction.apply(x),
     "swiglu": lambda gate, up: swiglu_forward(gate, up)[2],
     "cross_entropy": cross_entropy,
 }

@@ -8,15 +8,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any
-
-import torch
-import torch.nn.functional as F
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 import calorimeter
-from calorimeter.torch_functions import EPSILON, closed, layer, vector
-from calorimeter.torchao_recipes import quantize
+from calorimeter.registry import require
+from calorimeter.torch_functions import EPSILON, closed, vector
+from calorimeter.torchao_recipes import convert_to_float8, quantize
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+require("torch")
 
 FLAX_EPSILON = 1e-6
 E4M3_MAX = 448.0
@@ -24,26 +26,35 @@ E4M3_MAX = 448.0
 STATIC_AMAX = 224.0
 MIN_SCALE = 1.0842022e-19
 LEARNING_RATE, BETAS, ADAM_EPSILON, WEIGHT_DECAY, ADAM_STEP = 0.01, (0.9, 0.999), 1e-8, 0.01, 10
-HEADS, TOKENS = 8, 16
 
 Outputs = Any
 Function = Callable[..., Outputs]
+Compiler = Callable[[Function], Function]
+
+
+def import_libraries() -> None:
+    """Import PyTorch."""
+    global F, module, torch
+    import torch
+    import torch.nn.functional as F
+
+    from calorimeter.torch_models import module
+
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": F.relu,
-    "sigmoid": torch.sigmoid,
-    "leakyrelu": F.leaky_relu,
-    "relu6": F.relu6,
-    "gelu": F.gelu,
-    "gelu_tanh": partial(F.gelu, approximate="tanh"),
-    "silu": F.silu,
-    "hardswish": F.hardswish,
+    "relu": lambda x: F.relu(x),
+    "sigmoid": lambda x: torch.sigmoid(x),
+    "leakyrelu": lambda x: F.leaky_relu(x),
+    "relu6": lambda x: F.relu6(x),
+    "gelu": lambda x: F.gelu(x),
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "silu": lambda x: F.silu(x),
+    "hardswish": lambda x: F.hardswish(x),
 }
 
 
-def layer_norm(x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
-    gain, bias = (None if parameter is None else vector(parameter) for parameter in (gain, bias))
-    return F.layer_norm(x, x.shape[1:], gain, bias, EPSILON)
+def layer_norm(x: Tensor, gain: Tensor, bias: Tensor) -> Tensor:
+    return F.layer_norm(x, x.shape[1:], vector(gain), vector(bias), EPSILON)
 
 
 def rms_norm(x: Tensor, gain: Tensor) -> Tensor:
@@ -147,6 +158,30 @@ def gemm(a: Tensor, b: Tensor) -> Tensor:
     return (a @ b).bfloat16()
 
 
+def float8_gemm(unit: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    return torch._scaled_mm(a, column_major(b), unit, unit, out_dtype=torch.bfloat16)
+
+
+def scaled_gemm(_: Tensor, a: Tensor, b: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    return torch._scaled_mm(a, column_major(b), rows, columns, out_dtype=torch.bfloat16)
+
+
+def accumulated_gemm(unit: Tensor, a: Tensor, b: Tensor, rows: Tensor, columns: Tensor, c: Tensor) -> Tensor:
+    # PyTorch has no product with a scale per row and outputs in f32.
+    return torch._scaled_mm(a, column_major(b), unit, unit, out_dtype=torch.float32) * rows * columns + c
+
+
+def rowwise_gemm(static: bool, dequantize: bool, unit: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    (a, rows), (b, columns) = quantize_e4m3(a, False, static), quantize_e4m3(b, True, static)
+    scales = (rows, columns.t()) if dequantize else (unit, unit)
+    return torch._scaled_mm(a, b.contiguous().t(), *scales, out_dtype=torch.bfloat16)
+
+
+def column_major(b: Tensor) -> Tensor:
+    """Copy in the only layout in which PyTorch multiplies e4m3 values."""
+    return b.t().contiguous().t()
+
+
 def attention(stage: str, causal: bool, sizes: tuple[int, int, int, int], *inputs: Tensor) -> Tensor:
     query, key, *value = (matrix.view(sizes) for matrix in inputs)
     if stage == "output":
@@ -156,7 +191,7 @@ def attention(stage: str, causal: bool, sizes: tuple[int, int, int, int], *input
 
 
 def convolution(
-    batch_norm: bool, relu: bool, sizes: tuple[tuple[int, ...], tuple[int, ...]], x: Tensor, weight: Tensor, *rest: Tensor
+    batch_norm: bool, relu: bool, sizes: tuple[tuple[int, ...], ...], x: Tensor, weight: Tensor, *rest: Tensor
 ) -> Tensor:
     x, weight = x.view(sizes[0]), weight.view(sizes[1])
     parameters = [vector(parameter) for parameter in rest]
@@ -174,32 +209,30 @@ OPERATORS: dict[str, Function] = {
     "rms_norm": rms_norm,
     "gelu": ACTIVATIONS["gelu"],
     "gelu_tanh": ACTIVATIONS["gelu_tanh"],
-    "silu": F.silu,
-    "softmax": partial(F.softmax, dim=1),
+    "silu": ACTIVATIONS["silu"],
+    "softmax": lambda x: F.softmax(x, dim=1),
     "mse_loss": mse_loss,
     "cross_entropy": cross_entropy,
     "ln_gelu": lambda x, gain, bias: F.gelu(layer_norm(x, gain, bias)),
     "add_ln": add_layer_norm,
     "swiglu": lambda gate, up: F.silu(gate) * up,
     "linear_bias": partial(linear_bias, lambda x: x),
-    "linear_bias_relu": partial(linear_bias, F.relu),
-    "linear_bias_gelu": partial(linear_bias, F.gelu),
-    "linear_bias_silu": partial(linear_bias, F.silu),
+    **{f"linear_bias_{name}": partial(linear_bias, ACTIVATIONS[name]) for name in ("relu", "gelu", "silu")},
     "ln_linear": lambda x, gain, bias, weight: F.linear(layer_norm(x, gain, bias), weight),
     "swiglu_mlp": swiglu_mlp,
-    "stream_copy": torch.clone,
+    "stream_copy": lambda x: torch.clone(x),
     "stream_scale": lambda x: math.pi * x,
-    "stream_add": torch.add,
+    "stream_add": lambda x, y: torch.add(x, y),
     "stream_triad": lambda x, y: torch.add(x, y, alpha=math.pi),
     "dot": dot,
     "axpy": lambda x, y: torch.add(y, x, alpha=2.5),
     "gemv": lambda a, x: F.linear(x, a),
-    "matmul": torch.matmul,
-    "single_device_hbm_copy": torch.clone,
-    "add": torch.add,
-    "inference_add": torch.add,
+    "matmul": lambda a, b: torch.matmul(a, b),
+    "single_device_hbm_copy": lambda x: torch.clone(x),
+    "add": lambda x, y: torch.add(x, y),
+    "inference_add": lambda x, y: torch.add(x, y),
     "inference_silu_mul": lambda x, y: F.silu(x) * y,
-    "inference_sigmoid": torch.sigmoid,
+    "inference_sigmoid": ACTIVATIONS["sigmoid"],
     "swiglu_fwd": halved_swiglu,
     "swiglu_bwd": halved_swiglu_backward,
     "rmsnorm_fwd": flax_rms_norm,
@@ -212,7 +245,7 @@ OPERATORS: dict[str, Function] = {
     "gemm_multiple_run": gemm,
     "gemm_simple": gemm,
     "gemm_throttling": gemm,
-    "linear_forward": F.linear,
+    "linear_forward": lambda x, weight: F.linear(x, weight),
     "linear_backward": linear_backward,
     "linear_forward_backward": linear_forward_backward,
     "linear_adamw": adamw,
@@ -221,8 +254,17 @@ OPERATORS: dict[str, Function] = {
     "linear_sgd_step": linear_sgd_step,
 }
 
+# GEMMs with e4m3 values. The first argument is a scale of one.
+FLOAT8_GEMMS: dict[str, Function] = {
+    "gemm": scaled_gemm,
+    "gemm_accum": accumulated_gemm,
+    "gemm_fp8_rowwise": partial(rowwise_gemm, False, False),
+    "gemm_fp8_rowwise_static_scaling": partial(rowwise_gemm, True, False),
+    "gemm_fp8_rowwise_w_dequantize": partial(rowwise_gemm, False, True),
+}
+
 # Operators whose definition rounds the scales to bf16.
-ROUNDED = ["quantization", "transpose_quantization"]
+ROUNDED = ["quantization", "transpose_quantization", "gemm_fp8_rowwise", "gemm_fp8_rowwise_w_dequantize"]
 
 # Last computed stage and mask.
 ATTENTION = {
@@ -239,81 +281,82 @@ CONVOLUTIONS = {"conv2d_relu": (False, True), "conv2d_bn": (True, False), "conv2
 MODELS = ["linear", "transformer_block", *(f"ln_linear_{name}" for name in ACTIVATIONS if name != "gelu_tanh")]
 
 
-class NormLinear(torch.nn.Module):
-    """Optional layer norm, linear layer, optional activation."""
-
-    def __init__(self, activation: str | None, weights: list[Tensor]) -> None:
-        super().__init__()
-        self.activation = None if activation is None else ACTIVATIONS[activation]
-        self.linear = layer(weights[0])
-
-    def forward(self, x: Tensor) -> Tensor:
-        if self.activation is None:
-            return self.linear(x)
-        return self.activation(self.linear(layer_norm(x)))
-
-
-class TransformerBlock(torch.nn.Module):
-    """Attention and MLP with RMS norms of unit gain and residuals."""
-
-    def __init__(self, weights: list[Tensor]) -> None:
-        super().__init__()
-        self.qkv, self.project, self.up, self.down = (layer(weight) for weight in weights)
-
-    def forward(self, x: Tensor) -> Tensor:
-        rows, width = x.shape
-        normalized = F.rms_norm(x, (width,), None, EPSILON)
-        heads = self.qkv(normalized).view(rows // TOKENS, TOKENS, 3, HEADS, width // HEADS)
-        query, key, value = heads.permute(2, 0, 3, 1, 4)
-        mixed = F.scaled_dot_product_attention(query, key, value)
-        x = x + self.project(mixed.transpose(1, 2).reshape(rows, width))
-        return x + self.down(F.gelu(self.up(F.rms_norm(x, (width,), None, EPSILON))))
-
-
-def model(case: calorimeter.Case, weights: list[Tensor]) -> torch.nn.Module:
-    """Model of a case, quantized by its recipe."""
-    if case.subject == "transformer_block":
-        module: torch.nn.Module = TransformerBlock(weights)
-    else:
-        activation = case.subject.removeprefix("ln_linear_") if case.subject != "linear" else None
-        module = NormLinear(activation, weights)
-    return quantize(module.eval(), case.recipe)
-
-
 def attention_sizes(case: calorimeter.Case) -> tuple[int, int, int, int]:
     """Batch, heads, sequence and size of a head."""
     axes = case.axes
     return axes["batch"], axes.get("heads", 1), axes["sequence"], axes.get("head_dim", axes.get("dimension", 0))
 
 
+def model(name: str, parameters: list[Tensor]) -> torch.nn.Module:
+    """Model by its name, with its parameters."""
+    return module(name, ACTIVATIONS.get(name.removeprefix("ln_linear_")), parameters)
+
+
 def function(case: calorimeter.Case, inputs: list[Tensor]) -> tuple[Function, list[Any]]:
     """Function of a case, and its arguments."""
     if case.subject in MODELS:
         x, *weights = inputs
-        return model(case, weights), [x]
+        return quantize(model(case.subject, weights).eval(), case.recipe), [x]
     if case.subject in ATTENTION:
         return attention, [*ATTENTION[case.subject], attention_sizes(case), *inputs]
     if case.subject in CONVOLUTIONS:
         size, kernel, channels = case["size"], case["kernel"], case["in_channels"]
         sizes = (case["batch"], channels, size, size), (case["out_channels"], channels, kernel, kernel)
         return convolution, [*CONVOLUTIONS[case.subject], sizes, *inputs]
-    if case.subject.startswith("gemm") and inputs[0].dtype.itemsize == 1:
-        raise calorimeter.Unsupported("PyTorch multiplies float8 operands only if the second one is column-major")
+    is_float8 = case.subject.startswith("gemm_") and inputs[0].dtype.itemsize == 1
+    if is_float8 or case.subject in FLOAT8_GEMMS:
+        if case["k"] % 16 or case["n"] % 16:
+            raise calorimeter.Unsupported("PyTorch multiplies e4m3 values only if k and n are multiples of 16")
+        unit = torch.ones((), device=inputs[0].device)
+        return FLOAT8_GEMMS.get(case.subject, float8_gemm), [unit, *inputs]
     return OPERATORS[case.subject], inputs
 
 
-SUBJECTS = [*OPERATORS, *ATTENTION, *CONVOLUTIONS, *MODELS]
-DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+# Passes by autograd. Passes of `linear` without a recipe are written as functions.
+TRAINING = [f"{name}_{step}" for name in [*MODELS, "swiglu_mlp"] for step in ("forward", "forward_backward")]
+SUBJECTS = list(dict.fromkeys([*OPERATORS, *FLOAT8_GEMMS, *ATTENTION, *CONVOLUTIONS, *MODELS, *TRAINING]))
+OPTIONS: dict[str, Any] = {"devices": ["cpu", "cuda"], "quantizes": True, "libraries": ["torchao"]}
+register = partial(calorimeter.implementation, *SUBJECTS, **OPTIONS)
+
+
+def open_case(case: calorimeter.Case, inputs: list[Tensor], compiler: Compiler) -> Callable[[], Outputs]:
+    """Function of a case, compiled by a compiler."""
+    if case.subject in TRAINING and (case.recipe != "baseline" or case.subject not in OPERATORS):
+        return training_pass(case, inputs, compiler)
+    if case.recipe != "baseline" and case.subject not in MODELS:
+        raise calorimeter.Unsupported("torchao's float8 layers run the forward pass, or forward and backward together")
+    call, arguments = function(case, inputs)
+    return closed(compiler(call), arguments)
+
+
+def training_pass(case: calorimeter.Case, inputs: list[Tensor], compiler: Compiler) -> Callable[[], Outputs]:
+    """Forward pass of a model, or forward pass and gradients of the input and of all parameters."""
+    name, _, backward = case.subject.partition("_forward")
+    x, *parameters = inputs
+    grads = [parameters.pop()] if backward else []
+    trained = convert_to_float8(model(name, parameters), case.recipe).requires_grad_()
+    forward = compiler(trained)
+    if not grads:
+        return closed(forward, [x])
+    operands = [x.detach().requires_grad_(), *trained.parameters()]
+
+    def forward_backward() -> Outputs:
+        y = forward(operands[0])
+        return y.detach(), *torch.autograd.grad(y, operands, grads)
+
+    return forward_backward
 
 
 def open_with_mode(case: calorimeter.Case, inputs: list[Tensor], mode: str | None) -> Callable[[], Outputs]:
-    """Compiled function of a case."""
+    """Function of a case, compiled by torch.compile."""
     if case.subject in ROUNDED:
         raise calorimeter.Unsupported("torch.compile omits the rounding of scales to bf16, which the operator defines")
-    call, arguments = function(case, inputs)
-    # A cache of models would keep their weights after a case is closed.
-    compiler = compiled if isinstance(call, torch.nn.Module) else compiled_once
-    return closed(compiler(call, mode), arguments)
+
+    def compiler(call: Function) -> Function:
+        # A cache of models would keep their weights after a case is closed.
+        return (compiled if isinstance(call, torch.nn.Module) else compiled_once)(call, mode)
+
+    return open_case(case, inputs, compiler)
 
 
 def compiled(call: Function, mode: str | None) -> Function:
@@ -329,19 +372,19 @@ def compiled(call: Function, mode: str | None) -> Function:
 compiled_once = lru_cache(maxsize=None)(compiled)
 
 
-@calorimeter.implementation(*SUBJECTS, name="torch", devices=DEVICES, quantizes=True, libraries=["torchao"])
+@register(name="torch")
 def open_eager(case: calorimeter.Case, inputs: list[Tensor], outputs: list[Tensor]) -> Callable[[], Outputs]:
     """PyTorch in eager mode."""
-    return closed(*function(case, inputs))
+    return open_case(case, inputs, lambda call: call)
 
 
-@calorimeter.implementation(*SUBJECTS, name="torch-compile", devices=DEVICES, quantizes=True, libraries=["torchao"])
+@register(name="torch-compile")
 def open_compiled(case: calorimeter.Case, inputs: list[Tensor], outputs: list[Tensor]) -> Callable[[], Outputs]:
     """PyTorch, compiled by torch.compile."""
     return open_with_mode(case, inputs, None)
 
 
-@calorimeter.implementation(*SUBJECTS, name="torch-compile-max", devices=DEVICES, quantizes=True, libraries=["torchao"])
+@register(name="torch-compile-max")
 def open_autotuned(case: calorimeter.Case, inputs: list[Tensor], outputs: list[Tensor]) -> Callable[[], Outputs]:
     """PyTorch, compiled by torch.compile with the mode max-autotune-no-cudagraphs."""
     return open_with_mode(case, inputs, "max-autotune-no-cudagraphs")

@@ -5,6 +5,7 @@ use super::{
     Size, Timing,
 };
 use calorimeter_case::{Device, Element, Export, Implementation, Mode, Name, Regime};
+use calorimeter_external::is_external;
 use calorimeter_probe::devices::Devices;
 use calorimeter_probe::regimes;
 use calorimeter_recipes::{RecipeVariant, pair};
@@ -85,7 +86,7 @@ fn resolve_entry(entry: Entry, scale: Option<ScaleFactor>, devices: &Devices) ->
     let implementations = match (subject, entry.implementations) {
         // The order is kept, since the first program is the reference.
         (Subject::Foreign(foreign), _) => foreign.implementations(),
-        (_, Some(names)) => sorted_unique(names).ok_or("implementations is empty")?,
+        (_, Some(names)) => requested_implementations(names, is_external).ok_or("implementations is empty")?,
         (_, None) => default_implementations(subject, &tasks, entry.compile_mode, device),
     };
     let regimes = match entry.regimes {
@@ -150,6 +151,22 @@ fn sorted_unique<T: Ord>(mut names: Vec<T>) -> Option<Vec<T>> {
     names.sort_unstable();
     names.dedup();
     Some(names).filter(|names| !names.is_empty())
+}
+
+/// Implementations that an entry specifies, without repetitions; `None` if there are none. If an external one is measured
+/// without `eager`, the first one is the reference of speed-ups, and remains the first one.
+fn requested_implementations(
+    names: Vec<Implementation>,
+    is_external: impl Fn(Implementation) -> bool,
+) -> Option<Vec<Implementation>> {
+    let has_reference = names.contains(&Implementation::Eager) || !names.iter().any(|&one| is_external(one));
+    let first = names.first().copied().filter(|_| !has_reference);
+    let mut names = sorted_unique(names)?;
+    if let Some(first) = first {
+        names.retain(|&one| one != first);
+        names.insert(0, first);
+    }
+    Some(names)
 }
 
 /// Implementations of an entry that specifies none.
@@ -252,5 +269,20 @@ mod tests {
         assert_eq!(timing("5s", None), [300, 200, 3000]);
         assert_eq!(timing("200ms", None), [200, 100, 3000]);
         assert_eq!(timing("200ms", Some("4s")), [200, 4000, 4000]);
+    }
+
+    #[test]
+    fn first_implementation_remains_first_without_eager() {
+        let names = |list: &str| list.split(' ').map(Implementation::from_record).collect::<Vec<_>>();
+        let is_external = |implementation| !Implementation::ALL.contains(&implementation);
+        for (listed, expected) in [
+            ("torch native torch", "torch native"),
+            ("my-kernel torch native", "my-kernel native torch"),
+            ("torch native eager", "eager native torch"),
+            ("native fused", "fused native"),
+        ] {
+            assert_eq!(requested_implementations(names(listed), is_external), Some(names(expected)), "{listed}");
+        }
+        assert_eq!(requested_implementations(Vec::new(), is_external), None);
     }
 }

@@ -58,6 +58,8 @@ define_warnings! {
         of {device} by a factor of {factor}";
     LaunchBound launch_bound() "launch-bound while the host also launched for other devices: gaps may be longer than in \
         isolation";
+    InterleavedSpeedup interleaved_speedup() "the speed-up compares interleaved times: only one of the two cases is \
+        launch-bound, so that the clocks of the isolated times differ; the regime graph has no pauses between launches";
     CachedOperands cached_operands(times) "operands may be cached: the buffer sets total at most {times}x the cache size";
     Tf32 tf32() "f32 operands were rounded to TF32 (10-bit mantissas) for tensor cores: not comparable with full f32";
     DenseKernel dense_kernel() "semi-sparse: the pruned weight is stored compressed and multiplied dense, because its \

@@ -158,16 +158,21 @@ impl SharedBuffers {
         Ok(None)
     }
 
+    /// Bytes of the first inputs of a set.
+    pub(crate) fn input_bytes(&self, set: u32, inputs: usize) -> u64 {
+        self.sets[set as usize].inputs[..inputs].iter().map(Buffer::bytes).sum()
+    }
+
     /// Rotates the elements of the first inputs of a set, except indices, by some positions. With 0 positions, the same
-    /// content is written again.
+    /// content is written again, in the same time.
     pub(crate) fn rotate_inputs(&mut self, set: u32, inputs: usize, positions: usize) -> io::Result<()> {
         for buffer in &self.sets[set as usize].inputs[..inputs] {
-            let mut bytes = self.memory.read(buffer.offset, buffer.bytes())?;
+            let bytes = self.memory.read(buffer.offset, buffer.bytes())?;
             let is_index = matches!(buffer.dtype, Element::Signed(bits) | Element::Unsigned(bits) if bits > 8);
-            if !is_index {
-                bytes.rotate_left(positions * buffer.dtype.bits() as usize / 8);
-            }
-            self.memory.write(buffer.offset, &bytes)?;
+            let mut rotated = bytes.clone();
+            rotated.rotate_left((positions.max(1) * buffer.dtype.bits() as usize / 8).min(bytes.len()));
+            let content = if positions == 0 || is_index { &bytes } else { &rotated };
+            self.memory.write(buffer.offset, content)?;
         }
         Ok(())
     }

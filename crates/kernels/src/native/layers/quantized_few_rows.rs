@@ -70,8 +70,7 @@ impl LayerKernel<Cuda> for QuantizedFewRows {
         shape: LinearShape,
     ) -> Result<LayerPlan, NativeError> {
         let dynamic = DynamicSpec::parse(spec)?;
-        let packed =
-            PackedSpec { kind: dynamic.kind, weight: dynamic.weight, input: None, has_input_scales: true };
+        let packed = PackedSpec { kind: dynamic.kind, weight: dynamic.weight, input: None, has_input_scales: true };
         let quantizer = InputQuantizer::storing_elements(device, dynamic, (shape.m, shape.k))?;
         let gemm = PackedGemm::new(device, packed, shape, spec.has_addend)?;
         LayerPlan::of_gemm(device, spec, shape, FewRowsLayer { quantizer, gemm })

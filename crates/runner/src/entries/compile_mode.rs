@@ -38,6 +38,16 @@ impl CompileMode {
             Self::MaxAutotune | Self::MaxAutotuneNoCudagraphs => Implementation::ALL.to_vec(),
         }
     }
+
+    /// Implementations of PyTorch that correspond to this mode.
+    pub fn torch_implementations(self) -> Vec<Implementation> {
+        let names = match self {
+            Self::Off => &["torch"][..],
+            Self::Default | Self::ReduceOverhead => &["torch", "torch-compile"],
+            Self::MaxAutotune | Self::MaxAutotuneNoCudagraphs => &["torch", "torch-compile-max"],
+        };
+        names.iter().map(|name| Implementation::from_record(name)).collect()
+    }
 }
 
 impl FromStr for CompileMode {

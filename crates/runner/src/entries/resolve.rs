@@ -178,7 +178,8 @@ fn default_implementations(
 ) -> Vec<Implementation> {
     use Implementation::{Eager, Fused};
     if let Some(mode) = mode {
-        return mode.implementations();
+        let torch = mode.torch_implementations().into_iter().filter(|&one| is_external(one));
+        return mode.implementations().into_iter().chain(torch).collect();
     }
     // Without a request, unavailable implementations are not planned.
     let available = available_implementations(subject, tasks, device);

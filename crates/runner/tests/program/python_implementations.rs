@@ -175,6 +175,33 @@ fn implementation(subject: &str, name: &str, device: &str) -> String {
 
 #[test]
 #[ignore = "needs Python"]
+fn torchao_files_select_implementations_of_torch() {
+    let sources: String = ["torch", "torch-compile", "torch-compile-max"]
+        .map(|name| implementation("linear", name, "cpu").replacen("import calorimeter\n", "", 1))
+        .concat();
+    for (mode, expected) in [
+        ("false", &["torch"][..]),
+        ("default", &["torch", "torch-compile"]),
+        ("max-autotune", &["torch", "torch-compile-max"]),
+    ] {
+        let scene = Scene::with(&format!(
+            "benchmark_mode: inference\nquantization_config_recipe_names: [int8wo]\noutput_dir: out\nmodel_params:\n  \
+             - {{name: a, matrix_shapes: [{{name: custom, shapes: [[8, 32, 32]]}}], high_precision_dtype: torch.float32, \
+             torch_compile_mode: {mode}, device: cpu, model_type: linear}}\n"
+        ));
+        scene.write("mine.py", format!("import calorimeter\n{sources}"));
+        let mut command = scene.command("run c.yml --dry-run");
+        command.args(["--python", "mine.py"]).env("PYTHONPATH", repository().join("integrations/python"));
+        let output = ProgramOutput::with_timeout(&mut command);
+        output.expect_code(0);
+        let planned = |name: &&str| output.stdout.contains(&format!("/baseline/{name}/cpu/"));
+        let names: Vec<&str> = ["torch", "torch-compile", "torch-compile-max"].into_iter().filter(planned).collect();
+        assert_eq!(names, expected, "{mode}: {}", output.stdout);
+    }
+}
+
+#[test]
+#[ignore = "needs Python"]
 fn killed_runs_leave_no_process_and_resume() {
     let scene = copies("slice, parts", "timing: {min_time: 1s, max_time: 1s}");
     // A copy, because other tests run the original.

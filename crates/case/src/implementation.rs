@@ -100,7 +100,7 @@ impl FromStr for Implementation {
 crate::written_as_a_name!(
     Implementation,
     "Implementation",
-    "implementation: eager, fused, cube or native",
+    "implementation: eager, fused, cube, native, or one of --python",
     Implementation::all().iter().map(ToString::to_string).collect()
 );
 

@@ -43,12 +43,14 @@ pub(crate) fn time(
     if cases.is_empty() {
         return Ok(());
     }
-    let (outcome, telemetry) = run_rounds(arms, &cases, options, group)?;
+    let position =
+        |arm: &CaseArm| arm.assigned.baseline.as_ref().and_then(|id| cases.iter().position(|case| case == id));
+    let baselines: Vec<Option<usize>> = arms.iter().map(position).collect();
+    let (outcome, telemetry) = run_rounds(arms, &cases, &baselines, options, group)?;
     let clocks: Vec<Option<String>> = arms.iter().map(|arm| arm.record.execution.stopwatch.clone()).collect();
     let platform = platforms::for_device(group.operands.device);
     let mut interleaved = Vec::with_capacity(arms.len());
-    for (arm, outcome) in arms.iter_mut().zip(outcome) {
-        let baseline = arm.assigned.baseline.as_ref().and_then(|id| cases.iter().position(|case| case == id));
+    for ((arm, outcome), &baseline) in arms.iter_mut().zip(outcome).zip(&baselines) {
         interleaved.push(outcome.as_ref().ok().and_then(|measured| measured.interleaved_comparison));
         fill_record(arm, outcome, options.margin, telemetry.as_ref());
         if arm.stopwatch.includes_gaps() {
@@ -64,10 +66,9 @@ pub(crate) fn time(
         }
     }
     let launch_bound: Vec<Option<bool>> = arms.iter().map(|arm| arm.record.time.launch_bound).collect();
-    for (arm, comparison) in arms.iter_mut().zip(interleaved) {
-        let baseline = arm.assigned.baseline.as_ref().and_then(|id| cases.iter().position(|case| case == id));
+    for ((arm, comparison), baseline) in arms.iter_mut().zip(interleaved).zip(baselines) {
         if let (Some(comparison), Some(baseline)) = (comparison, baseline) {
-            prefer_interleaved_speedup(&mut arm.record, &comparison, launch_bound[baseline]);
+            prefer_interleaved_speedup(&mut arm.record, &comparison, launch_bound[baseline], options.precision);
         }
     }
     Ok(())
@@ -77,11 +78,21 @@ pub(crate) fn time(
 /// launch-bound. In isolation, the device of the launch-bound one is idle between launches, and is not throttled like the
 /// other one: a bf16 GEMM of 23.9 µs took 27.8 µs at 1560 MHz, and the launch-bound GEMM of another process 23.5 µs at
 /// 1980 MHz.
-fn prefer_interleaved_speedup(record: &mut Record, interleaved: &timing::Comparison, baseline: Option<bool>) {
+fn prefer_interleaved_speedup(
+    record: &mut Record,
+    interleaved: &timing::Comparison,
+    baseline: Option<bool>,
+    precision: f64,
+) {
     let differ = record.time.launch_bound.zip(baseline).is_some_and(|(own, baseline)| own != baseline);
     let Some(speedup) = record.speedup.as_mut().filter(|_| differ) else { return };
     (speedup.ratio, speedup.lo, speedup.hi) = (interleaved.ratio, interleaved.lo, interleaved.hi);
     (speedup.verdict, speedup.rounds_needed, speedup.in_turns) = (interleaved.verdict, interleaved.rounds_needed, None);
+    let is_precise = interleaved.relative_half_width().is_some_and(|width| width <= precision);
+    record.time.converged = record.time.converged.map(|converged| converged && is_precise);
+    if !interleaved.sound {
+        record.warnings.push(Warning::slow_speedup_drift());
+    }
     record.warnings.push(Warning::interleaved_speedup());
 }
 
@@ -94,12 +105,12 @@ type TimingOutcomes = Vec<Result<Measurement, TimingError>>;
 fn run_rounds(
     arms: &mut [CaseArm],
     cases: &[CaseId],
+    baselines: &[Option<usize>],
     options: &Options,
     group: &mut GroupContext<'_>,
 ) -> Result<(TimingOutcomes, Option<Telemetry>), PoisonedProcess> {
     let mut timed: Vec<timing::Arm<'_>> = Vec::with_capacity(arms.len());
-    for arm in arms.iter_mut() {
-        let baseline = arm.assigned.baseline.as_ref().and_then(|id| cases.iter().position(|case| case == id));
+    for (arm, &baseline) in arms.iter_mut().zip(baselines) {
         let one = timing::Arm::new(&mut arm.job, arm.stopwatch.as_mut());
         let step = arm.record.preparation.granularity_ns.filter(|&step| step <= MAX_STEP_NS);
         let one = one.with_clock_step(step.unwrap_or(0));
@@ -316,15 +327,16 @@ mod tests {
     #[test]
     fn speedup_is_interleaved_if_one_case_is_launch_bound() {
         let interleaved = timing::Comparison::paired(&[100.0; 20], &[103.0; 20], 0.02).unwrap();
-        for (own, baseline, is_replaced) in [
-            (Some(false), Some(false), false),
-            (Some(true), Some(true), false),
-            (Some(true), None, false),
-            (Some(true), Some(false), true),
-            (Some(false), Some(true), true),
+        for (own, baseline, precision, is_replaced) in [
+            (Some(false), Some(false), 0.01, false),
+            (Some(true), Some(true), 0.01, false),
+            (Some(true), None, 0.01, false),
+            (Some(true), Some(false), 0.01, true),
+            (Some(false), Some(true), -1.0, true),
         ] {
             let mut record = Record::new(Case::default(), Status::Ok);
             record.time.launch_bound = own;
+            record.time.converged = Some(true);
             record.speedup = Some(Speedup {
                 vs: "a/baseline".into(),
                 ratio: 1.2,
@@ -339,11 +351,12 @@ mod tests {
                 margin: Some(0.02),
                 rounds_needed: None,
             });
-            prefer_interleaved_speedup(&mut record, &interleaved, baseline);
+            prefer_interleaved_speedup(&mut record, &interleaved, baseline, precision);
             let speedup = record.speedup.unwrap();
             assert_eq!(speedup.in_turns.is_none(), is_replaced, "{own:?} {baseline:?}");
             assert_eq!(speedup.verdict, if is_replaced { Verdict::Slower } else { Verdict::Faster });
             assert_eq!(*record.warnings == [Warning::interleaved_speedup()], is_replaced);
+            assert_eq!(record.time.converged, Some(precision > 0.0), "an imprecise speed-up has not converged");
         }
     }
 }

@@ -26,8 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "Options behind -- are passed to `calorimeter run`."
 
 
-def configuration(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Configuration for ``calorimeter run`` (JSON is YAML)."""
+def configuration(arguments: argparse.Namespace, others: list[str]) -> dict[str, Any]:
+    """Configuration for ``calorimeter run`` (JSON is YAML) with further implementations to compare with."""
     wanted = arguments.subjects.split(",") if arguments.subjects else None
     names: dict[str, list[str]] = {}
     for one in registry.registered.values():
@@ -35,7 +35,6 @@ def configuration(arguments: argparse.Namespace) -> dict[str, Any]:
             names.setdefault(one.subject, []).append(one.name)
     if not names:
         raise SystemExit(f"error: {arguments.source} registers none of {arguments.subjects}")
-    others = against(arguments)
     if uses_torch(others) and arguments.source != "torch":
         worker.load("torch")
     models = []
@@ -61,7 +60,8 @@ def uses_torch(names: list[str]) -> bool:
 def run(arguments: argparse.Namespace, options: list[str]) -> int:
     """Measure the implementations of a source with ``calorimeter run`` and further options."""
     worker.load(arguments.source)
-    text = json.dumps(configuration(arguments), indent=2)
+    others = against(arguments)
+    text = json.dumps(configuration(arguments, others), indent=2)
     if arguments.dry_run:
         print(text)
         return 0
@@ -74,6 +74,6 @@ def run(arguments: argparse.Namespace, options: list[str]) -> int:
         file = os.path.join(folder, "bench.yml")
         with open(file, "w", encoding="utf-8") as config:
             config.write(text)
-        sources = dict.fromkeys([arguments.source, *(["torch"] if uses_torch(against(arguments)) else [])])
+        sources = dict.fromkeys([arguments.source, *(["torch"] if uses_torch(others) else [])])
         python = [word for source in sources for word in ("--python", source)]
         return subprocess.run([program, "run", file, *python, *options]).returncode

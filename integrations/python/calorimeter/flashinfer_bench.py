@@ -20,7 +20,7 @@ from calorimeter.registry import Case, Unsupported, implementation
 
 REFERENCE = "reference"
 LANGUAGES = ("python", "triton")
-# Modules whose tensors are those of PyTorch.
+# Modules whose functions take tensors of PyTorch.
 TORCH_MODULES = {"torch", "triton"}
 # Types that a shared buffer holds as bytes.
 VIEWS = {"bool"}

@@ -315,7 +315,7 @@ class RegistryTest(unittest.TestCase):
         parser = argparse.ArgumentParser()
         bench.add_arguments(parser)
         arguments = parser.parse_args(["mine.py", "--against", "eager", "--subjects", "gelu"])
-        (model,) = bench.configuration(arguments)["models"]
+        (model,) = bench.configuration(arguments, bench.against(arguments))["models"]
         self.assertEqual((model["model"], model["implementations"]), ("gelu", ["eager", "one", "two"]))
         self.assertEqual(bench.against(parser.parse_args(["mine.py"])), ["eager", "native"])
         self.assertEqual(bench.against(parser.parse_args(["mine.py", "--device", "cuda:1"])), ["torch", "native"])

@@ -13,8 +13,8 @@ use std::path::PathBuf;
 /// Measure the solutions of a flashinfer-bench data set
 ///
 /// Each workload is a group of cases: the Python reference of its definition, and the solutions in Python and Triton.
-/// Outputs must match those of the reference. The measurement, records and files are those of `run`; the run also
-/// writes traces/DEFINITION.jsonl in the format of flashinfer-bench.
+/// The outputs of a solution must match the outputs of the reference. The command measures as `run` does and writes the
+/// same files. It also writes traces/DEFINITION.jsonl in the format of flashinfer-bench.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub(super) struct FlashinferArguments {

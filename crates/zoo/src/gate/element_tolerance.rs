@@ -70,10 +70,12 @@ fn judge_digest_elements(
 ) -> Result<f64, Mismatch> {
     check_digest(seen, reference)?;
     let pairs = || seen.sampled.par_iter().zip(&reference.values);
-    let is_wrong = |(&got, &expected): (&f64, &f64)| {
+    // An error that is not a number is not within the limits.
+    let is_correct = |(&got, &expected): (&f64, &f64)| {
         let (absolute, relative) = errors(got, expected);
-        absolute > tolerance.absolute && relative > tolerance.relative
+        absolute <= tolerance.absolute || relative <= tolerance.relative
     };
+    let is_wrong = |pair: (&f64, &f64)| !is_correct(pair);
     let count = pairs().filter(|&pair| is_wrong(pair)).count();
     let compared = reference.values.len();
     let matched_share = 1.0 - count as f64 / compared.max(1) as f64;
@@ -108,6 +110,7 @@ mod tests {
         assert!(judge(&[0.009, 1005.0], &[0.0, 1000.0], 1.0).is_ok());
         let wrong = judge(&[0.5, 1005.0, 1.5], &[0.5, 1000.0, 1.0], 1.0);
         assert!(matches!(wrong, Err(Mismatch::Element { col: 2, count: 1, compared: 3, .. })), "{wrong:?}");
+        assert!(matches!(judge(&[1.0, 1.0], &[1.0, f64::NAN], 1.0), Err(Mismatch::Element { col: 1, .. })));
     }
 
     #[test]

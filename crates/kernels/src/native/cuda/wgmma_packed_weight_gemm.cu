@@ -232,7 +232,7 @@ __device__ __forceinline__ void store_16_bytes(output *to, const unsigned (&word
 
 #if STORE_BY_GROUP
 // Stores the transposes of two 8 x 8 matrices of 16-bit elements, given as fragments of mma. Lanes 0 to 7 give the
-// addresses of the rows of the first transpose, lanes 8 to 15 those of the second.
+// addresses of the rows of the first transpose, lanes 8 to 15 the addresses of the rows of the second.
 __device__ __forceinline__ void stmatrix_x2_transposed(unsigned address, unsigned first, unsigned second) {
     asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared::cta.b16 [%0], {%1, %2};" ::"r"(address), "r"(first),
                  "r"(second)

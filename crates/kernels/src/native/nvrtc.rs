@@ -140,6 +140,7 @@ headers! {
     "int4_weight.cuh",
     "sparse_weight.cuh",
     "dequantize_pairs.cuh",
+    "weight_vectors.cuh",
 }
 
 /// Compiles to machine code instead of PTX, so that a driver older than the compiler can load it.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{
     ComputeCapability, CudaDevice, LinearShape, NativeError,
     driver::DeviceMemory,
+    gemv::{self, GemvMatrix},
     kernel::{CudaKernel, KernelArgs, LaunchGeometry, common_macros, vector_width},
     layer_specs::{PackedFormat, PackedSpec},
     nvrtc::CudaSource,
@@ -61,13 +62,19 @@ impl SplitKWorkspace {
 }
 
 impl PackedGemm {
-    /// Compiles for a checked specification and checked sizes.
+    /// Compiles for a checked specification and checked sizes. A matrix-vector product has its own kernel, if that is
+    /// faster.
     pub(super) fn new(
         device: &Arc<CudaDevice>,
         spec: PackedSpec,
         shape: LinearShape,
         added: bool,
     ) -> Result<Self, NativeError> {
+        let matrix = GemvMatrix::Packed(spec);
+        if matrix.is_faster(shape, device.compute_capability()) {
+            let kernel = gemv::prepare(device, matrix, shape, added)?;
+            return Ok(Self { algorithm: kernel.algorithm(), kernel, shared: None });
+        }
         let tile = PackedGemmTile::new(spec, shape, device.compute_capability());
         let LinearShape { m, n, .. } = shape;
         let name = tile.name(spec);

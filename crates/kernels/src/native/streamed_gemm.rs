@@ -44,13 +44,14 @@ impl StreamedGemmTile {
     const SMEM_PER_SM: usize = 228 << 10;
     const RESERVED_SMEM: usize = (1 << 10) + 256;
 
-    /// Returns a configuration if this kernel is supported and was faster than the packed GEMM on an H200; for more
-    /// than one row that holds for large weights only.
+    /// Returns a configuration if this kernel is supported and was faster on an H200 than the kernels for smaller weights,
+    /// [`PackedGemm`](super::packed_gemm::PackedGemm) and [`gemv`](super::gemv).
     pub(super) fn new(spec: PackedSpec, shape: LinearShape, capability: ComputeCapability) -> Option<Self> {
         let LinearShape { m, k, n } = shape;
-        let is_large = n.saturating_mul(k) >= 1 << 26;
+        let min_values = if m == 1 { 1 << 25 } else { 1 << 26 };
         let is_for = capability == ComputeCapability::WGMMA
-            && (m == 1 || m <= 8 && is_large)
+            && m <= 8
+            && n.saturating_mul(k) >= min_values
             && spec.operand_dtype() == spec.kind
             && spec.kind != Dtype::F32
             && is_int4_in_chunks(spec.weight)
@@ -168,10 +169,10 @@ mod tests {
         let options = |m, k, n| cut(m, k, n).map(|tile| (tile.warps, tile.blocks_per_sm, tile.stages));
         assert_eq!(options(1, 8192, 28672), Some((4, 2, 4)));
         assert_eq!([options(4, 8192, 28672), options(1, 28672, 8192)], [Some((8, 1, 4)); 2]);
-        assert_eq!((options(1, 5120, 5120), options(1, 3584, 4096)), (Some((5, 1, 9)), Some((7, 1, 7))));
-        // x exceeds the shared memory; few weight rows; partial tiles and stages; several rows with a small weight.
+        assert_eq!((options(1, 5120, 7168), options(1, 3584, 9408)), (Some((5, 1, 9)), Some((7, 1, 7))));
+        // x exceeds the shared memory; few weight rows; partial tiles and stages; small weights; many rows.
         let refused =
-            [(8, 8192, 28672), (1, 4096, 2096), (1, 4096, 4104), (1, 4224, 4096), (2, 4096, 4096), (9, 8192, 28672)];
+            [(8, 8192, 28672), (1, 16384, 2096), (1, 8192, 4104), (1, 8320, 4096), (1, 4096, 4096), (9, 8192, 28672)];
         assert!(refused.into_iter().all(|(m, k, n)| cut(m, k, n).is_none()));
     }
 

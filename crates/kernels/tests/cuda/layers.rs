@@ -57,8 +57,8 @@ impl HostWeight {
         let sparse_2to4 = spec.sparsity == Some(Sparsity::SemiStructured);
         let format = Format { sparse_2to4, ..spec.weight.unwrap_or(Format::unquantized(spec.dtype)) };
         let bits = format.bits() as usize;
-        let row_bytes = match spec.sparsity {
-            Some(Sparsity::Block { .. }) => retained_values(spec, k) * bits / 8,
+        let row_bytes = match (spec.weight, spec.sparsity) {
+            (None, None) | (_, Some(Sparsity::Block { .. })) => retained_values(spec, k) * bits / 8,
             _ => 4 * format.words_per_row(k),
         };
         let mut codes = match format.element {

@@ -105,13 +105,52 @@ fn check_some(
     }
 }
 
+/// Sizes of matrix-vector products: one and several iterations, vector and scalar accesses, odd numbers of weight rows.
+const ONE_ROW: [(usize, usize); 6] = [(4096, 257), (2880, 48), (7168, 131), (1000, 129), (129, 3), (28672, 20)];
+
+#[test]
+#[ignore = "needs CUDA"]
+fn packed_matrix_vector_products_match() {
+    let (device, _guard) = gpu();
+    for dtype in [Dtype::F16, Dtype::Bf16] {
+        let layers = common_layers(dtype).into_iter().chain(other_int4_layers(dtype)).chain(low_bit_layers(dtype));
+        for (at, spec) in layers.chain(microscaling_layers(dtype)).enumerate() {
+            // Every size for the common formats, two for the others, because each case compiles a kernel.
+            let stride = if at < 3 { 1 } else { 3 };
+            for (turn, (k, n)) in ONE_ROW.into_iter().enumerate().skip(at % stride).step_by(stride) {
+                let spec = LayerSpec { has_addend: turn % 2 == 1, ..spec };
+                check(&device, &spec, LinearShape { m: 1, k, n });
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs CUDA"]
+fn unquantized_layers_with_few_rows_match() {
+    let (device, _guard) = gpu();
+    for dtype in Dtype::ALL {
+        for (turn, (k, n)) in ONE_ROW.into_iter().enumerate() {
+            for m in [1, 2 + turn % 3] {
+                let spec = LayerSpec { has_addend: turn % 2 == 1, ..LayerSpec::unquantized(dtype) };
+                let shape = LinearShape { m, k, n };
+                assert!(
+                    LayerPlan::new(&device, &spec, shape).unwrap().algorithm().starts_with("gemv"),
+                    "{dtype} {shape}"
+                );
+                check(&device, &spec, shape);
+            }
+        }
+    }
+}
+
 /// Streamed kernel, for formats that support it: every number of warps, one and two resident blocks, tiles that do not
 /// divide evenly among blocks, one and several parts per tile, and odd numbers of rows.
 #[test]
 #[ignore = "needs CUDA"]
 fn streamed_int4_gemm_matches() {
     let (device, _guard) = gpu();
-    let shapes = [(1, 512 * 4, 2112), (1, 512 * 5, 4336), (1, 512 * 6, 2128), (1, 512 * 7, 2112), (1, 28672, 2128)];
+    let shapes = [(1, 2048, 16400), (5, 2560, 26224), (8, 3072, 21856), (1, 3584, 9376), (7, 28672, 2352)];
     for dtype in [Dtype::F16, Dtype::Bf16] {
         let [.., int4] = common_layers(dtype);
         let symmetric = Format::symmetric(4, Grouping::Block(128), dtype, dtype);
@@ -120,8 +159,6 @@ fn streamed_int4_gemm_matches() {
                 check(&device, &LayerSpec { has_addend: turn % 2 == 1, ..spec }, LinearShape { m, k, n });
             }
         }
-        check(&device, &LayerSpec { has_addend: true, ..int4 }, LinearShape { m: 3, k: 8192, n: 8192 });
-        check(&device, &int4, LinearShape { m: 8, k: 4096, n: 16400 });
     }
 }
 

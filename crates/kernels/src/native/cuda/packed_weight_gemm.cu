@@ -18,9 +18,6 @@
 //
 //     block: WARPS_N groups along n, each of WARPS_K warps along k; grid: output tiles x SPLIT_K
 //
-// With 4-bit integers whose groups consist of whole chunks (SCALE_SUMS), the tensor cores multiply 16 + q, which needs
-// no fma per pair, and sum up x in a second mma. Scale and zero point then apply to the f32 sums of a chunk.
-//
 // Traffic: w once per BLOCK_M rows of x; x from L2 once per block, i.e. n / BLOCK_N times; with SPLIT_K > 1 also 8 m n
 // SPLIT_K bytes of partial sums. Roofline: bytes of w over memory bandwidth, if dequantization keeps up: at 4.8 TB/s,
 // 132 SMs at 1.8 GHz can issue 3.2 instructions per 4-bit value and 1.6 per 2-bit value. Instruction counts:
@@ -30,9 +27,9 @@
 //   KERNEL                   name of the kernel
 //   ELEMENT_*                dtype `element`: ELEMENT_F32, ELEMENT_F16 or ELEMENT_BF16 (checked in element.cuh)
 //   WIDTH                    elements of x per load: those of 16 bytes, or 1 (checked in element.cuh)
-//   TENSOR_CORES             1 for mma.m16n8k16, 0 for f32 fma
-//   SCALE_PAIRS              1 if the dtype `element` represents scales and zero points exactly
-//   VECTOR_WORDS             words of w per thread and chunk: 32 values, or 16 bytes for 8-bit values
+//   TENSOR_CORES             1 for mma.m16n8k16, 0 for f32 fma (checked in weight_vectors.cuh)
+//   SCALE_PAIRS              1 if the dtype `element` represents scales and zero points exactly (checked there)
+//   VECTOR_WORDS             words of w per thread and chunk: 32 values, or 16 bytes for 8-bit values (checked there)
 //   BLOCK_M                  rows of x per block; a multiple of 8 with TENSOR_CORES
 //   WARPS_K                  warps of a group, which split k
 //   WARPS_N                  warp groups per block along n
@@ -46,7 +43,7 @@
 //   ADDEND                   optional: an addend is added to y
 //   OUTPUT_F32               optional: y and addend are f32
 //   OUTPUT_F16               optional: y and addend are f16; by default they have dtype `element`
-//   K                        reduction size: elements of a weight row
+//   K                        reduction size: elements of a weight row (checked in weight_vectors.cuh)
 //   BITS                     bits of a quantized value, 1 to 8
 //   SIGNED_VALUES            defined if the values are signed integers
 //   UNSIGNED_VALUES          defined if the values are unsigned integers
@@ -61,18 +58,6 @@
 
 #ifndef KERNEL
 #error "KERNEL: name of the kernel"
-#endif
-#ifndef K
-#error "K: reduction size: elements of a weight row"
-#endif
-#ifndef TENSOR_CORES
-#error "TENSOR_CORES: 1 for mma.m16n8k16, 0 for f32 fma"
-#endif
-#ifndef SCALE_PAIRS
-#error "SCALE_PAIRS: 1 if the dtype `element` represents scales and zero points exactly"
-#endif
-#ifndef VECTOR_WORDS
-#error "VECTOR_WORDS: words of w per thread and chunk: 32 values, or 16 bytes for 8-bit values"
 #endif
 #ifndef BLOCK_M
 #error "BLOCK_M: rows of x per block"
@@ -101,33 +86,17 @@
 
 #include "element.cuh"
 #include "output_dtype.cuh"
-#include "packed_weight.cuh"
 #include "split_k.cuh"
-#if TENSOR_CORES
-#include "dequantize_pairs.cuh"
-#endif
-
-// Scales apply to the sums of a chunk: each chunk has one scale per row.
-#if TENSOR_CORES && defined(GROUP_SIZE) && BITS == 4 && !defined(MANTISSA_BITS)
-#if GROUP_SIZE % 128 == 0
-#define SCALE_SUMS
-#endif
-#endif
+#include "weight_vectors.cuh"
 
 constexpr int THREAD_ROWS = 2 * FRAGMENTS_N;
 constexpr int BLOCK_N = 8 * THREAD_ROWS * WARPS_N;
 constexpr int THREADS = 32 * WARPS_K * WARPS_N;
 constexpr int BLOCK_SUMS = BLOCK_N * BLOCK_M;
-constexpr unsigned VECTOR_VALUES = VECTOR_WORDS * 32 / BITS;
-constexpr unsigned ROW_VECTORS = (K + VECTOR_VALUES - 1) / VECTOR_VALUES;
 constexpr unsigned CHUNKS = (ROW_VECTORS + 3) / 4;
 constexpr unsigned WARP_STRIDE = WARPS_K * SPLIT_K;
-constexpr int X_WORDS = VECTOR_VALUES * sizeof(element) / 4;
 // Distance between chunks, in words of w and in elements of x.
 constexpr int CHUNK_WORDS = 4 * VECTOR_WORDS, CHUNK_VALUES = 4 * VECTOR_VALUES;
-// Values of a vector that are guaranteed to share a scale, and the resulting scales per vector.
-constexpr unsigned SCALE_SPAN = values_per_scale(VECTOR_VALUES);
-constexpr unsigned VECTOR_SCALES = VECTOR_VALUES / SCALE_SPAN;
 // NO_TAIL: all vectors that threads load exist. NO_X_TAIL: all their elements are within K.
 constexpr bool NO_TAIL = ROW_VECTORS % (4 * CHUNKS_IN_FLIGHT * WARP_STRIDE) == 0;
 constexpr bool NO_X_TAIL = NO_TAIL && K % VECTOR_VALUES == 0;
@@ -139,29 +108,6 @@ constexpr bool WIDE_SCALE_LOADS = NO_TAIL && GROUP_SIZE == 4 * VECTOR_VALUES &&
 #else
 constexpr bool WIDE_SCALE_LOADS = false;
 #endif
-
-typedef unsigned weight_vector[VECTOR_WORDS];
-
-// Loads a vector in accesses as wide as its alignment allows. Accesses below 16 bytes leave sectors partly used, so
-// they go through L1.
-__device__ __forceinline__ void load_weights(const unsigned *source, weight_vector &words) {
-#pragma unroll
-    for (int i = 0; i < VECTOR_WORDS; i += VECTOR_WORDS % 4 == 0 ? 4 : VECTOR_WORDS % 2 == 0 ? 2 : 1) {
-#if VECTOR_WORDS % 4 == 0
-        const uint4 loaded = __ldcg(reinterpret_cast<const uint4 *>(source + i));
-        words[i] = loaded.x;
-        words[i + 1] = loaded.y;
-        words[i + 2] = loaded.z;
-        words[i + 3] = loaded.w;
-#elif VECTOR_WORDS % 2 == 0
-        const uint2 loaded = __ldg(reinterpret_cast<const uint2 *>(source + i));
-        words[i] = loaded.x;
-        words[i + 1] = loaded.y;
-#else
-        words[i] = __ldg(source + i);
-#endif
-    }
-}
 
 // Scales or zero points of the chunks in flight, loaded in one access.
 template <int BYTES> struct wide_access {
@@ -186,147 +132,7 @@ template <class Stored> union scales_in_flight {
     }
 };
 
-// Scales and zero points of a vector as loaded.
-struct vector_scales {
-#if defined(GROUP_SIZE)
-    stored_scale scales[VECTOR_SCALES];
-    loaded_zero zeros[VECTOR_SCALES];
-#endif
-};
-
 __device__ __forceinline__ u64 clamp_index(u64 index, u64 count) { return index < count ? index : count - 1; }
-
-// Loads the elements of x for one vector, the first of which has index `k` in its row; zeros beyond K.
-__device__ __forceinline__ void load_x(const element *source, unsigned k, unsigned (&words)[X_WORDS]) {
-#if WIDTH > 1
-#pragma unroll
-    for (int i = 0; i < X_WORDS / 4; i++) {
-        uint4 four = make_uint4(0, 0, 0, 0);
-        if (NO_X_TAIL || k + i * WIDTH < K) four = __ldg(reinterpret_cast<const uint4 *>(source) + i);
-        words[4 * i] = four.x;
-        words[4 * i + 1] = four.y;
-        words[4 * i + 2] = four.z;
-        words[4 * i + 3] = four.w;
-    }
-#else
-#pragma unroll
-    for (int i = 0; i < X_WORDS; i++) {
-#if defined(ELEMENT_F32)
-        words[i] = k + i < K ? __float_as_uint(source[i]) : 0;
-#else
-        const unsigned first = k + 2 * i < K ? source[2 * i] : 0;
-        const unsigned second = k + 2 * i + 1 < K ? source[2 * i + 1] : 0;
-        words[i] = first | second << 16;
-#endif
-    }
-#endif
-}
-
-#if TENSOR_CORES
-
-constexpr int VECTOR_PAIRS = VECTOR_VALUES / 2;
-typedef unsigned vector_values[VECTOR_PAIRS];
-
-// Pairs consist of values that are half a word apart (dequantize_pairs.cuh).
-#if (SCALE_PAIRS && 32 % BITS == 0) || defined(SCALE_SUMS)
-#define STRIDED_PAIRS
-#endif
-
-// Brings x into the order of the pairs of a vector.
-__device__ __forceinline__ void reorder(const unsigned (&neighbors)[VECTOR_PAIRS], unsigned (&pairs)[VECTOR_PAIRS]) {
-#pragma unroll
-    for (int p = 0; p < VECTOR_PAIRS; p++) {
-#if defined(STRIDED_PAIRS)
-        pairs[p] = strided_pair(neighbors, p);
-#else
-        pairs[p] = neighbors[p];
-#endif
-    }
-}
-
-// Index of the first value of a pair in its vector.
-__device__ __forceinline__ int first_value(int pair) {
-#if defined(STRIDED_PAIRS)
-    return pair / WORD_PAIRS * (2 * WORD_PAIRS) + pair % WORD_PAIRS;
-#else
-    return 2 * pair;
-#endif
-}
-
-// Decodes a pair without scale and zero point.
-__device__ __forceinline__ unsigned decode_vector_pair(const weight_vector &words, int pair) {
-#if defined(STRIDED_PAIRS)
-    return decode_pair(words[pair / WORD_PAIRS], pair % WORD_PAIRS * BITS);
-#else
-    const unsigned bits = extract(words, 2 * pair * BITS);
-    return decode_pair((bits & MASK) | bits << (16 - BITS), 0);
-#endif
-}
-
-// One mma: pairs p and p + 1 of 16 weight rows, the first and second row of each thread, times x.
-__device__ __forceinline__ void mma_pairs(float (&sums)[4], const vector_values &first, const vector_values &second,
-                                          const unsigned (&pairs)[VECTOR_PAIRS], int p) {
-    mma_m16n8k16(sums, first[p], second[p], first[p + 1], second[p + 1], pairs[p], pairs[p + 1]);
-}
-
-#else
-typedef float vector_values[VECTOR_VALUES];
-
-__device__ __forceinline__ float x_value(const unsigned (&words)[X_WORDS], int i) {
-#if defined(ELEMENT_F32)
-    return __uint_as_float(words[i]);
-#else
-    return widen((element)(words[i / 2] >> 16 * (i % 2)));
-#endif
-}
-#endif
-
-// Dequantizes a vector. `first_group` is the index of the first group of its row. Scales per row are applied by the
-// epilogue.
-__device__ __forceinline__ void dequantize(const weight_vector &words, const vector_scales &loaded, u64 first_group,
-                                           unsigned vector, vector_values &values) {
-#if defined(GROUP_SIZE) && !defined(SCALE_SUMS)
-    float scale[VECTOR_SCALES], zero[VECTOR_SCALES];
-#pragma unroll
-    for (int s = 0; s < VECTOR_SCALES; s++) {
-        scale[s] = SCALE_DTYPE::to_float(loaded.scales[s]);
-        zero[s] = zero_value(loaded.zeros[s], first_group + group_of(vector * VECTOR_VALUES + s * SCALE_SPAN));
-    }
-#endif
-#if defined(SCALE_SUMS)
-#pragma unroll
-    for (int p = 0; p < VECTOR_PAIRS; p++) values[p] = decode_biased_pair(words[p / WORD_PAIRS], p % WORD_PAIRS * BITS);
-#elif TENSOR_CORES && SCALE_PAIRS
-#if defined(GROUP_SIZE)
-    pair_scale factors[VECTOR_SCALES];
-#pragma unroll
-    for (int s = 0; s < VECTOR_SCALES; s++) factors[s] = make_pair_scale(scale[s], zero[s]);
-#endif
-#pragma unroll
-    for (int p = 0; p < VECTOR_PAIRS; p++) {
-        values[p] = decode_vector_pair(words, p);
-#if defined(GROUP_SIZE)
-        values[p] = scale_pair(values[p], factors[first_value(p) / SCALE_SPAN]);
-#endif
-    }
-#else
-    float floats[VECTOR_VALUES];
-#pragma unroll
-    for (int i = 0; i < VECTOR_VALUES; i++) {
-        floats[i] = decode(extract(words, i * BITS));
-#if defined(GROUP_SIZE)
-        floats[i] = apply_scale(floats[i], scale[i / SCALE_SPAN], zero[i / SCALE_SPAN]);
-#endif
-    }
-#if TENSOR_CORES
-#pragma unroll
-    for (int p = 0; p < VECTOR_PAIRS; p++) values[p] = pack_pair(floats[2 * p], floats[2 * p + 1]);
-#else
-#pragma unroll
-    for (int i = 0; i < VECTOR_VALUES; i++) values[i] = floats[i];
-#endif
-#endif
-}
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     KERNEL(const element *__restrict__ x, const unsigned *__restrict__ quantized,
@@ -434,19 +240,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 #if defined(SCALE_SUMS)
             float scale[THREAD_ROWS], offset[THREAD_ROWS];
 #pragma unroll
-            for (int h = 0; h < THREAD_ROWS; h++) {
-                const u64 group = first_group[h] + group_of(clamped * VECTOR_VALUES);
-                scale[h] = SCALE_DTYPE::to_float(group_scales[f][h].scales[0]);
-                offset[h] = biased_offset(scale[h], zero_value(group_scales[f][h].zeros[0], group));
-            }
+            for (int h = 0; h < THREAD_ROWS; h++)
+                sum_factors(group_scales[f][h], first_group[h], clamped, scale[h], offset[h]);
 #endif
 #if TENSOR_CORES
 #pragma unroll
             for (int tile = 0; tile < BLOCK_M / 8; tile++) {
                 const u64 m_index = clamp_index(first_m + tile * 8 + g, m);
                 unsigned words[X_WORDS], pairs[VECTOR_PAIRS];
-                load_x(x + m_index * K + first_vector * VECTOR_VALUES + f * CHUNK_VALUES, vector * VECTOR_VALUES,
-                       words);
+                load_x<NO_X_TAIL>(x + m_index * K + first_vector * VECTOR_VALUES + f * CHUNK_VALUES,
+                                  vector * VECTOR_VALUES, words);
                 reorder(words, pairs);
 #if defined(SCALE_SUMS)
                 float biased_sums[FRAGMENTS_N][4] = {}, x_sums[4] = {};
@@ -477,8 +280,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
             for (int c = 0; c < BLOCK_M; c++) {
                 unsigned words[X_WORDS];
                 const u64 m_index = clamp_index(first_m + c, m);
-                load_x(x + m_index * K + first_vector * VECTOR_VALUES + f * CHUNK_VALUES, vector * VECTOR_VALUES,
-                       words);
+                load_x<NO_X_TAIL>(x + m_index * K + first_vector * VECTOR_VALUES + f * CHUNK_VALUES,
+                                  vector * VECTOR_VALUES, words);
 #pragma unroll
                 for (int i = 0; i < VECTOR_VALUES; i++) {
                     const float x_k = x_value(words, i);

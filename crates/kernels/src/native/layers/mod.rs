@@ -17,6 +17,7 @@ macro_rules! layer_kernels {
 }
 
 layer_kernels! {
+    gemv::Gemv,
     cublaslt::CublasLt,
     streamed_int4::StreamedInt4,
     tiled_wgmma::TiledWgmma,

@@ -26,25 +26,18 @@ struct FewRowsLayer {
 /// Maximum rows of x: the rows of an mma fragment.
 const MAX_ROWS: usize = 8;
 
-/// True if this kernel is faster than cuBLASLt.
-///
-/// cuBLASLt does not split k of e4m3 matmuls with few rows. Times of layers with one row on an H200 in µs, including the
-/// quantization of the input, which takes about 2 µs:
-///
-/// | k x n | int8, cuBLASLt | e4m3, cuBLASLt | int8, this kernel | e4m3, this kernel |
-/// |---|---|---|---|---|
-/// | 4096 x 6144 | 14.5 | 11.7 | 12.2 | |
-/// | 7168 x 2112 | 12.8 | 21.2 | 11.6 | 11.7 |
-/// | 3584 x 4608 | 13.0 | 10.1 | 12.4 | |
-/// | 14336 x 4096 | 28.3 (H100) | 38.4 (H100) | 20.6 | 21.3 |
-///
-/// e4m3 needs a clear advantage, because it was measured at two shapes only.
+/// True if this kernel is faster than cuBLASLt, which does not split k of e4m3 matmuls with few rows. Estimates in ns,
+/// fitted to times on an H200 (docs/design/gemm_kernels.md).
 fn is_faster(spec: DynamicSpec, LinearShape { m, k, n }: LinearShape) -> bool {
-    // Fitted to the table: a block of cuBLASLt takes 2.6 ns per element of k.
-    const MIN_ADVANTAGE: f64 = 1.2;
-    let cublaslt_nanos = 2.6 * k as f64;
-    let weight_nanos = 4500.0 + (n * k) as f64 / 3300.0;
-    m <= MAX_ROWS && (!spec.is_e4m3() || cublaslt_nanos > MIN_ADVANTAGE * weight_nanos)
+    let of_weight = |start: f64, values_per_nano: f64| start + (n * k) as f64 / values_per_nano;
+    let cublaslt = (2.6 * k as f64).max(of_weight(4500.0, 4100.0));
+    match m {
+        _ if !spec.is_e4m3() => m <= MAX_ROWS,
+        1 => of_weight(3500.0, 3700.0) < cublaslt,
+        // A clear advantage is required, because several rows were measured at two shapes only.
+        2..=MAX_ROWS => 1.2 * of_weight(4500.0, 3300.0) < cublaslt,
+        _ => false,
+    }
 }
 
 impl LayerKernel<Cuda> for QuantizedFewRows {

@@ -26,7 +26,7 @@ impl NativePlanner for Blas {
             Self::Gemv => {
                 let (m, k) = (spec.axis("m") as usize, spec.axis("k") as usize);
                 let plan = MatVecPlan::new(device, spec.dtype(), m, k)?;
-                NativePass::single(plan.algorithm().to_owned(), move |BufferSet { inputs, outputs, .. }| {
+                NativePass::single(plan.algorithm(), move |BufferSet { inputs, outputs, .. }| {
                     plan.enqueue(&inputs[0], &inputs[1], &mut outputs[0])
                 })
             }

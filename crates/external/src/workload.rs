@@ -5,7 +5,7 @@ use crate::process::{SharedProcess, lock};
 use crate::protocol::{MeasuredTime, OpenCase, Reply, Request};
 use crate::shared_buffers::{POISON, SharedBuffers};
 use calorimeter_case::Clock;
-use calorimeter_zoo::{Output, RemotePasses, Workload, ZooError};
+use calorimeter_zoo::{ImageLayout, Output, RemotePasses, Workload, ZooError};
 use std::collections::HashMap;
 use std::io;
 use std::time::{Duration, Instant};
@@ -179,6 +179,8 @@ pub(crate) struct ExternalWorkload {
     kernel: Option<String>,
     /// Time to quantize the weights of one buffer set.
     pub(crate) quantization_time: Option<Duration>,
+    /// Layout and shape of each output that is converted to channels-first layout when it is read.
+    pub(crate) image_outputs: Vec<Option<(ImageLayout, [u64; 2])>>,
 }
 
 impl ExternalWorkload {
@@ -212,7 +214,7 @@ impl ExternalWorkload {
             passed: Duration::ZERO,
         };
         let (contents, quantization_time) = ((0..sets).collect(), quantization.map(Duration::from_nanos));
-        Ok(Self { launches, buffers, contents, inputs, kernel, quantization_time })
+        Ok(Self { launches, buffers, contents, inputs, kernel, quantization_time, image_outputs: Vec::new() })
     }
 
     /// Content of a buffer set in the next checked pass.
@@ -227,7 +229,14 @@ impl ExternalWorkload {
     /// Outputs of the last launch on a set.
     fn read(&mut self, buffer: u32) -> Result<Vec<Output>, ZooError> {
         self.launches.store(buffer)?;
-        self.buffers.read(buffer).map_err(|error| self.sharing(error))
+        let mut outputs = self.buffers.read(buffer).map_err(|error| self.sharing(error))?;
+        for (output, images) in outputs.iter_mut().zip(&self.image_outputs) {
+            if let Some((layout, [rows, cols])) = *images {
+                let values = layout.to_channels_first(&output.values);
+                *output = Output { rows: rows as usize, cols: cols as usize, values };
+            }
+        }
+        Ok(outputs)
     }
 
     /// Fails if launches take less time with the inputs of the previous launch than with new inputs: the implementation

@@ -525,3 +525,23 @@ fn torchao_passes_the_gate_for_supported_recipes() {
         }
     }
 }
+
+#[test]
+#[ignore = "needs torchao"]
+fn weights_for_gemlite_pass_the_gate() {
+    for dtype in ["bf16", "f16"] {
+        for recipes in ["int8wo, gemlitewo-8, float8wo, int8dq", "int4wo-32, int4wo-128, gemlitewo-4-64"] {
+            let settings = format!(
+                "device: cpu\ndtype: {dtype}\nrecipes: [{recipes}]\nimplementations: [emulated]\n\
+                 regimes: [device-hot]\ntiming: {{max_time: 5ms, max_warm_up: 5ms, precision: 50%}}\n"
+            );
+            let model = "  - {model: linear, shapes: [[64, 256, 512]]}\n";
+            let records = run_in_parts(&settings, model, "gemlite_arithmetic.py");
+            let quantized = records.iter().filter(|record| record.case.recipe.as_str() != "baseline");
+            assert_eq!(quantized.clone().count(), recipes.split(", ").count());
+            for record in quantized {
+                assert!(record.is_ok() && record.accuracy.is_some(), "{record:?}");
+            }
+        }
+    }
+}

@@ -9,8 +9,8 @@ use crate::{ExternalError, ExternalProgram};
 use calorimeter_recipes::QuantConfig;
 use calorimeter_zoo::element_bytes::encode;
 use calorimeter_zoo::{
-    Device, Element, Matrix, NativeDevices, OpenRequest, OperatorProblem, Task, Tensors, Workload, WorkloadFactory,
-    ZooError,
+    Device, Element, ImageLayout, Matrix, NativeDevices, OpenRequest, OperatorProblem, Task, Tensors, Workload,
+    WorkloadFactory, ZooError,
 };
 use std::io;
 
@@ -23,18 +23,37 @@ pub(crate) struct ExternalFactory {
 /// Function that computes the matrices of a buffer set.
 type MatricesOfSet = Box<dyn Fn(u32) -> Vec<Matrix> + Send>;
 
+/// Input or output as Calorimeter defines it.
+struct Tensor {
+    slot: Slot,
+    /// Layout of images that the program receives and writes in channels-last layout.
+    images: Option<ImageLayout>,
+}
+
+impl Tensor {
+    /// Size and element type for the program.
+    fn program_slot(&self) -> Slot {
+        let ([rows, cols], element) = self.slot;
+        (self.images.map_or([rows, cols], |images| images.channels_last_shape(rows * cols)), element)
+    }
+}
+
 /// Inputs and outputs of a task.
-fn slots(task: &Task) -> (Vec<Slot>, Vec<Slot>) {
+fn tensors(task: &Task, channels_last: bool) -> (Vec<Tensor>, Vec<Tensor>) {
+    let tensor = |rows, cols, element, images: Option<ImageLayout>| Tensor {
+        slot: ([rows, cols], element),
+        images: images.filter(|_| channels_last),
+    };
     match task {
         Task::Operator(OperatorProblem { operator, spec, .. }) => (
-            operator.inputs(spec).iter().map(|input| ([input.rows, input.cols], input.element)).collect(),
-            operator.outputs(spec).iter().map(|output| ([output.rows, output.cols], output.element)).collect(),
+            operator.inputs(spec).iter().map(|one| tensor(one.rows, one.cols, one.element, one.images)).collect(),
+            operator.outputs(spec).iter().map(|one| tensor(one.rows, one.cols, one.element, one.images)).collect(),
         ),
         Task::Model(problem) => {
             let (layout, element) = (problem.layout(), Element::Float(problem.dtype));
-            let slot = |(rows, cols): (u64, u64)| ([rows, cols], element);
-            let inputs = [layout.input].into_iter().chain(layout.linears).map(slot).collect();
-            (inputs, vec![slot(layout.output)])
+            let tensor = |(rows, cols): (u64, u64)| tensor(rows, cols, element, None);
+            let inputs = [layout.input].into_iter().chain(layout.linears).map(tensor).collect();
+            (inputs, vec![tensor(layout.output)])
         }
         // The registry contains no foreign tasks.
         Task::Foreign(_) => (Vec::new(), Vec::new()),
@@ -72,8 +91,9 @@ impl WorkloadFactory for ExternalFactory {
             let supported: Vec<String> = dtypes.iter().map(ToString::to_string).collect();
             return Err(format!("`{name}` supports {}, not {element}", supported.join(", ")));
         }
-        let (inputs, outputs) = slots(task);
-        match inputs.iter().chain(&outputs).find(|(_, element)| element.bits() % 8 != 0) {
+        let (inputs, outputs) = tensors(task, self.offer.channels_last);
+        let mut slots = inputs.iter().chain(&outputs).map(Tensor::program_slot);
+        match slots.find(|(_, element)| element.bits() % 8 != 0) {
             Some((_, element)) => Err(format!("`{name}` shares whole bytes with Calorimeter, not {element}")),
             None => Ok(()),
         }
@@ -86,8 +106,9 @@ impl WorkloadFactory for ExternalFactory {
     fn open(&self, request: OpenRequest<'_>) -> Result<Box<dyn Workload>, ZooError> {
         let program = self.program.to_string();
         let sharing = |error| ExternalError::Sharing { program: program.clone(), error };
-        let (inputs, outputs) = slots(request.task);
-        let (sets, bytes) = place(&inputs, &outputs, request.setup.sets.max(1));
+        let (inputs, outputs) = tensors(request.task, self.offer.channels_last);
+        let slots = |tensors: &[Tensor]| tensors.iter().map(Tensor::program_slot).collect::<Vec<_>>();
+        let (sets, bytes) = place(&slots(&inputs), &slots(&outputs), request.setup.sets.max(1));
         let (matrices_of_set, fixed) = self::inputs(&request)?;
         let memory = allocate(bytes, request.setup.device, request.machines).map_err(sharing)?;
         let case = OpenCase {
@@ -107,13 +128,18 @@ impl WorkloadFactory for ExternalFactory {
         let varying = inputs.len() - fixed.len();
         buffers.write_fixed(varying, &fixed).map_err(sharing)?;
         let of_set = move |set| {
-            let each = matrices_of_set(set).into_iter().zip(&inputs);
-            each.map(|(matrix, (_, element))| encode(&matrix.values, *element)).collect()
+            let encoded = |(matrix, Tensor { slot: (_, element), images }): (Matrix, &Tensor)| match images {
+                Some(images) => encode(&images.to_channels_last(&matrix.values), *element),
+                None => encode(&matrix.values, *element),
+            };
+            matrices_of_set(set).into_iter().zip(&inputs).map(encoded).collect()
         };
         let inputs = SetInputs { of_set: Box::new(of_set), count: varying, vary: true };
         fill(&mut buffers, &inputs).map_err(sharing)?;
         let process = Process::shared(&self.program, &self.offer.name)?;
         let mut workload = ExternalWorkload::open(process, buffers, inputs, case)?;
+        workload.image_outputs =
+            outputs.iter().map(|output| output.images.map(|layout| (layout, output.slot.0))).collect();
         if request.treatment.training.is_some() {
             // Training passes quantize in each launch.
             workload.quantization_time = None;

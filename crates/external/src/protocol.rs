@@ -128,6 +128,10 @@ pub struct Offer {
     /// Element types of the inputs; `None` if the program decides when a case is opened.
     #[serde(default)]
     pub dtypes: Option<Vec<Element>>,
+    /// True if images and filters of convolutions have one row per pixel and one column per channel, in inputs and
+    /// outputs.
+    #[serde(default)]
+    pub channels_last: bool,
 }
 
 /// Case that a program opens.

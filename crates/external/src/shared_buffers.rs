@@ -8,6 +8,7 @@ use calorimeter_zoo::element_bytes::{decode, encode};
 use calorimeter_zoo::{Element, Matrix, Output};
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::io;
+use std::ops::Range;
 use std::sync::LazyLock;
 
 /// Alignment of each buffer in bytes: a cache line pair, and the widest vector of any processor or GPU.
@@ -15,6 +16,9 @@ const ALIGNMENT: u64 = 256;
 
 /// All ones is NaN in every float type.
 pub(crate) const POISON: u8 = 0xFF;
+
+/// Segments of an input that is too large to be rewritten completely.
+const SEGMENTS: u64 = 64;
 
 /// Memory that two processes share.
 pub(crate) enum Memory {
@@ -158,21 +162,26 @@ impl SharedBuffers {
         Ok(None)
     }
 
-    /// Bytes of the first inputs of a set.
-    pub(crate) fn input_bytes(&self, set: u32, inputs: usize) -> u64 {
-        self.sets[set as usize].inputs[..inputs].iter().map(Buffer::bytes).sum()
-    }
-
-    /// Rotates the elements of the first inputs of a set, except indices, by some positions. With 0 positions, the same
-    /// content is written again, in the same time.
-    pub(crate) fn rotate_inputs(&mut self, set: u32, inputs: usize, positions: usize) -> io::Result<()> {
+    /// Rewrites the first inputs of a set, or evenly spaced segments of them that have at most `max_bytes` in total. The
+    /// elements of each segment are rotated by some positions, except indices. With 0 positions, the same content is
+    /// written again, in the same time.
+    pub(crate) fn rotate_inputs(
+        &mut self,
+        set: u32,
+        inputs: usize,
+        positions: usize,
+        max_bytes: u64,
+    ) -> io::Result<()> {
         for buffer in &self.sets[set as usize].inputs[..inputs] {
-            let bytes = self.memory.read(buffer.offset, buffer.bytes())?;
             let is_index = matches!(buffer.dtype, Element::Signed(bits) | Element::Unsigned(bits) if bits > 8);
-            let mut rotated = bytes.clone();
-            rotated.rotate_left((positions.max(1) * buffer.dtype.bits() as usize / 8).min(bytes.len()));
-            let content = if positions == 0 || is_index { &bytes } else { &rotated };
-            self.memory.write(buffer.offset, content)?;
+            let width = u64::from(buffer.dtype.bits() / 8);
+            for Range { start, end } in segments(buffer.bytes(), width, max_bytes / inputs as u64) {
+                let bytes = self.memory.read(buffer.offset + start, end - start)?;
+                let mut rotated = bytes.clone();
+                rotated.rotate_left((positions.max(1) * width as usize).min(bytes.len()));
+                let content = if positions == 0 || is_index { &bytes } else { &rotated };
+                self.memory.write(buffer.offset + start, content)?;
+            }
         }
         Ok(())
     }
@@ -194,6 +203,17 @@ impl SharedBuffers {
         };
         self.sets[set as usize].outputs.iter().map(read).collect()
     }
+}
+
+/// Byte ranges to rewrite in an input of elements of `width` bytes: the input, or evenly spaced segments, of which one is
+/// at the beginning and one at the end.
+fn segments(bytes: u64, width: u64, max_bytes: u64) -> Vec<Range<u64>> {
+    if bytes <= max_bytes {
+        return std::iter::once(0..bytes).collect();
+    }
+    let length = (max_bytes / SEGMENTS).next_multiple_of(width);
+    let start = |segment| (bytes - length) * segment / (SEGMENTS - 1) / width * width;
+    (0..SEGMENTS).map(|segment| start(segment)..start(segment) + length).collect()
 }
 
 /// Hash of large buffers, in four independent lanes of words with random factors. The process that changes an input
@@ -254,11 +274,35 @@ mod tests {
             assert_eq!(decode(&written[at.offset as usize..][..at.bytes() as usize], f32), &matrix.values[..]);
         }
         assert_eq!(buffers.changed_input(1).unwrap(), None);
-        buffers.rotate_inputs(0, 1, 4).unwrap();
+        buffers.rotate_inputs(0, 1, 4, bytes).unwrap();
         assert_eq!(buffers.changed_input(0).unwrap(), Some(0));
-        buffers.rotate_inputs(0, 1, 11).unwrap();
+        buffers.rotate_inputs(0, 1, 11, bytes).unwrap();
         assert_eq!(buffers.changed_input(0).unwrap(), None);
         File::options().write(true).open(&path).unwrap().write_all_at(&[1], sets[1].inputs[1].offset + 7).unwrap();
         assert_eq!((buffers.changed_input(0).unwrap(), buffers.changed_input(1).unwrap()), (None, Some(1)));
+    }
+
+    #[test]
+    fn large_inputs_are_rewritten_in_part_up_to_both_ends() {
+        let f32 = Element::Float(Dtype::F32);
+        let (elements, max_bytes) = (100_003, 65_536);
+        let (sets, bytes) = place(&[([1, elements], f32), ([1, 5], f32)], &[], 1);
+        let mut buffers = SharedBuffers::new(Memory::File(SharedFile::new(bytes).unwrap()), sets);
+        let values = |elements: u64| (0..elements).map(|value| value as f32).collect::<Vec<f32>>();
+        buffers.write_inputs(0, &[encode(&values(elements), f32), encode(&values(5), f32)]).unwrap();
+        let read = |buffers: &SharedBuffers| -> Vec<Vec<f32>> {
+            let inputs = buffers.sets[0].inputs.iter();
+            inputs.map(|one| decode(&buffers.memory.read(one.offset, one.bytes()).unwrap(), f32)).collect()
+        };
+        buffers.rotate_inputs(0, 2, 0, max_bytes).unwrap();
+        assert_eq!(buffers.changed_input(0).unwrap(), None);
+        buffers.rotate_inputs(0, 2, 1, max_bytes).unwrap();
+        let [large, small] = &read(&buffers)[..] else { panic!("two inputs") };
+        let changed: Vec<usize> = (0..large.len()).filter(|&at| large[at] != at as f32).collect();
+        assert_eq!((changed[0], changed[changed.len() - 1]), (0, large.len() - 1));
+        let share = changed.len() as f64 * 4.0 / (max_bytes as f64 / 2.0);
+        assert!(share > 0.9 && share <= 1.0, "{share}");
+        assert!(changed.windows(2).all(|pair| pair[1] - pair[0] < large.len() / 64));
+        assert_eq!(small, &[1.0, 2.0, 3.0, 4.0, 0.0]);
     }
 }

@@ -47,6 +47,7 @@ mod error;
 mod exact_matmul;
 mod gate_data;
 mod host;
+mod image_layout;
 mod implementations;
 mod layer_table;
 mod lazy_fill;
@@ -95,6 +96,7 @@ pub use check::{CheckError, check};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use cube_pass::{KernelInput, cube_pass, cube_pass_mixed};
 pub use error::ZooError;
+pub use image_layout::ImageLayout;
 #[cfg(feature = "native")]
 pub use implementations::NativePlanner;
 pub use implementations::{BurnModel, BurnPass, CubePass, HostModel, NativeModel, NativeOpen};

@@ -4,7 +4,7 @@ use crate::gate_data::OPERAND_PATTERN;
 use crate::random_matrix::RandomMatrix;
 use crate::scale_factors::ScaleFactors;
 use crate::stream::{Distribution, RandomStream};
-use crate::{Matrix, outlier_rows};
+use crate::{ImageLayout, Matrix, outlier_rows};
 use calorimeter_recipes::Element;
 
 /// Input of an operator, as a matrix.
@@ -18,6 +18,8 @@ pub struct Operand {
     pub element: Element,
     /// Content.
     pub fill: Fill,
+    /// Layout of images or of the filters of a convolution, if the matrix contains them.
+    pub images: Option<ImageLayout>,
 }
 
 /// Output of an operator, as a matrix.
@@ -29,6 +31,8 @@ pub struct OutputSlot {
     pub cols: u64,
     /// Element type.
     pub element: Element,
+    /// Layout of images, if the matrix contains them.
+    pub images: Option<ImageLayout>,
 }
 
 /// Content of an input, determined by the seed.
@@ -76,7 +80,12 @@ impl Fill {
 impl Operand {
     /// Input with standard normal values.
     pub fn normal(rows: u64, cols: u64, element: Element) -> Self {
-        Self { rows, cols, element, fill: Fill::Normal }
+        Self { rows, cols, element, fill: Fill::Normal, images: None }
+    }
+
+    /// States that the matrix contains images.
+    pub fn with_images(self, layout: ImageLayout) -> Self {
+        Self { images: Some(layout), ..self }
     }
 
     /// Replaces the content.
@@ -129,7 +138,12 @@ impl Operand {
 impl OutputSlot {
     /// Output of the given size and element type.
     pub fn new(rows: u64, cols: u64, element: Element) -> Self {
-        Self { rows, cols, element }
+        Self { rows, cols, element, images: None }
+    }
+
+    /// States that the matrix contains images.
+    pub fn with_images(self, layout: ImageLayout) -> Self {
+        Self { images: Some(layout), ..self }
     }
 
     /// Bytes on the device.

@@ -56,6 +56,7 @@ class Implementation:
     arrays: str
     quantizes: bool
     libraries: tuple[str, ...]
+    channels_last: bool
     open: Open
     store: Store | None = None
 
@@ -79,6 +80,7 @@ def implementation(
     arrays: str = "torch",
     quantizes: bool = False,
     libraries: Sequence[str] = (),
+    channels_last: bool = False,
     store: Store | None = None,
 ) -> Callable[[Open], Open]:
     """Register a function that opens cases of operators or models.
@@ -96,6 +98,7 @@ def implementation(
         arrays: Type of inputs and outputs: ``torch``, ``numpy`` or ``memoryview``; on ``cuda`` only ``torch``.
         quantizes: Whether the function computes models and training passes by the recipe of the case.
         libraries: Modules whose versions the record states, besides the library of the arrays.
+        channels_last: Whether images and filters of convolutions have one row per pixel and one column per channel.
         store: Function that copies what a launch returned to the outputs; by default, arrays in the order of the
             outputs.
     """
@@ -118,6 +121,7 @@ def implementation(
                 arrays=arrays,
                 quantizes=quantizes,
                 libraries=(arrays, *libraries),
+                channels_last=channels_last,
                 open=open_case,
                 store=store,
             )

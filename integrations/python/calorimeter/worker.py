@@ -154,6 +154,7 @@ class Server:
                 "devices": list(one.devices),
                 "quantizes": one.quantizes,
                 "dtypes": None if one.dtypes is None else list(one.dtypes),
+                "channels_last": one.channels_last,
             }
             for one in registry.registered.values()
         ]

@@ -2,6 +2,7 @@
 
 import argparse
 import ctypes
+import importlib.util
 import json
 import os
 import random
@@ -50,6 +51,27 @@ def import_libraries():
 @calorimeter.implementation("stream_copy", name="copy", arrays="memoryview")
 def open_copy(case, inputs, outputs):
     return lambda: None
+"""
+CONVOLUTION = """
+from unittest import mock
+import calorimeter
+import torch
+from calorimeter.sources import torch as source
+
+source.import_libraries()
+axes = {"batch": 2, "in_channels": 3, "out_channels": 4, "size": 5, "kernel": 3}
+case = calorimeter.Case("conv2d_relu", "torch", "cpu", "f32", axes)
+inputs = [torch.randn(2 * 25, 3), torch.randn(4 * 9, 3), torch.randn(1, 4)]
+run = source.open_eager(case, inputs, [])
+with mock.patch("torch.nn.functional.conv2d", wraps=torch.nn.functional.conv2d) as conv2d:
+    y = run()
+for given, buffer in zip(conv2d.call_args.args, inputs[:2]):
+    assert given.is_contiguous(memory_format=torch.channels_last), given.stride()
+    assert given.data_ptr() == buffer.data_ptr()
+assert y.is_contiguous() and y.shape == (2, 5, 5, 4), y.stride()
+images, filters = inputs[0].view(2, 5, 5, 3).permute(0, 3, 1, 2), inputs[1].view(4, 3, 3, 3).permute(0, 3, 1, 2)
+expected = torch.nn.functional.conv2d(images.contiguous(), filters.contiguous(), inputs[2].view(-1), padding=1)
+torch.testing.assert_close(y.permute(0, 3, 1, 2), expected.relu())
 """
 # Bytes between the beginnings of two buffers.
 STRIDE = 256
@@ -116,6 +138,7 @@ class WorkerTest(unittest.TestCase):
         self.assertEqual((offer["quantizes"], other["quantizes"]), (False, True))
         self.assertEqual(offer["description"], "Copy by slice assignment.")
         self.assertEqual((offer["devices"], offer["dtypes"]), (["cpu"], ["f32"]))
+        self.assertFalse(offer["channels_last"])
 
     def test_launches_rotate_through_the_sets(self):
         zeros = (0,) * 4
@@ -148,6 +171,11 @@ class WorkerTest(unittest.TestCase):
         except subprocess.CalledProcessError:
             self.skipTest("needs PyTorch")
         self.assertNotIn("torch", modules.stdout.split())
+
+    def test_convolutions_view_images_in_channels_last_format(self):
+        if importlib.util.find_spec("torch") is None:
+            self.skipTest("needs PyTorch")
+        subprocess.run([sys.executable, "-c", CONVOLUTION], check=True)
 
     def test_each_kind_of_clock_has_a_name(self):
         self.open()

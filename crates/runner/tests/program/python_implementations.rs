@@ -489,3 +489,59 @@ fn torchao_passes_the_gate_for_training_recipes() {
         }
     }
 }
+
+#[test]
+#[ignore = "needs torchao"]
+fn torchao_passes_the_gate_for_supported_recipes() {
+    const INTX: &str = "int8_dynamic_activation_intx_weight";
+    let every_dtype = "int8wo int8dq int8dq_prefill_wo_decode int4wo-32 float8wo uintx-2-64 uintx-7-32 uintx-4-64-hqq";
+    let cases = [
+        ("bf16", 32, 128, format!("{every_dtype} uintx-3-64 uintx-8-64-hqq int4wo-64-hqq mxfp8 mxfp4"), Status::Ok),
+        ("f16", 32, 128, every_dtype.to_owned(), Status::Ok),
+        ("f32", 32, 128, format!("{every_dtype} mxfp8 mxfp4 {INTX}-4-32-true {INTX}-8-64-false"), Status::Ok),
+        // A single token is not quantized.
+        ("f32", 1, 128, "int8dq_prefill_wo_decode".to_owned(), Status::Ok),
+        // Calorimeter pads 80 values to whole groups, and torchao does not.
+        ("bf16", 8, 80, "int4wo-32 mxfp8 mxfp4".to_owned(), Status::Unsupported),
+        ("f16", 8, 128, "int4wo-32-hqq mxfp8".to_owned(), Status::Unsupported),
+        ("bf16", 8, 128, "uintx-8-64 nvfp4 fp6 int8adq-int4w-symm marlin-qqq".to_owned(), Status::Unsupported),
+    ];
+    for (dtype, rows, depth, recipes, expected) in cases {
+        let recipes: Vec<&str> = recipes.split(' ').collect();
+        for part in recipes.chunks(5) {
+            let settings = format!(
+                "device: cpu\ndtype: {dtype}\nrecipes: [{}]\nimplementations: [torch]\nregimes: [device-hot]\n\
+                 timing: {{max_time: 5ms, max_warm_up: 5ms, precision: 50%}}\n",
+                part.join(", ")
+            );
+            let model = format!("  - {{model: linear, shapes: [[{rows}, {depth}, 96]]}}\n");
+            let records = run_in_parts(&settings, &model, "torch");
+            let quantized = records.iter().filter(|record| record.case.recipe.as_str() != "baseline");
+            assert_eq!(quantized.clone().count(), part.len());
+            for record in quantized {
+                assert_eq!(record.outcome.status, expected, "{record:?}");
+                assert_eq!(record.weights.quantise_ns.is_some(), expected == Status::Ok, "{record:?}");
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs torchao"]
+fn weights_for_gemlite_pass_the_gate() {
+    for dtype in ["bf16", "f16"] {
+        for recipes in ["int8wo, gemlitewo-8, float8wo, int8dq", "int4wo-32, int4wo-128, gemlitewo-4-64"] {
+            let settings = format!(
+                "device: cpu\ndtype: {dtype}\nrecipes: [{recipes}]\nimplementations: [emulated]\n\
+                 regimes: [device-hot]\ntiming: {{max_time: 5ms, max_warm_up: 5ms, precision: 50%}}\n"
+            );
+            let model = "  - {model: linear, shapes: [[64, 256, 512]]}\n";
+            let records = run_in_parts(&settings, model, "gemlite_arithmetic.py");
+            let quantized = records.iter().filter(|record| record.case.recipe.as_str() != "baseline");
+            assert_eq!(quantized.clone().count(), recipes.split(", ").count());
+            for record in quantized {
+                assert!(record.is_ok() && record.accuracy.is_some(), "{record:?}");
+            }
+        }
+    }
+}

@@ -193,15 +193,16 @@ def attention(stage: str, causal: bool, sizes: tuple[int, int, int, int], *input
 def convolution(
     batch_norm: bool, relu: bool, sizes: tuple[tuple[int, ...], ...], x: Tensor, weight: Tensor, *rest: Tensor
 ) -> Tensor:
-    x, weight = x.view(sizes[0]), weight.view(sizes[1])
+    # Views in the memory format torch.channels_last.
+    x, weight = x.view(sizes[0]).permute(0, 3, 1, 2), weight.view(sizes[1]).permute(0, 3, 1, 2)
     parameters = [vector(parameter) for parameter in rest]
-    padding = (sizes[1][2] - 1) // 2
+    padding = (sizes[1][1] - 1) // 2
     if batch_norm:
         mean, variance, gain, bias = parameters
         y = F.batch_norm(F.conv2d(x, weight, padding=padding), mean, variance, gain, bias, False, 0.0, EPSILON)
     else:
         y = F.conv2d(x, weight, parameters[0], padding=padding)
-    return F.relu(y) if relu else y
+    return (F.relu(y) if relu else y).permute(0, 2, 3, 1)
 
 
 OPERATORS: dict[str, Function] = {
@@ -301,7 +302,7 @@ def function(case: calorimeter.Case, inputs: list[Tensor]) -> tuple[Function, li
         return attention, [*ATTENTION[case.subject], attention_sizes(case), *inputs]
     if case.subject in CONVOLUTIONS:
         size, kernel, channels = case["size"], case["kernel"], case["in_channels"]
-        sizes = (case["batch"], channels, size, size), (case["out_channels"], channels, kernel, kernel)
+        sizes = (case["batch"], size, size, channels), (case["out_channels"], kernel, kernel, channels)
         return convolution, [*CONVOLUTIONS[case.subject], sizes, *inputs]
     is_float8 = case.subject.startswith("gemm_") and inputs[0].dtype.itemsize == 1
     if is_float8 or case.subject in FLOAT8_GEMMS:
@@ -315,7 +316,12 @@ def function(case: calorimeter.Case, inputs: list[Tensor]) -> tuple[Function, li
 # Passes by autograd. Passes of `linear` without a recipe are written as functions.
 TRAINING = [f"{name}_{step}" for name in [*MODELS, "swiglu_mlp"] for step in ("forward", "forward_backward")]
 SUBJECTS = list(dict.fromkeys([*OPERATORS, *FLOAT8_GEMMS, *ATTENTION, *CONVOLUTIONS, *MODELS, *TRAINING]))
-OPTIONS: dict[str, Any] = {"devices": ["cpu", "cuda"], "quantizes": True, "libraries": ["torchao"]}
+OPTIONS: dict[str, Any] = {
+    "devices": ["cpu", "cuda"],
+    "quantizes": True,
+    "libraries": ["torchao"],
+    "channels_last": True,
+}
 register = partial(calorimeter.implementation, *SUBJECTS, **OPTIONS)
 
 

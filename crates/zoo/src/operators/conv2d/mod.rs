@@ -15,8 +15,8 @@ use crate::operators::presets::{CONVOLUTION_SHAPES, Preset};
 use crate::operators::traffic;
 use crate::registry::table::Zoo;
 use crate::{
-    Cost, Fill, FusionModel, Operand, Operation, OutputSlot, RotationAxis, SetRotation, Signature, Spec, Suite,
-    ZooError,
+    Cost, Fill, FusionModel, ImageLayout, Operand, Operation, OutputSlot, RotationAxis, SetRotation, Signature, Spec,
+    Suite, ZooError,
 };
 use calorimeter_recipes::{Dtype, Element};
 use calorimeter_shapes::Axes;
@@ -111,18 +111,22 @@ impl Signature for Conv2d {
     // Image and weights; then the bias, or mean, variance, gain and bias of the normalization.
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
         let ConvTensorSizes { features, taps, .. } = tensor_sizes(spec);
-        let image =
-            Operand::normal(spec.axis("batch") * spec.axis("in_channels"), spec.axis("size").pow(2), spec.element);
+        let [channels, pixels] = [spec.axis("in_channels"), spec.axis("size").pow(2)];
+        let images = Operand::normal(spec.axis("batch") * channels, pixels, spec.element)
+            .with_images(ImageLayout { channels, pixels });
+        let filters = weight(features, taps, taps, spec)
+            .with_images(ImageLayout { channels, pixels: spec.axis("kernel").pow(2) });
         let one = Operand::normal(1, features, spec.element).with_fill(Fill::NormalUnscaled);
         let positive = one.with_fill(Fill::Uniform(0.5, 1.5));
-        let mut inputs = vec![image, weight(features, taps, taps, spec)];
+        let mut inputs = vec![images, filters];
         inputs.extend(if self.has_batch_norm() { vec![one, positive, positive, one] } else { vec![one] });
         inputs
     }
 
     fn outputs(&self, spec: &Spec) -> Vec<OutputSlot> {
-        let rows = spec.axis("batch") * spec.axis("out_channels");
-        vec![OutputSlot::new(rows, spec.axis("size").pow(2), spec.element)]
+        let [channels, pixels] = [spec.axis("out_channels"), spec.axis("size").pow(2)];
+        let images = OutputSlot::new(spec.axis("batch") * channels, pixels, spec.element);
+        vec![images.with_images(ImageLayout { channels, pixels })]
     }
 }
 

@@ -1,6 +1,6 @@
 //! Matrix-vector products with up to eight vectors.
 
-use std::sync::Arc;
+use std::{ops::RangeInclusive, sync::Arc};
 
 use super::{
     ComputeCapability, CudaDevice, DeviceBuffer, LinearShape, NativeError,
@@ -23,29 +23,31 @@ pub(super) enum GemvMatrix {
 /// First compute capability with bf16 tensor cores.
 const TENSOR_CORES: ComputeCapability = ComputeCapability { major: 8, minor: 0 };
 
-/// Maximum bytes of an unquantized 16-bit matrix for three or four rows of x.
-const MAX_BYTES_OF_FOUR_ROWS: usize = 100 << 20;
+/// Row lengths of unquantized 16-bit matrices that were faster with two rows of x, or with three or four.
+const K_OF_TWO_ROWS: RangeInclusive<usize> = 0..=8192;
+const K_OF_FOUR_ROWS: RangeInclusive<usize> = 4096..=8192;
 
 impl GemvMatrix {
-    /// True if this kernel is faster than cuBLASLt, or than the GEMM of a packed weight. Measured on an H200:
+    /// True if this kernel is faster than cuBLASLt, or than the GEMM of a packed weight. Measured on H200 cards:
     ///
     /// | matrix | rows of x | time / time of the other kernel |
     /// |---|---|---|
-    /// | bf16 | 1 | 0.69 to 0.95 |
-    /// | bf16 | 2 | 0.78 to 0.98 |
-    /// | bf16 | 4 | 0.81 and 0.93; slower at 117 MB |
-    /// | f32 | 1, 2, 4 | 0.83 to 1.02, 0.50 to 0.85, 0.49 to 0.70 |
-    /// | int8 | 1 | 0.64 to 0.99 |
-    /// | int4, mxfp4 | 1 | 0.70 to 0.95, 0.75 to 1.01 |
+    /// | bf16 | 1 | 0.64 to 1.01 |
+    /// | bf16, k up to 8192 | 2 | 0.78 to 1.00 |
+    /// | bf16, k = 4096 to 8192 | 3 and 4 | 0.81 to 0.99 |
+    /// | bf16, other k | 2 and 4 | up to 1.10 |
+    /// | f32 | 1, 2, 4 | 0.66 to 1.02, 0.50 to 0.85, 0.49 to 0.70 |
+    /// | int8 | 1 | 0.64 to 1.00 |
+    /// | int4, mxfp4 | 1 | 0.70 to 0.99, 0.75 to 1.01 |
     ///
     /// For packed weights and more rows, the GEMM is as fast or faster.
-    pub(super) fn is_faster(self, shape: LinearShape, capability: ComputeCapability) -> bool {
-        match (self, shape.m) {
+    pub(super) fn is_faster(self, LinearShape { m, k, .. }: LinearShape, capability: ComputeCapability) -> bool {
+        match (self, m) {
             (Self::Packed(spec), 1) => spec.operand_dtype() != Dtype::F32 && capability >= TENSOR_CORES,
-            (Self::Packed(_), _) => false,
-            (Self::Unquantized(_), 1 | 2) => true,
-            (Self::Unquantized(kind), 3 | 4) => kind == Dtype::F32 || shape.w_bytes(kind) <= MAX_BYTES_OF_FOUR_ROWS,
-            (Self::Unquantized(_), _) => false,
+            (Self::Unquantized(_), 1) | (Self::Unquantized(Dtype::F32), 2..=4) => true,
+            (Self::Unquantized(_), 2) => K_OF_TWO_ROWS.contains(&k),
+            (Self::Unquantized(_), 3 | 4) => K_OF_FOUR_ROWS.contains(&k),
+            _ => false,
         }
     }
 

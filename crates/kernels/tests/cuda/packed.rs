@@ -133,12 +133,7 @@ fn unquantized_layers_with_few_rows_match() {
         for (turn, (k, n)) in ONE_ROW.into_iter().enumerate() {
             for m in [1, 2 + turn % 3] {
                 let spec = LayerSpec { has_addend: turn % 2 == 1, ..LayerSpec::unquantized(dtype) };
-                let shape = LinearShape { m, k, n };
-                assert!(
-                    LayerPlan::new(&device, &spec, shape).unwrap().algorithm().starts_with("gemv"),
-                    "{dtype} {shape}"
-                );
-                check(&device, &spec, shape);
+                check(&device, &spec, LinearShape { m, k, n });
             }
         }
     }

@@ -52,6 +52,7 @@ pub(crate) fn read(source: &ConfigSource, devices: &Devices) -> Result<Document,
             entry: index as u32,
             csv_path: benchmark.csv_path.clone(),
             metrics_dir: benchmark.metrics_dir.clone(),
+            benchmark: None,
         };
         let invalid = |message: String| {
             let path = [BENCHMARKS, Step::Item(index)];

@@ -41,7 +41,7 @@ fn shipped_and_documented_files_are_accepted() {
     let peers = [files(&fixture("torchao")), files(&fixture("accelerator")), version_2].concat();
     assert!(peers.len() >= 39);
     let page = |name: &str| examples(&fs::read_to_string(root.join("docs/src").join(name)).unwrap());
-    let shown = ["config.md", "suites.md", "torchao.md", "mock.md", "foreign.md"].map(page);
+    let shown = ["config.md", "suites.md", "torchao.md", "mock.md", "foreign.md", "accelerator.md"].map(page);
     assert!(shown.iter().all(|examples| !examples.is_empty()));
     let shown = shown.concat();
     for text in configs.iter().chain(&peers).chain(&shown) {

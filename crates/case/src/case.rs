@@ -150,7 +150,7 @@ impl Default for Case {
     }
 }
 
-/// Output folders requested by a config file of accelerator-microbenchmarks, or by the command line of a suite.
+/// Outputs requested by a config file of accelerator-microbenchmarks, or by the command line of a suite.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Export {
     /// Index of the case's entry within the run; each entry has its own files.
@@ -161,6 +161,9 @@ pub struct Export {
     /// Folder of the entry's `metrics_report.jsonl`, as written in the config.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics_dir: Option<String>,
+    /// Benchmark of a file of version 2 with its parameters, as JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub benchmark: Option<String>,
 }
 
 fn is_false(value: &bool) -> bool {
@@ -227,6 +230,7 @@ impl Case {
             "for files of accelerator-microbenchmarks, and with `--export`: index of the entry";
         "export.csv_path": "path", "folder of the table, as written in the config";
         "export.metrics_dir": "path", "folder of `metrics_report.jsonl`, as written in the config";
+        "export.benchmark": "text", "JSON of the benchmark of an accelerator-microbenchmarks file, version 2";
         "flashinfer_workload": "text", "JSON of the workload in a data set of flashinfer-bench";
         "fusion.operators": "list of text", "operators of a fusion pattern, one name per separate kernel";
     };

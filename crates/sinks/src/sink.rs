@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::journal::{Header, JournalContents, read_stored};
 use crate::{SeriesStore, SinkError};
+use calorimeter_case::Device;
 use calorimeter_case::record::Record;
 
 /// Input of sinks. Everything in it can be read back from the journal.
@@ -32,6 +33,13 @@ impl SinkInput {
     /// Iterates over the records with their time series.
     pub fn records_with_series(&self) -> impl Iterator<Item = Result<Cow<'_, Record>, SinkError>> {
         self.records.iter().map(|record| self.with_series(record))
+    }
+
+    /// Returns the product name of a device, if known.
+    pub fn device_name(&self, device: Device) -> Option<&str> {
+        let devices = self.header.environment["devices"].as_array()?;
+        let found = devices.iter().find(|known| known["device"] == device.to_string().as_str())?;
+        found["name"].as_str().filter(|name| !name.is_empty())
     }
 
     /// Returns a record with its time series.

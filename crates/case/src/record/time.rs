@@ -183,7 +183,7 @@ impl Time {
         "windows.clock_mhz": "whole number, MHz", "device clock at the end of the window";
         "windows.held_back": "true or absent", "true if the device was throttled";
         "iterations_ns": "list of ns",
-            "times of single launches, if `export` names a folder: see [tables](accelerator.md#tables)";
+            "times of single launches, if the case has an `export`: see [tables](accelerator.md#tables)";
         "launch_ns.count": "whole number", "number of timed single launches";
         "in_turns_ns.lo": "number, ns", "lower end of the 95 % interval of the interleaved time";
         "in_turns_ns.hi": "number, ns", "upper end of the 95 % interval of the interleaved time";

@@ -39,7 +39,8 @@ pub fn resolve(
     for (index, entry) in resolved.iter_mut().enumerate() {
         if let Some(folder) = &overrides.export {
             let folder = Some(folder.clone());
-            entry.export = Some(Export { entry: index as u32, csv_path: folder.clone(), metrics_dir: folder });
+            entry.export =
+                Some(Export { entry: index as u32, csv_path: folder.clone(), metrics_dir: folder, benchmark: None });
         }
         if overrides.untimed {
             // Without times, regimes make no difference.

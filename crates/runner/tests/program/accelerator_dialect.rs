@@ -213,10 +213,7 @@ fn invalid_files_are_refused_with_position() {
             "benchmarks: [{benchmark_name: add}]".into(),
             ":1:14: benchmarks[0]: nothing to run: benchmark_params and benchmark_sweep_params are empty",
         ),
-        (
-            "benchmarks: [{name: gemm}]".into(),
-            ":1:14: benchmarks[0]: missing benchmark_name; files of version 2, which use `name`, are not supported",
-        ),
+        ("benchmarks: [{csv_path: a}]".into(), ":1:14: benchmarks[0]: missing benchmark_name"),
         (
             "benchmarks: [{csv_path: a, csv_path: b}]".into(),
             ":1:14: benchmarks[0]: duplicate key \"csv_path\"; keep one",

@@ -136,6 +136,7 @@ fn mutated_files_are_read_or_refused() {
     let mut configs = files_with_extension(repository.join("configs"), "yml");
     configs.extend(files_with_extension(fixture("torchao"), "yml"));
     configs.extend(files_with_extension(fixture("accelerator"), "yaml"));
+    configs.extend(files_with_extension(fixture("accelerator-v2/configs/sample_configs"), "yaml"));
     configs.extend(files_with_extension(fixture("golden"), "yml"));
     let rows = [&b"name,m,k,n\nmlp.up,8,16,32\n\"a,b\",1,2,3\n"[..], b"n,K,m\r\n3,2,1\r\n\r\n 6 ,5,4"];
     let scene = scene_with_cache_files();

@@ -1,5 +1,6 @@
 //! The JSON Schema accepts what the program accepts, and rejects unknown names.
 
+use crate::accelerator_v2_dialect::version_2_files;
 use crate::scene::{Scene, fixture};
 use crate::schema_validator::accepts;
 use serde_json::Value;
@@ -36,10 +37,11 @@ fn shipped_and_documented_files_are_accepted() {
     let (schema, root) = (schema(), Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
     let configs = [files(&root.join("configs")), files(&root.join("configs/results"))].concat();
     assert!(configs.len() >= 20);
-    let peers = [files(&fixture("torchao")), files(&fixture("accelerator"))].concat();
-    assert!(peers.len() >= 13);
+    let version_2 = version_2_files().iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+    let peers = [files(&fixture("torchao")), files(&fixture("accelerator")), version_2].concat();
+    assert!(peers.len() >= 39);
     let page = |name: &str| examples(&fs::read_to_string(root.join("docs/src").join(name)).unwrap());
-    let shown = ["config.md", "suites.md", "torchao.md", "mock.md", "foreign.md"].map(page);
+    let shown = ["config.md", "suites.md", "torchao.md", "mock.md", "foreign.md", "accelerator.md"].map(page);
     assert!(shown.iter().all(|examples| !examples.is_empty()));
     let shown = shown.concat();
     for text in configs.iter().chain(&peers).chain(&shown) {
@@ -68,6 +70,11 @@ const FILES: &[(&str, bool)] = &[
         "benchmarks: [{benchmark_name: add, benchmark_sweep_params: [{m_range: {start: 1, end: 8, multiplier: 2}, n_list: [1, 2], dtype: [bfloat16, fp8]}]}]",
         true,
     ),
+    (
+        "benchmarks: [{name: swiglu, model: LLM-200B, dim: 64, sweep: {batch: {start: 1, end: 4}, mode: [fwd, bwd]}}]",
+        true,
+    ),
+    ("global: {num_runs: 3}\nhardware: {peak_tflops: 1, hbm_bw: {1024: 2.5}}\nbenchmarks: [{name: rope}]", true),
     // Unknown names.
     ("recipes: [int8w0]\nmodels: [{SHAPES}]", false),
     ("recipes: [int4wo-33]\nmodels: [{SHAPES}]", false),
@@ -96,6 +103,14 @@ const FILES: &[(&str, bool)] = &[
     ("models: [{model: softmax, axes: [8, 16, 64]}]", false),
     ("benchmarks: []", false),
     ("benchmarks: [{benchmark_params: [{m: 8, n: 8}]}]", false),
+    ("benchmarks: [{name: rmsnormm}]", false),
+    ("benchmarks: [{name: rmsnorm, model: LLM-1B}]", false),
+    ("benchmarks: [{name: rmsnorm, dimm: 8}]", false),
+    ("benchmarks: [{name: rmsnorm, sweep: {dim: []}}]", false),
+    ("benchmarks: [{name: rmsnorm, mode: sideways}]", false),
+    ("globl: {}\nbenchmarks: [{name: rmsnorm}]", false),
+    ("global: {dtype: bfloat61}\nbenchmarks: [{name: rmsnorm}]", false),
+    ("hardware: {peak: 1}\nbenchmarks: [{name: rmsnorm}]", false),
     ("benchmarks: [{benchmark_name: add, benchmark_params: [{m: [1, 2], n: 1}]}]", false),
 ];
 

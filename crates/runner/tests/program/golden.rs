@@ -100,7 +100,7 @@ fn terminal_output(scene: &Scene, arguments: &str, columns: u16) -> String {
 }
 
 /// Compares with the expected file, or regenerates it.
-fn compare_with_golden(name: &str, content: &str) {
+pub(crate) fn compare_with_golden(name: &str, content: &str) {
     if std::env::var_os("CALORIMETER_REGENERATE").is_some() {
         fs::write(fixture(name), content).unwrap();
     }

@@ -8,6 +8,7 @@ mod schema_validator;
 mod seeded_random;
 
 mod accelerator_dialect;
+mod accelerator_v2_dialect;
 mod accuracy_command;
 mod broken_files;
 mod calibration;

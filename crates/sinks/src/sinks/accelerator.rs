@@ -1,16 +1,22 @@
-//! Files of accelerator-microbenchmarks, for cases from its configuration files and for suites that request them: a
-//! table per entry, with its columns, and the lines of `metrics_report.jsonl`.
+//! Files of accelerator-microbenchmarks, for cases from its configuration files and for suites that request them. Version
+//! 1: a table per entry, with its columns, and the lines of `metrics_report.jsonl`. Version 2: `detailed.json` and
+//! `summary.csv`.
 
+mod detailed;
+mod ordered_object;
 mod row;
 mod statistics;
 
+use crate::columns::Cell;
 use crate::python::{format_cell, spreadsheet_text, text};
 use crate::sink::{Sink, SinkInput};
 use crate::{SinkError, atomic, lock};
 use calorimeter_case::record::Record;
 use calorimeter_case::{Export, too_large_error};
+pub use detailed::BenchmarkRequest;
+use ordered_object::OrderedObject;
 use row::{AcceleratorRow, NamedCell};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, BufWriter, Read, Seek, Write};
@@ -18,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Writes `<csv_path>/t_<benchmark>_<ten characters>.tsv` for each entry, and appends to
-/// `<metrics_dir>/metrics_report.jsonl`.
+/// `<metrics_dir>/metrics_report.jsonl`. Writes `detailed.json` and `summary.csv` for files of version 2.
 pub struct Accelerator;
 
 impl Sink for Accelerator {
@@ -27,7 +33,7 @@ impl Sink for Accelerator {
     }
 
     fn write(&self, run: &SinkInput) -> Result<Vec<PathBuf>, SinkError> {
-        let mut paths = Vec::new();
+        let mut paths = detailed::write(run)?;
         let mut reports: BTreeMap<PathBuf, Vec<(String, Vec<AcceleratorRow>)>> = BTreeMap::new();
         for (export, records) in entries(&run.records) {
             let mut rows = Vec::new();
@@ -57,12 +63,12 @@ impl Sink for Accelerator {
     }
 }
 
-/// Groups the records by configuration entry, in order.
+/// Groups the records of version 1 by configuration entry, in order.
 fn entries(records: &[Record]) -> Vec<(&Export, Vec<&Record>)> {
     let mut entries: Vec<(&Export, Vec<&Record>)> = Vec::new();
     let mut index_of: HashMap<u32, usize> = HashMap::new();
     for record in records {
-        let Some(export) = &record.case.export else { continue };
+        let Some(export) = record.case.export.as_ref().filter(|export| export.benchmark.is_none()) else { continue };
         let index = *index_of.entry(export.entry).or_insert_with(|| {
             entries.push((export, Vec::new()));
             entries.len() - 1
@@ -114,17 +120,8 @@ fn table(rows: &[AcceleratorRow]) -> Result<Vec<u8>, ::csv::Error> {
 /// Line of `metrics_report.jsonl`.
 #[derive(Serialize)]
 struct MetricsLine {
-    metrics: OrderedObject,
-    dimensions: OrderedObject,
-}
-
-/// JSON object with keys in column order.
-struct OrderedObject(Vec<NamedCell>);
-
-impl Serialize for OrderedObject {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, cell)| (name, cell)))
-    }
+    metrics: OrderedObject<Option<Cell<'static>>>,
+    dimensions: OrderedObject<Option<Cell<'static>>>,
 }
 
 impl MetricsLine {

@@ -159,14 +159,9 @@ fn is_reference(case: &Case) -> bool {
 
 impl<'a> TraceEnvironment<'a> {
     fn new(record: &Record, run: &'a SinkInput) -> Self {
-        let environment = &run.header.environment;
-        let name = record.case.device.to_string();
-        let devices = environment["devices"].as_array().into_iter().flatten();
-        let device = devices.into_iter().find(|device| device["device"] == name.as_str());
-        let hardware = device.and_then(|device| device["name"].as_str()).filter(|name| !name.is_empty());
-        let version = environment["calorimeter"].as_str();
+        let version = run.header.environment["calorimeter"].as_str();
         let libs = version.map(|version| ("calorimeter", version)).into_iter().collect();
-        Self { hardware: hardware.unwrap_or("unknown"), libs }
+        Self { hardware: run.device_name(record.case.device).unwrap_or("unknown"), libs }
     }
 }
 

@@ -204,6 +204,7 @@ pub(crate) fn full(id: &str) -> Record {
                     entry: 3,
                     csv_path: Some("../csv".into()),
                     metrics_dir: Some("../report".into()),
+                    benchmark: Some("{}".into()),
                 })),
                 flashinfer_workload: Some("{}".into()),
             },

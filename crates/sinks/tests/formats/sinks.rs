@@ -42,7 +42,7 @@ fn names_are_escaped_and_confined() {
         record
     };
     let mut record = hostile("1");
-    record.case.export = Some(Box::new(Export { entry: 0, csv_path: Some("tables".into()), metrics_dir: None }));
+    record.case.export = Some(Box::new(Export { csv_path: Some("tables".into()), ..Export::default() }));
     let dir = home.path().join("deep/run");
     let run = SinkInput { output_dir: dir.clone(), ..run(&dir, vec![record, hostile("2")]) };
     let written = write_all(&run);

@@ -134,9 +134,7 @@ impl<'de> Visitor<'de> for BenchmarkVisitor {
             seen.push(key);
         }
         let Some(OperatorName(operator)) = operator else {
-            return Err(Error::custom(
-                "missing benchmark_name; files of version 2, which use `name`, are not supported",
-            ));
+            return Err(Error::custom("missing benchmark_name"));
         };
         let literal = params.unwrap_or_default().into_iter().map(|LiteralSet(set)| set).collect();
         let sweeps = sweeps.unwrap_or_default();

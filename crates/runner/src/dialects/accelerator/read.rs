@@ -1,26 +1,22 @@
 //! Conversion of accelerator-microbenchmarks files to entries.
 
+use super::conversion::{BENCHMARKS, axes, timing_for_runs};
 use super::file::{AcceleratorBenchmark, AcceleratorFile};
 use super::notes::notes;
 use super::published::default_element;
-use super::splash_attention::register;
 use super::sweep::ParameterSet;
+use super::unsupported::register;
+use super::v2;
 use crate::dialects::yaml::Step;
 use crate::dialects::{ConfigSource, Document, yaml};
-use crate::entries::{ConfigError, Entry, MAX_ENTRIES, MAX_WINDOWS, Origin, Size, Timing};
-use calorimeter_case::{Axes, Export};
+use crate::entries::{ConfigError, Entry, MAX_ENTRIES, Origin, Size, Timing};
+use calorimeter_case::Export;
 use calorimeter_probe::devices::Devices;
 use calorimeter_recipes::Element;
 use calorimeter_shapes::MAX_SHAPES;
-use calorimeter_timing::Options;
 use calorimeter_zoo::{Operator, Subject};
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
-
-/// Maximum elements of a case; larger sizes would overflow derived counts.
-const MAX_ELEMENTS: u128 = 1 << 56;
-
-const BENCHMARKS: Step<'static> = Step::Key(&["benchmarks"]);
 
 /// True if a text has the key `benchmarks` and none of our keys for models.
 pub(crate) fn is_accelerator_file(text: &str) -> bool {
@@ -29,8 +25,15 @@ pub(crate) fn is_accelerator_file(text: &str) -> bool {
     keys.contains_key("benchmarks") && !keys.contains_key("models") && !keys.contains_key("model_params")
 }
 
-/// Converts a file to entries.
+/// Converts a file of either version to entries.
 pub(crate) fn read(source: &ConfigSource, devices: &Devices) -> Result<Document, ConfigError> {
+    match v2::is_version_2(yaml::without_byte_order_mark(&source.text)) {
+        true => v2::read(source, devices),
+        false => read_version_1(source, devices),
+    }
+}
+
+fn read_version_1(source: &ConfigSource, devices: &Devices) -> Result<Document, ConfigError> {
     register();
     let file: AcceleratorFile = yaml::parse(source)?;
     if file.benchmarks.is_empty() {
@@ -52,6 +55,7 @@ pub(crate) fn read(source: &ConfigSource, devices: &Devices) -> Result<Document,
             entry: index as u32,
             csv_path: benchmark.csv_path.clone(),
             metrics_dir: benchmark.metrics_dir.clone(),
+            benchmark: None,
         };
         let invalid = |message: String| {
             let path = [BENCHMARKS, Step::Item(index)];
@@ -63,8 +67,8 @@ pub(crate) fn read(source: &ConfigSource, devices: &Devices) -> Result<Document,
             return Err(invalid(message));
         }
         for ((element, runs), sizes) in parts {
-            let runs = windows_for_runs(runs.or(benchmark.num_runs).unwrap_or(0)).map_err(invalid)?;
-            let entry = entry(benchmark, (element, runs), sizes, origin.clone());
+            let timing = timing_for_runs(runs.or(benchmark.num_runs).unwrap_or(0)).map_err(invalid)?;
+            let entry = entry(benchmark, element, timing, sizes, origin.clone());
             entries.push(Entry { export: Some(export.clone()), ..entry });
         }
     }
@@ -84,7 +88,8 @@ fn entry_parts(
     for set in benchmark.sets() {
         let set = set?;
         let common = (set.element, set.num_runs);
-        let size = Size { output: set.output, ..Size::custom(axes(benchmark.operator, set, devices)?) };
+        let output = set.output;
+        let size = Size { output, ..Size::custom(axes(benchmark.operator, sizes(benchmark.operator, set)?, devices)?) };
         match parts.last_mut().filter(|(known, _)| *known == common) {
             Some((_, sizes)) => sizes.push(size),
             None => parts.push((common, vec![size])),
@@ -93,47 +98,27 @@ fn entry_parts(
     Ok(parts)
 }
 
-/// Number of windows that corresponds to a number of runs.
-fn windows_for_runs(runs: u64) -> Result<u32, String> {
-    let windows = u32::try_from(runs).ok().filter(|windows| *windows <= MAX_WINDOWS);
-    windows.ok_or_else(|| format!("invalid num_runs {runs}: expected at most {MAX_WINDOWS}"))
-}
-
 fn entry(
     benchmark: &AcceleratorBenchmark,
-    (element, runs): (Option<Element>, u32),
+    element: Option<Element>,
+    timing: Timing,
     sizes: Vec<Size>,
     origin: Origin,
 ) -> Entry {
-    let (operator, default) = (benchmark.operator, Options::default());
+    let operator = benchmark.operator;
     Entry {
         element: element.unwrap_or_else(|| default_element(operator)),
-        timing: Timing {
-            min_windows: Some(runs.max(default.min_windows)),
-            max_windows: Some(runs.max(default.max_windows)),
-            ..Timing::default()
-        },
+        timing,
         profiler: benchmark.trace_dir.is_some(),
         ..Entry::new(origin, Subject::Operator(operator), sizes)
     }
 }
 
 /// Selects the parameters that are axes of the operator.
-fn axes(operator: Operator, set: ParameterSet, devices: &Devices) -> Result<Axes, String> {
+fn sizes(operator: Operator, set: ParameterSet) -> Result<Vec<(String, u64)>, String> {
     let known = operator.info().axes;
-    if let Some((name, value)) = set.texts.iter().find(|(name, _)| known.contains(&name.as_str())) {
-        return Err(format!("invalid {name} {value:?}: expected an integer from 1"));
+    match set.texts.iter().find(|(name, _)| known.contains(&name.as_str())) {
+        Some((name, value)) => Err(format!("invalid {name} {value:?}: expected an integer from 1")),
+        None => Ok(set.integers.into_iter().filter(|(name, _)| known.contains(&name.as_str())).collect()),
     }
-    let mut axes: Vec<(String, u64)> =
-        set.integers.into_iter().filter(|(name, _)| known.contains(&name.as_str())).collect();
-    // The peer determines the number of devices by a mesh; here all GPUs take part.
-    if known.contains(&"devices") && !axes.iter().any(|(name, _)| name == "devices") {
-        axes.push(("devices".into(), devices.cuda_count().max(2)));
-    }
-    let axes = Axes::new(axes).map_err(|error| error.to_string())?;
-    let elements = axes.iter().fold(1u128, |product, (_, size)| product.saturating_mul(u128::from(size)));
-    if elements > MAX_ELEMENTS {
-        return Err(format!("{operator} at {axes} is too large; expected at most 2^56 elements"));
-    }
-    Ok(axes)
 }

@@ -1,12 +1,23 @@
 //! JSON Schema of accelerator-microbenchmarks files.
 
-use super::splash_attention::register;
+use super::unsupported::register;
+use super::v2;
 use crate::dialects::names::OperatorName;
 use calorimeter_recipes::Element;
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-/// Schema of a file with the list `benchmarks`. Keys that only concern other programs are allowed.
+/// Schema of a file of either version.
 pub(crate) fn schema(schemas: &mut SchemaGenerator) -> Schema {
+    let unnamed = json_schema!({ "properties": { "benchmarks": { "items": { "not": { "required": ["name"] } } } } });
+    json_schema!({
+        "if": { "anyOf": [{ "required": ["global"] }, { "required": ["hardware"] }, { "not": unnamed }] },
+        "then": v2::schema(schemas),
+        "else": schema_of_version_1(schemas),
+    })
+}
+
+/// Schema of a file with `benchmark_name`. Keys that only concern other programs are allowed.
+fn schema_of_version_1(schemas: &mut SchemaGenerator) -> Schema {
     register();
     let (operator, element) = (schemas.subschema_for::<OperatorName>(), schemas.subschema_for::<Element>());
     let number = json_schema!({ "type": "integer", "minimum": 0 });

@@ -25,8 +25,15 @@ pub(super) struct ParameterSet {
 /// ParameterValue set of `benchmark_params`.
 pub(super) struct LiteralSet(pub ParameterSet);
 
-/// Sweep of `benchmark_sweep_params`: Cartesian product of its values, last key fastest.
-pub(super) struct Sweep {
+/// Sweep of `benchmark_sweep_params`, each key possibly with a suffix.
+pub(super) struct Sweep(Combinations);
+
+/// Parameters with their values, in file order.
+pub(super) type ParameterPairs = Vec<(String, ParameterValue)>;
+
+/// Cartesian product of the values of several parameters, last key fastest.
+#[derive(Debug)]
+pub(super) struct Combinations {
     axes: Vec<(String, Vec<ParameterValue>)>,
     count: u64,
 }
@@ -51,7 +58,7 @@ impl fmt::Display for ParameterValue {
 const SAME_AS: &str = "SAME_AS_";
 
 impl ParameterSet {
-    fn from_pairs(mut pairs: Vec<(String, ParameterValue)>) -> Result<Self, String> {
+    fn from_pairs(mut pairs: ParameterPairs) -> Result<Self, String> {
         // Resolved in order: a reference to an earlier reference yields the resolved value.
         for index in 0..pairs.len() {
             let ParameterValue::Text(text) = &pairs[index].1 else { continue };
@@ -85,8 +92,30 @@ fn name_list(pairs: &[(String, ParameterValue)]) -> String {
 }
 
 impl Sweep {
-    /// Creates a sweep; fails for too many combinations or invalid values.
-    fn new(axes: Vec<(String, Vec<ParameterValue>)>) -> Result<Self, String> {
+    /// Creates a sweep; fails for invalid values.
+    fn new(combinations: Combinations) -> Result<Self, String> {
+        // Checks each value in one combination, where the deserializer can still report its position.
+        let longest = combinations.axes.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
+        for index in 0..longest {
+            ParameterSet::from_pairs(combinations.pairs(|values| index.min(values.len() - 1)))?;
+        }
+        Ok(Self(combinations))
+    }
+
+    /// Number of combinations, computed without expanding them.
+    pub(super) fn count(&self) -> u64 {
+        self.0.count
+    }
+
+    /// All combinations, last key fastest.
+    pub(super) fn sets(&self) -> impl Iterator<Item = Result<ParameterSet, String>> {
+        self.0.iter().map(ParameterSet::from_pairs)
+    }
+}
+
+impl Combinations {
+    /// Creates a product; fails for too many combinations.
+    pub(super) fn new(axes: Vec<(String, Vec<ParameterValue>)>) -> Result<Self, String> {
         // Saturation is harmless, since such a count exceeds the limit anyway.
         let count = axes.iter().fold(1u64, |count, (_, values)| count.saturating_mul(values.len() as u64));
         if count > MAX_SHAPES {
@@ -96,13 +125,7 @@ impl Sweep {
                 sizes.join(", ")
             ));
         }
-        let sweep = Self { axes, count };
-        // Checks each value in one combination, where the deserializer can still report its position.
-        let longest = sweep.axes.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
-        for index in 0..longest {
-            sweep.set(|values| index.min(values.len() - 1))?;
-        }
-        Ok(sweep)
+        Ok(Self { axes, count })
     }
 
     /// Number of combinations, computed without expanding them.
@@ -110,11 +133,16 @@ impl Sweep {
         self.count
     }
 
+    /// Names of the parameters.
+    pub(super) fn names(&self) -> impl Iterator<Item = &String> {
+        self.axes.iter().map(|(name, _)| name)
+    }
+
     /// All combinations, last key fastest.
-    pub(super) fn sets(&self) -> impl Iterator<Item = Result<ParameterSet, String>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = ParameterPairs> {
         (0..self.count as usize).map(|index| {
             let mut rest = index;
-            self.set(|values| {
+            self.pairs(|values| {
                 let index = rest % values.len();
                 rest /= values.len();
                 index
@@ -123,11 +151,11 @@ impl Sweep {
     }
 
     /// Builds one combination. `place` selects an index into the values of each parameter, starting with the last one.
-    fn set(&self, mut place: impl FnMut(&[ParameterValue]) -> usize) -> Result<ParameterSet, String> {
+    fn pairs(&self, mut place: impl FnMut(&[ParameterValue]) -> usize) -> ParameterPairs {
         let value = |(name, values): &(String, Vec<ParameterValue>)| (name.clone(), values[place(values)].clone());
-        let mut pairs: Vec<(String, ParameterValue)> = self.axes.iter().rev().map(value).collect();
+        let mut pairs: ParameterPairs = self.axes.iter().rev().map(value).collect();
         pairs.reverse();
-        ParameterSet::from_pairs(pairs)
+        pairs
     }
 }
 
@@ -147,11 +175,11 @@ impl<'de> Deserialize<'de> for Sweep {
                     // Suffixes are removed in this order, each once, as in the other program.
                     let name = key.strip_suffix("_range").unwrap_or(&key);
                     let name = name.strip_suffix("_list").unwrap_or(name);
-                    let values = map.next_value::<SweepValues>()?.0;
+                    let values = map.next_value::<SweepValues<false>>()?.0;
                     check_not_repeated(axes.iter().map(|(name, _)| name), name)?;
                     axes.push((name.to_owned(), values));
                 }
-                Sweep::new(axes).map_err(Error::custom)
+                Combinations::new(axes).and_then(Sweep::new).map_err(Error::custom)
             }
         }
         deserializer.deserialize_map(Map)
@@ -169,7 +197,7 @@ impl<'de> Deserialize<'de> for LiteralSet {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<LiteralSet, A::Error> {
-                let mut pairs: Vec<(String, ParameterValue)> = Vec::new();
+                let mut pairs = ParameterPairs::new();
                 while let Some((name, value)) = map.next_entry::<String, ParameterValue>()? {
                     check_not_repeated(pairs.iter().map(|(name, _)| name), &name)?;
                     pairs.push((name, value));
@@ -181,15 +209,19 @@ impl<'de> Deserialize<'de> for LiteralSet {
     }
 }
 
-fn check_not_repeated<'a, E: Error>(mut before: impl Iterator<Item = &'a String>, name: &str) -> Result<(), E> {
+pub(super) fn check_not_repeated<'a, E: Error>(
+    mut before: impl Iterator<Item = &'a String>,
+    name: &str,
+) -> Result<(), E> {
     match before.any(|one| one == name) {
         true => Err(E::custom(format!("duplicate parameter {name}, possibly with different suffixes; keep one"))),
         false => Ok(()),
     }
 }
 
-/// Values of a swept parameter: a single value, a list, or a range whose end is included if it is reached.
-struct SweepValues(Vec<ParameterValue>);
+/// Values of a swept parameter: a single value, a list, or a range whose end is included if it is reached. With
+/// `UNIT_STEP`, a range without a step has the step 1, and the multiplier 1 counts as absent.
+pub(super) struct SweepValues<const UNIT_STEP: bool>(pub Vec<ParameterValue>);
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -201,12 +233,14 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn values(self) -> Result<Vec<ParameterValue>, String> {
+    fn values(self, unit_step: bool) -> Result<Vec<ParameterValue>, String> {
         // As in the other program, 0 and null count as absent, and `multiplier` takes precedence.
         let nonzero = |by: Option<u64>| by.filter(|&by| by != 0);
-        let step = match (nonzero(self.multiplier), nonzero(self.increase_by)) {
+        let multiplier = nonzero(self.multiplier).filter(|&by| !unit_step || by != 1);
+        let step = match (multiplier, nonzero(self.increase_by)) {
             (Some(by), _) => RangeStep::Multiply(by),
             (None, Some(by)) => RangeStep::Add(by),
+            (None, None) if unit_step => RangeStep::Add(1),
             (None, None) => return Err("a range requires multiplier or increase_by".into()),
         };
         let range = ValueRange::new(self.start, self.end, step);
@@ -247,22 +281,27 @@ impl<'de> Deserialize<'de> for ParameterValue {
         struct Scalar;
         impl Visitor<'_> for Scalar {
             scalars!(ParameterValue, "one value, an integer from 0 or a word", |parameter| parameter);
+
+            // Sizes cannot be negative, but factors can.
+            fn visit_i64<E: Error>(self, number: i64) -> Result<ParameterValue, E> {
+                Ok(ParameterValue::Text(number.to_string()))
+            }
         }
         deserializer.deserialize_any(Scalar)
     }
 }
 
-impl<'de> Deserialize<'de> for SweepValues {
+impl<'de, const UNIT_STEP: bool> Deserialize<'de> for SweepValues<UNIT_STEP> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct OneOrMany;
-        impl<'de> Visitor<'de> for OneOrMany {
+        struct OneOrMany<const UNIT_STEP: bool>;
+        impl<'de, const UNIT_STEP: bool> Visitor<'de> for OneOrMany<UNIT_STEP> {
             scalars!(
-                SweepValues,
+                SweepValues<UNIT_STEP>,
                 "one value, a list of them, or a range such as {start: 1, end: 64, multiplier: 2}",
                 |parameter| SweepValues(vec![parameter])
             );
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<SweepValues, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
                 let mut values = Vec::new();
                 while let Some(value) = list.next_element()? {
                     values.push(value);
@@ -274,11 +313,11 @@ impl<'de> Deserialize<'de> for SweepValues {
             }
 
             // Reported from inside the visitor, so that errors have a line and column.
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<SweepValues, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
                 let bounds = Bounds::deserialize(MapAccessDeserializer::new(map))?;
-                bounds.values().map(SweepValues).map_err(Error::custom)
+                bounds.values(UNIT_STEP).map(SweepValues).map_err(Error::custom)
             }
         }
-        deserializer.deserialize_any(OneOrMany)
+        deserializer.deserialize_any(OneOrMany::<UNIT_STEP>)
     }
 }

@@ -18,7 +18,9 @@ pub(super) struct LaunchesInspection;
 
 impl Inspection for LaunchesInspection {
     fn applies_to(&self, case: &Case, _: &Assignment) -> bool {
-        case.export.as_ref().is_some_and(|export| export.csv_path.is_some() || export.metrics_dir.is_some())
+        case.export.as_ref().is_some_and(|export| {
+            export.csv_path.is_some() || export.metrics_dir.is_some() || export.benchmark.is_some()
+        })
     }
 
     fn stage(&self) -> Stage {

@@ -247,13 +247,15 @@ fn number(values: &Option<SortedValues>, of: impl Fn(&SortedValues) -> f64) -> O
     values.as_ref().map(|values| Cell::Number(of(values)))
 }
 
+/// Parses a time of a record.
+pub(super) fn utc_time(time: &Option<String>) -> Option<DateTime<Utc>> {
+    Some(DateTime::parse_from_rfc3339(time.as_deref()?).ok()?.with_timezone(&Utc))
+}
+
 /// Name and time of the test, in the format of the original pipeline.
 fn test_columns(record: &Record) -> Vec<NamedCell> {
-    let time = |time: &Option<String>| {
-        let parsed = time.as_deref().and_then(|time| DateTime::parse_from_rfc3339(time).ok());
-        // The original appends a Z to the offset.
-        parsed.and_then(|time| text(time.with_timezone(&Utc).format("%Y-%m-%dT%H:%M:%S%.6f+00:00Z")))
-    };
+    // The original appends a Z to the offset.
+    let time = |time| utc_time(time).and_then(|time| text(time.format("%Y-%m-%dT%H:%M:%S%.6f+00:00Z")));
     vec![
         ("testsuite".into(), text("microbenchmark")),
         ("test_name".into(), text(record.case.workload)),

@@ -24,6 +24,12 @@ impl SortedValues {
         least + self.0.iter().map(|value| value - least).sum::<f64>() / self.len() as f64
     }
 
+    /// Standard deviation of the values themselves, not of a population that they represent.
+    pub(super) fn deviation(&self) -> f64 {
+        let mean = self.mean();
+        (self.0.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / self.len() as f64).sqrt()
+    }
+
     /// Minimum and maximum.
     pub(super) fn min_max(&self) -> (f64, f64) {
         (self.0[0], self.0[self.len() - 1])

@@ -1,4 +1,4 @@
-//! Matrix-vector products with up to eight vectors.
+//! Matrix-vector products with up to four vectors.
 
 use std::{ops::RangeInclusive, sync::Arc};
 

@@ -7,8 +7,8 @@
 // and end at different times, so that loads of some blocks overlap the reductions of others.
 //
 // With TENSOR_CORES, the rows of an mma fragment are eight segments of one weight row, the vectors of a quad each, and
-// the columns are the same segments of a row of x. Only the diagonal of the result is used: seven eighths of the
-// multiplications are wasted, but the instructions per weight are those of a full mma, 1/8 of f32 fma.
+// the columns are the same segments of a row of x. Only the diagonal of the result is used. Seven eighths of the
+// multiplications are wasted, but one mma replaces the conversions and the multiply-adds of eight values per lane.
 //
 //     lane 4 g + t:  vector 4 g + t of weight rows r and r + 1, and of x
 //

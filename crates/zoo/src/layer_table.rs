@@ -134,8 +134,10 @@ mod tests {
         {
             let names = choices("int4wo-128", Implementation::Native, Device::Cuda(0)).unwrap();
             let expected =
-                ["streamed int4 weight", "tiled weight, wgmma", "tiled weight, wgmma", "dequantized weight, cuBLASLt"];
+                ["packed weight", "tiled weight, wgmma", "tiled weight, wgmma", "dequantized weight, cuBLASLt"];
             assert_eq!(names, expected.map(LayerChoice::Kernel));
+            let baseline = choices("baseline", Implementation::Native, Device::Cuda(0)).unwrap();
+            assert_eq!(baseline, ["GEMV", "cuBLASLt", "cuBLASLt", "cuBLASLt"].map(LayerChoice::Kernel));
         }
     }
 

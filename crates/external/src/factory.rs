@@ -26,7 +26,7 @@ type MatricesOfSet = Box<dyn Fn(u32) -> Vec<Matrix> + Send>;
 /// Input or output as Calorimeter defines it.
 struct Tensor {
     slot: Slot,
-    /// Layout of images that the program receives and writes in channels-last layout.
+    /// Image layout of a tensor that the program stores in channels-last layout; `None` for every other tensor.
     images: Option<ImageLayout>,
 }
 
@@ -60,8 +60,8 @@ fn tensors(task: &Task, channels_last: bool) -> (Vec<Tensor>, Vec<Tensor>) {
     }
 }
 
-/// Function that computes the inputs of a buffer set, and inputs that follow them and are the same in all sets: the
-/// weights of a model.
+/// Returns a function that computes the inputs of a buffer set, and the weights of a model. The weights are equal in
+/// all sets and follow the other inputs.
 fn inputs(request: &OpenRequest<'_>) -> Result<(MatricesOfSet, Vec<Matrix>), ZooError> {
     if let Task::Model(_) = request.task {
         let (problem, Tensors { input, weights }) = request.model()?;

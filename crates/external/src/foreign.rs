@@ -10,13 +10,13 @@ use crate::{ExternalError, ExternalProgram};
 use calorimeter_zoo::foreign::{BufferRole, ForeignProblem, ResolvedBuffer};
 use calorimeter_zoo::{Implementation, NativeDevices, Setup, Workload, ZooError};
 
-/// Command line of an implementation of foreign work; `None` if it is not an external worker.
+/// Command line of an implementation of foreign work; `None` if the implementation is not an external worker.
 fn program(problem: &ForeignProblem, implementation: Implementation) -> Option<ExternalProgram> {
     problem.worker_words(implementation).map(|words| ExternalProgram(words.to_vec()))
 }
 
-/// Starts the process of an implementation of foreign work in advance, if it is an external worker. Ends the workers of
-/// other foreign work.
+/// Starts the process of an external worker in advance, and ends the workers of other foreign work. Does nothing if the
+/// implementation is not an external worker.
 pub fn start_foreign_early(problem: &ForeignProblem, implementation: Implementation) {
     let Some(own) = program(problem, implementation) else { return };
     let needed: Vec<ExternalProgram> = problem

@@ -14,7 +14,7 @@ use std::{fmt, io};
 
 /// Bytes of standard error that are searched for the last lines.
 const STDERR_TAIL_BYTES: u64 = 4096;
-/// Timeout for a program to exit by itself after it closed its pipe.
+/// Timeout for a program to exit by itself after the program closed a pipe.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum characters of standard error in an error message.
 const MAX_STDERR_CHARS: usize = 600;
@@ -43,7 +43,7 @@ impl fmt::Display for ExternalProgram {
     }
 }
 
-/// Running program. Dropping it closes its standard input, on which it exits.
+/// Running program. Dropping a `Process` kills the program.
 pub(crate) struct Process {
     program: ExternalProgram,
     child: Child,
@@ -62,7 +62,8 @@ pub(crate) type SharedProcess = Arc<Mutex<Process>>;
 /// Running processes by program and implementation.
 static RUNNING: LazyLock<Mutex<HashMap<(ExternalProgram, String), SharedProcess>>> = LazyLock::new(Mutex::default);
 
-/// Locks a process. A panic while it was locked leaves at most a reply unread, which fails the next request.
+/// Locks a process. A panic of the thread that held the lock leaves at most one unread reply, which fails the next
+/// request.
 pub(crate) fn lock(process: &SharedProcess) -> MutexGuard<'_, Process> {
     process.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -75,7 +76,8 @@ impl Process {
         Ok((process, offers))
     }
 
-    /// Starts a program, which initializes itself until the first request, for cases of an implementation.
+    /// Starts a program without a request, so that the program can load libraries in the meantime. `implementation`
+    /// names the implementation whose cases the program opens; `None` if the program only lists its implementations.
     fn spawn(program: &ExternalProgram, implementation: Option<&str>) -> Result<Self, ExternalError> {
         let start = |error: io::Error| ExternalError::Start { program: program.to_string(), error };
         let (name, arguments) =
@@ -108,8 +110,8 @@ impl Process {
         }
     }
 
-    /// Returns the running process of an implementation of a program, or starts one without waiting for it. Each
-    /// implementation has its own process, so that a crash affects no other implementation.
+    /// Returns the running process of an implementation of a program, or starts a process without waiting for the
+    /// program. Each implementation has a separate process, so that a crash affects no other implementation.
     pub(crate) fn shared(program: &ExternalProgram, implementation: &str) -> Result<SharedProcess, ExternalError> {
         let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (program.clone(), implementation.to_owned());
@@ -123,7 +125,7 @@ impl Process {
         Ok(process)
     }
 
-    /// Ends the processes of programs that are not needed, unless a case is open.
+    /// Ends the processes of all programs except `needed`. A process with open cases ends after the last case.
     pub(crate) fn end_others(needed: &[ExternalProgram]) {
         RUNNING.lock().unwrap_or_else(PoisonError::into_inner).retain(|(program, _), _| needed.contains(program));
     }
@@ -173,7 +175,7 @@ impl Process {
         ExternalError::Protocol { program: self.program.to_string(), reason }
     }
 
-    /// Error for a closed pipe, after the process was killed.
+    /// Waits for the exit of a program that closed a pipe, or kills the program, and returns the error.
     fn exited(&mut self) -> ExternalError {
         // The status of a process that exits by itself is more informative than that of a kill.
         let start = Instant::now();

@@ -22,7 +22,7 @@ pub enum Request {
     Run {
         /// Id of an open case.
         id: u64,
-        /// Buffer set of the first launch; later launches use the following sets in turn.
+        /// Buffer set of the first launch; later launches rotate through the following sets.
         set: u32,
         /// Number of launches; may be 0.
         launches: u32,
@@ -30,8 +30,8 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         clock: Option<Clock>,
     },
-    /// Runs launches and reports the kernels that the device executed. Sent only if the clock of kind `device` is
-    /// `cupti`.
+    /// Runs launches and reports the kernels that the device executed. Calorimeter sends the request only if the clock
+    /// of kind `device` is `cupti`.
     Trace {
         /// Id of an open case.
         id: u64,
@@ -100,7 +100,7 @@ pub enum Reply {
     },
 }
 
-/// Time of some launches.
+/// Measured time of launches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeasuredTime {
     /// Name of the clock; a kind of clock always has the same name in a program.
@@ -121,8 +121,8 @@ pub struct Offer {
     pub description: String,
     /// Kinds of devices.
     pub devices: Vec<String>,
-    /// True if the implementation computes models and training passes by recipes. It replies [`Reply::Unsupported`] for
-    /// recipes that it does not have.
+    /// True if the implementation computes models and training passes by recipes. The program replies
+    /// [`Reply::Unsupported`] for recipes that the implementation does not support.
     #[serde(default)]
     pub quantizes: bool,
     /// Element types of the inputs; `None` if the program decides when a case is opened.

@@ -47,8 +47,8 @@ pub fn is_external(implementation: Implementation) -> bool {
     !Implementation::ALL.contains(&implementation) && !programs(implementation).is_empty()
 }
 
-/// Starts the processes of an implementation in advance, if it is an external one. An error is reported when a case is
-/// opened.
+/// Starts the processes of an external implementation in advance; does nothing for other implementations. An error is
+/// reported when a case is opened.
 pub fn start_early(implementation: Implementation) {
     for program in programs(implementation) {
         drop(Process::shared(&program, &implementation.to_string()));
@@ -88,7 +88,8 @@ impl RegisteredProgram {
     }
 }
 
-/// Implementation of an offer. Several subjects, also of several programs, may use one name, except a built-in one.
+/// Returns the implementation with the name of an offer, and registers a new name. Several subjects and programs may
+/// use one name. The name of a built-in implementation is an error.
 fn implementation(offer: &Offer) -> Result<Implementation, String> {
     match offer.name.parse() {
         Ok(known) if !Implementation::ALL.contains(&known) => Ok(known),

@@ -14,10 +14,10 @@ use std::sync::LazyLock;
 /// Alignment of each buffer in bytes: a cache line pair, and the widest vector of any processor or GPU.
 const ALIGNMENT: u64 = 256;
 
-/// All ones is NaN in every float type.
+/// Byte that fills outputs before the first launch. All bits are set, which is NaN in every float type.
 pub(crate) const POISON: u8 = 0xFF;
 
-/// Segments of an input that is too large to be rewritten completely.
+/// Number of rewritten segments of an input that is too large to be rewritten completely.
 const SEGMENTS: u64 = 64;
 
 /// Memory that two processes share.
@@ -52,7 +52,7 @@ impl Memory {
         }
     }
 
-    /// Copies bytes that were written from `content` to another place.
+    /// Copies bytes within the memory. `content` equals the bytes at `from`.
     fn copy(&mut self, from: u64, to: u64, content: &[u8]) -> io::Result<()> {
         match self {
             Self::File(file) => {
@@ -82,7 +82,7 @@ impl Memory {
 /// Size and element type of an input or output.
 pub(crate) type Slot = ([u64; 2], Element);
 
-/// Positions of the inputs and outputs of some number of sets, and the bytes of the memory that holds them.
+/// Returns the positions of the inputs and outputs of `sets` buffer sets, and the size of the memory in bytes.
 pub(crate) fn place(inputs: &[Slot], outputs: &[Slot], sets: u32) -> (Vec<BufferSet>, u64) {
     let mut bytes = 0;
     let mut place = |&(shape, dtype): &Slot| {
@@ -103,12 +103,12 @@ pub(crate) fn place(inputs: &[Slot], outputs: &[Slot], sets: u32) -> (Vec<Buffer
 pub(crate) struct SharedBuffers {
     memory: Memory,
     sets: Vec<BufferSet>,
-    /// Hash of each input by set, as written.
+    /// Hash of the written content of each input, by set.
     written: Vec<Vec<u64>>,
 }
 
 impl SharedBuffers {
-    /// Buffers of placed sets.
+    /// Creates the buffers of sets at given positions.
     pub(crate) fn new(memory: Memory, sets: Vec<BufferSet>) -> Self {
         let written = sets.iter().map(|set| vec![0; set.inputs.len()]).collect();
         Self { memory, sets, written }
@@ -124,7 +124,7 @@ impl SharedBuffers {
         self.sets.len() as u32
     }
 
-    /// Writes the bytes of the first inputs of a set.
+    /// Writes the inputs of a set, beginning with the first input. `inputs` may omit the last inputs.
     pub(crate) fn write_inputs(&mut self, set: u32, inputs: &[Vec<u8>]) -> io::Result<()> {
         let buffers = self.sets[set as usize].inputs.iter().zip(inputs);
         for ((buffer, bytes), hash) in buffers.zip(&mut self.written[set as usize]) {
@@ -134,7 +134,7 @@ impl SharedBuffers {
         Ok(())
     }
 
-    /// Writes the same inputs to all sets from an index on.
+    /// Writes equal inputs to all sets, beginning with the input at index `first`.
     pub(crate) fn write_fixed(&mut self, first: usize, inputs: &[Matrix]) -> io::Result<()> {
         for (index, matrix) in (first..).zip(inputs) {
             let Buffer { offset, dtype, .. } = self.sets[0].inputs[index];
@@ -151,7 +151,7 @@ impl SharedBuffers {
         Ok(())
     }
 
-    /// Index of the first input of a set whose content was changed since it was written.
+    /// Index of the first input of a set whose content was changed after it was written.
     pub(crate) fn changed_input(&self, set: u32) -> io::Result<Option<usize>> {
         let inputs = self.sets[set as usize].inputs.iter().zip(&self.written[set as usize]);
         for (index, (buffer, &hash)) in inputs.enumerate() {
@@ -162,9 +162,9 @@ impl SharedBuffers {
         Ok(None)
     }
 
-    /// Rewrites the first inputs of a set, or evenly spaced segments of them that have at most `max_bytes` in total. The
-    /// elements of each segment are rotated by some positions, except indices. With 0 positions, the same content is
-    /// written again, in the same time.
+    /// Rewrites the first inputs of a set. If the inputs have more than `max_bytes`, evenly spaced segments of at most
+    /// `max_bytes` in total are rewritten. The elements of each segment are rotated by `positions`, except indices.
+    /// With 0 positions, the present content is written again, in the same time.
     pub(crate) fn rotate_inputs(
         &mut self,
         set: u32,
@@ -186,7 +186,7 @@ impl SharedBuffers {
         Ok(())
     }
 
-    /// Sets every byte of the outputs of a set.
+    /// Sets every byte of the outputs of a set to `byte`.
     pub(crate) fn fill_outputs(&mut self, set: u32, byte: u8) -> io::Result<()> {
         for buffer in &self.sets[set as usize].outputs {
             self.memory.fill(buffer.offset, buffer.bytes(), byte)?;
@@ -205,8 +205,8 @@ impl SharedBuffers {
     }
 }
 
-/// Byte ranges to rewrite in an input of elements of `width` bytes: the input, or evenly spaced segments, of which one is
-/// at the beginning and one at the end.
+/// Byte ranges to rewrite in an input of elements of `width` bytes: the whole input, or evenly spaced segments, from
+/// the beginning to the end of the input.
 fn segments(bytes: u64, width: u64, max_bytes: u64) -> Vec<Range<u64>> {
     if bytes <= max_bytes {
         return std::iter::once(0..bytes).collect();
@@ -216,8 +216,8 @@ fn segments(bytes: u64, width: u64, max_bytes: u64) -> Vec<Range<u64>> {
     (0..SEGMENTS).map(|segment| start(segment)..start(segment) + length).collect()
 }
 
-/// Hash of large buffers, in four independent lanes of words with random factors. The process that changes an input
-/// does not know the factors.
+/// Returns a hash of a large buffer. Four independent lanes multiply the words by random factors. A program that
+/// changes an input does not know the factors.
 fn hash_of(bytes: &[u8]) -> u64 {
     const LANES: usize = 4;
     static KEYS: LazyLock<[u64; LANES]> = LazyLock::new(|| {

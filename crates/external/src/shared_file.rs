@@ -1,8 +1,8 @@
 //! File that two processes share.
 //!
-//! The file is in memory (`/dev/shm`) where that exists. The other process maps the file; this process reads and writes
-//! it, so that no code here dereferences memory that another process may change. On Linux the file has no name in any
-//! folder, so that nothing remains if this process is killed.
+//! The file is in memory (`/dev/shm`), if the folder `/dev/shm` exists. The other process maps the file. This process
+//! reads and writes the file by system calls, so that no code of this process dereferences memory that another process
+//! may change. On Linux, the file has no name in any folder, so that nothing remains if this process is killed.
 
 use std::fs::File;
 use std::io;
@@ -36,8 +36,8 @@ impl SharedFile {
         Ok(Self { file, path, _name: name })
     }
 
-    /// Writes bytes. Every byte is written before the other process maps the file, so that a full disk is an error here
-    /// and not a signal in that process.
+    /// Writes bytes. Every byte is written before the other process maps the file, so that a full disk causes an error
+    /// in this process, and not a signal in the other process.
     pub(crate) fn write(&self, first: u64, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all_at(bytes, first)
     }

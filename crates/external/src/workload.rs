@@ -10,21 +10,22 @@ use std::collections::HashMap;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Clocks whose times contain everything that passes on the host.
+/// Names of clocks that measure elapsed time on the host.
 const HOST_CLOCKS: [&str; 2] = ["wall", "wall-e2e"];
-/// Minimum duration of a window whose time is compared with this process's clock. Messages take a large share of
-/// shorter windows.
+/// Minimum duration of a window whose reported time is compared with the time that passed in this process. Messages
+/// take a large share of shorter windows.
 const MIN_COMPARED_WINDOW: Duration = Duration::from_millis(1);
-/// Minimum total duration of such windows before the sums of both clocks are compared.
+/// Minimum total duration of windows before the total reported time is compared with the total passed time.
 const MIN_COMPARED_TIME: Duration = Duration::from_millis(200);
-/// Minimum share of the passed time that a program must report.
+/// Minimum reported time, as a share of the passed time.
 const MIN_REPORTED_SHARE: f64 = 0.5;
 
-/// Launches with new inputs, and launches with repeated inputs, whose times are compared. Without a difference, the
-/// times of two batches are separated in 1 of 63,504 cases.
+/// Number of compared launches with new inputs, and of compared launches with repeated inputs. If repeated inputs have
+/// no effect on times, every launch with repeated inputs is faster than every launch with new inputs, in two successive
+/// comparisons, in 1 of 63,504 cases.
 const REPETITION_ROUNDS: usize = 5;
-/// Maximum bytes of inputs that are rewritten before each of these launches. An implementation that compares inputs, or
-/// hashes of inputs, finds changed bytes also if only a part of the inputs is rewritten.
+/// Maximum bytes of inputs that are rewritten before each launch with new or repeated inputs. An implementation that
+/// compares inputs, or hashes of inputs, finds changed bytes also if only a part of the inputs is rewritten.
 const MAX_REPETITION_BYTES: u64 = 256 << 20;
 /// Minimum time of a launch with repeated inputs relative to a launch with new inputs.
 const MIN_REPEATED_SHARE: f64 = 0.7;
@@ -35,16 +36,17 @@ struct Launches {
     id: u64,
     sets: u32,
     next_set: u32,
-    /// Sets that some launch has written.
+    /// True for each buffer set whose outputs were written by a launch.
     written: Vec<bool>,
-    /// Launches that were requested and have not been sent.
+    /// Number of launches that were not sent to the program yet.
     pending: u32,
     /// Name of each kind of clock that was used.
     clocks: HashMap<Clock, String>,
     /// Clock of the last window, if one followed the last check.
     timed: Option<Clock>,
-    /// Reported time of windows, and the time that passed here meanwhile.
+    /// Total time that the program reported by host clocks.
     reported: Duration,
+    /// Total time that passed in this process during the windows of `reported`.
     passed: Duration,
 }
 
@@ -91,7 +93,7 @@ impl Launches {
         self.next_set = ((u64::from(self.next_set) + u64::from(launches)) % u64::from(self.sets)) as u32;
     }
 
-    /// Compares the time that a host clock reported with the time that passed here.
+    /// Compares the time that a host clock reported with the time that passed in this process.
     fn compare(&mut self, nanos: u64, passed: Duration) -> Result<(), ExternalError> {
         if passed >= MIN_COMPARED_WINDOW {
             self.reported += Duration::from_nanos(nanos);
@@ -141,9 +143,9 @@ impl Drop for Launches {
 /// Times of single launches in nanoseconds.
 #[derive(Debug, Default)]
 struct Repetitions {
-    /// Each with other inputs than the launch before.
+    /// Times of launches whose inputs differ from the inputs of the previous launch.
     new: Vec<u64>,
-    /// Each with the inputs of the launch before.
+    /// Times of launches with the inputs of the previous launch.
     repeated: Vec<u64>,
 }
 
@@ -156,9 +158,9 @@ fn skips_repeated_work(Repetitions { new, repeated }: &Repetitions) -> bool {
 
 /// Inputs of all buffer sets, as bytes.
 pub(crate) struct SetInputs {
-    /// Function that computes the inputs of a set, without inputs that follow them and are equal in all sets.
+    /// Function that computes the inputs of a set, except the weights of a model.
     pub of_set: Box<dyn Fn(u32) -> Vec<Vec<u8>> + Send>,
-    /// Number of these inputs.
+    /// Number of inputs that `of_set` returns.
     pub count: usize,
     /// True if the inputs of sets differ.
     pub vary: bool,
@@ -166,10 +168,12 @@ pub(crate) struct SetInputs {
 
 /// Case of an external program.
 ///
-/// The program is not trusted to compute in every launch. A checked pass on buffers that earlier launches wrote gets new
-/// inputs, and the earlier outputs remain in place. An implementation that writes a stored result, or nothing, then
-/// fails the gate; one that changes its inputs fails, too. Sets are therefore numbered by their content: buffer i begins with the content of set i, and each
-/// such pass replaces the content by the next one.
+/// The program may skip the computation of a launch. A checked pass on buffers that an earlier launch wrote therefore
+/// has new inputs, and the earlier outputs remain in place. An implementation that writes a stored result, or nothing,
+/// then fails the gate. An implementation that changes inputs fails, too.
+///
+/// The number of a set denotes the content of the set: buffer set i begins with content i, and each checked pass with
+/// new inputs replaces the content by the next content.
 pub(crate) struct ExternalWorkload {
     launches: Launches,
     buffers: SharedBuffers,
@@ -184,7 +188,7 @@ pub(crate) struct ExternalWorkload {
 }
 
 impl ExternalWorkload {
-    /// Opens a case in a process. The message carries everything except the id.
+    /// Opens a case in a process. `case` is complete except for the id.
     pub(crate) fn open(
         process: SharedProcess,
         buffers: SharedBuffers,
@@ -239,8 +243,9 @@ impl ExternalWorkload {
         Ok(outputs)
     }
 
-    /// Fails if launches take less time with the inputs of the previous launch than with new inputs: the implementation
-    /// then skips work that it has done before. The inputs of the buffer set are undefined afterwards.
+    /// Fails if launches take less time with the inputs of the previous launch than with new inputs, because the
+    /// implementation then skips work that an earlier launch has done. The inputs of the buffer set are undefined
+    /// afterwards.
     fn check_repeated_launches(&mut self, buffer: u32, clock: Clock) -> Result<(), ZooError> {
         let mut times = self.time_repetitions(buffer, clock)?;
         // A disturbance may slow down the launches of one batch.

@@ -23,8 +23,9 @@ pub(super) enum GemvMatrix {
 /// First compute capability with bf16 tensor cores.
 const TENSOR_CORES: ComputeCapability = ComputeCapability { major: 8, minor: 0 };
 
-/// Row lengths of unquantized 16-bit matrices that were faster with two rows of x, or with three or four.
+/// Row lengths of unquantized 16-bit matrices for which this kernel is faster than cuBLASLt with two rows of x.
 const K_OF_TWO_ROWS: RangeInclusive<usize> = 0..=8192;
+/// Row lengths of unquantized 16-bit matrices for which this kernel is faster than cuBLASLt with 3 or 4 rows of x.
 const K_OF_FOUR_ROWS: RangeInclusive<usize> = 4096..=8192;
 
 impl GemvMatrix {
@@ -40,7 +41,7 @@ impl GemvMatrix {
     /// | int8 | 1 | 0.64 to 1.00 |
     /// | int4, mxfp4 | 1 | 0.70 to 0.99, 0.75 to 1.01 |
     ///
-    /// For packed weights and more rows, the GEMM is as fast or faster.
+    /// For packed weights and more rows of x, the GEMM is as fast or faster.
     pub(super) fn is_faster(self, LinearShape { m, k, .. }: LinearShape, capability: ComputeCapability) -> bool {
         match (self, m) {
             (Self::Packed(spec), 1) => spec.operand_dtype() != Dtype::F32 && capability >= TENSOR_CORES,
@@ -180,7 +181,7 @@ impl GemvTile {
         }
     }
 
-    /// Kernel name with the parameters of the tile, which is all that a profiler shows.
+    /// Kernel name with the tile parameters, because a profiler shows only the name.
     fn name(&self, matrix: GemvMatrix, m: usize) -> String {
         let by = if self.tensor_cores { "tensor" } else { "float" };
         format!("gemv_{}_{by}_{m}x{}_k{}x{}", matrix.format_name(), self.rows, self.warps, self.in_flight)
@@ -217,7 +218,7 @@ pub struct MatVecPlan {
 }
 
 impl MatVecPlan {
-    /// Compiles for `rows` rows of `columns` elements.
+    /// Compiles the kernel for a matrix with `rows` rows of `columns` elements.
     pub fn new(device: &Arc<CudaDevice>, kind: Dtype, rows: usize, columns: usize) -> Result<Self, NativeError> {
         let shape = LinearShape { m: 1, k: columns, n: rows };
         Ok(Self { kernel: prepare(device, GemvMatrix::Unquantized(kind), shape, false)? })

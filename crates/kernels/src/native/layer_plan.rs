@@ -89,7 +89,7 @@ pub(super) trait LayerGemm: std::fmt::Debug + Send {
 #[derive(Clone, Copy)]
 pub(super) struct LayerOperands<'a> {
     pub(super) device: &'a CudaDevice,
-    /// Input; quantized values behind the quantization of the input.
+    /// Input, or the quantized values if a kernel has quantized the input.
     pub(super) x: &'a DeviceMemory,
     /// Scales of a quantized input, or the tensor-wide scale of a fake-quantized one.
     pub(super) input_scales: Option<&'a DeviceMemory>,

@@ -11,7 +11,7 @@ pub(super) struct Int8Dynamic;
 
 const EXPECTED: Rejection = Rejection::Spec("int8 weight and input with one scale per row");
 
-/// Int8 GEMM behind the quantization of the input.
+/// Quantization of the input, followed by an int8 GEMM.
 struct QuantizedLayer {
     gemm: Int8Gemm,
     input: Format,

@@ -13,8 +13,8 @@ use crate::native::{
 };
 use crate::{Activation, LayerSpec};
 
-/// cuBLASLt with fused scales. Activations other than ReLU follow in place, because cuBLASLt's GELU is the tanh
-/// approximation.
+/// cuBLASLt with fused scales. A separate kernel applies activations other than ReLU in place, because cuBLASLt's GELU
+/// is the tanh approximation.
 pub(super) struct CublasLtScaled;
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Layers with a packed weight, whose input is multiplied as it is, or fake-quantized first.
+//! Layers with a packed weight. The input is multiplied directly, or after a fake quantization.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::native::{
 };
 use crate::{LayerSpec, PackedTensor};
 
-/// GEMM behind the fake quantization of the input.
+/// Fake quantization of the input, followed by a GEMM.
 #[derive(Debug)]
 struct FakeQuantizedLayer<G> {
     fake_quantizer: InputFakeQuantizer,

@@ -13,8 +13,8 @@ use crate::native::{
 };
 use crate::{Dtype, LayerSpec};
 
-/// Quantizes the input to values in its own dtype, which represents int8 and e4m3 exactly, and multiplies the values by
-/// [`PackedGemm`] with f32 accumulators.
+/// Quantizes the input to int8 or e4m3 values, and stores the values exactly in the dtype of the input. [`PackedGemm`]
+/// multiplies the values with f32 accumulators.
 pub(super) struct QuantizedFewRows;
 
 #[derive(Debug)]
@@ -26,8 +26,8 @@ struct FewRowsLayer {
 /// Maximum rows of x: the rows of an mma fragment.
 const MAX_ROWS: usize = 8;
 
-/// True if this kernel is faster than cuBLASLt, which does not split k of e4m3 matmuls with few rows. Estimates in ns,
-/// fitted to times on an H200 (docs/design/gemm_kernels.md).
+/// True if this kernel is faster than cuBLASLt, which does not split k of e4m3 matmuls with few rows. The estimated
+/// times are in ns, and were fitted to times on an H200 (docs/design/gemm_kernels.md).
 fn is_faster(spec: DynamicSpec, LinearShape { m, k, n }: LinearShape) -> bool {
     let of_weight = |start: f64, values_per_nano: f64| start + (n * k) as f64 / values_per_nano;
     let cublaslt = (2.6 * k as f64).max(of_weight(4500.0, 4100.0));

@@ -1,5 +1,5 @@
-//! Layers whose input is quantized at run time: a first kernel applies the prologue and quantizes x; then a GEMM follows
-//! whose epilogue applies scales, activation and addend.
+//! Layers whose input is quantized at run time. A first kernel applies the prologue and quantizes x. A GEMM follows,
+//! and the epilogue of the GEMM applies scales, activation and addend.
 //!
 //! Quantized weight rows are padded with zeros to [`LayerPlan::padded_k`] values and to a multiple of 16 rows, because
 //! tensor cores multiply in multiples of 16. Integer accumulators are exact. e4m3 accumulators are promoted unless the
@@ -15,7 +15,7 @@ use crate::native::{
     quantize_input::InputQuantizer, sizes::check_size,
 };
 
-/// GEMM behind the quantization of the input.
+/// Quantization of the input, followed by a GEMM.
 #[derive(Debug)]
 struct QuantizedLayer<G> {
     quantizer: InputQuantizer,
@@ -23,7 +23,7 @@ struct QuantizedLayer<G> {
 }
 
 impl<'a> LayerOperands<'a> {
-    /// Scales of a quantized input and of the weight, for its rows or for the tensor.
+    /// Scales of a quantized input and scales of the weight, per row or per tensor.
     pub(super) fn scales(&self) -> Result<[&'a DeviceMemory; 2], NativeError> {
         let weight_scales = self.weight.outer_scales.or(self.weight.scales).map(|scales| &scales.memory);
         let (Some(input), Some(weight)) = (self.input_scales, weight_scales) else {
@@ -36,7 +36,7 @@ impl<'a> LayerOperands<'a> {
 /// Minimum rows of an int8 matmul: cuBLASLt does not support 16 or fewer. Smaller inputs are padded.
 const MIN_INT8_ROWS: usize = 32;
 
-/// Returns the specification of a layer that the GPU can multiply accurately.
+/// Parses the specification of a layer; rejects a layer that the GPU cannot multiply accurately.
 pub(super) fn parse(spec: &LayerSpec, shape: LinearShape, found: ComputeCapability) -> Result<DynamicSpec, Rejection> {
     let dynamic = DynamicSpec::parse(spec)?;
     if dynamic.is_e4m3() {
@@ -57,7 +57,7 @@ pub(super) fn padded_shape(
     Ok(LinearShape { m, k: check_size("k", LayerPlan::padded_k(k))?, n: check_size("n", padded_n(n))? })
 }
 
-/// Number of rows that a weight is padded to.
+/// Number of rows of a weight after padding.
 pub(super) const fn padded_n(n: usize) -> usize {
     n.next_multiple_of(16)
 }

@@ -1,4 +1,4 @@
-//! Layer whose GEMM does not fuse prologue and activation: separate kernels before and after it.
+//! Layer whose GEMM does not fuse prologue and activation. Separate kernels run before and after the GEMM.
 
 use std::sync::Arc;
 

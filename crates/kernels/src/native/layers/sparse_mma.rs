@@ -13,7 +13,7 @@ use crate::{LayerSpec, PackedTensor};
 /// See [`SparseGemm`].
 pub(super) struct SparseMma;
 
-/// Sparse GEMM behind an optional quantization of the input.
+/// Optional quantization of the input, followed by a sparse GEMM.
 #[derive(Debug)]
 struct SparseLayer {
     quantizer: Option<InputQuantizer>,

@@ -13,8 +13,9 @@ use crate::{LayerSpec, PackedTensor};
 /// See [`TiledGemm`].
 pub(super) struct TiledWgmma;
 
-/// Rows of x for which this kernel is the fastest, for formats that it supports. It was measured for up to 2048 rows
-/// (docs/design/gemm_kernels.md); more rows hide the dequantization of the whole weight.
+/// Rows of x for which this kernel is the fastest, for supported formats. The kernel was measured for up to 2048 rows
+/// (docs/design/gemm_kernels.md). With more rows, the separate dequantization of the whole weight takes a small share
+/// of the time.
 const FASTEST_ROWS: std::ops::RangeInclusive<usize> = 9..=2048;
 
 impl LayerKernel<Cuda> for TiledWgmma {

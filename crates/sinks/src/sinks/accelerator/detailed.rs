@@ -21,7 +21,7 @@ pub struct BenchmarkRequest {
     pub class: String,
     /// Parameters with their values.
     pub params: Vec<(String, Value)>,
-    /// Parameters that are sizes, with their axis and the size of the axis per unit of the parameter.
+    /// Parameters that determine sizes: name, axis, and size of the axis per unit of the parameter.
     pub sizes: Vec<(String, String, u64)>,
 }
 
@@ -132,7 +132,7 @@ fn set(values: &mut NamedValues, name: &str, value: Value) {
     }
 }
 
-/// Device, with our own keys at the end.
+/// Properties of the device, followed by the keys that only Calorimeter writes.
 fn device_info(record: &Record, run: &SinkInput) -> NamedValues {
     let case = &record.case;
     let platform = match case.device {
@@ -154,7 +154,7 @@ fn device_info(record: &Record, run: &SinkInput) -> NamedValues {
     values.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Metrics of a case, in the order of the other program; `None` without times.
+/// Metrics of a case, in the order of accelerator-microbenchmarks; `None` without times.
 fn metrics(record: &Record, class: &str, params: &NamedValues, times: &[f64]) -> Option<NamedValues> {
     let case = &record.case;
     let values = without_outliers(times)?;
@@ -219,7 +219,8 @@ fn metrics(record: &Record, class: &str, params: &NamedValues, times: &[f64]) ->
     Some(metrics)
 }
 
-/// Removes times outside of 1.5 interquartile ranges around the quartiles, if there are more than three.
+/// Removes times that are farther than 1.5 interquartile ranges from the quartiles. A list of at most three times
+/// remains unchanged.
 fn without_outliers(times: &[f64]) -> Option<SortedValues> {
     let all = SortedValues::new(times.to_vec())?;
     if all.len() <= 3 {
@@ -231,7 +232,7 @@ fn without_outliers(times: &[f64]) -> Option<SortedValues> {
     SortedValues::new(times.iter().copied().filter(inside).collect()).or(Some(all))
 }
 
-/// Limits by the peaks of the file, or else by the measured peaks.
+/// Roofline metrics from the peaks of the file, or else from the measured peaks.
 fn roofline(
     record: &Record,
     params: &NamedValues,
@@ -265,7 +266,7 @@ fn roofline(
     ]
 }
 
-/// Peak for a dtype; bfloat16 stands for dtypes without a peak.
+/// Peak for a dtype. A dtype without a peak has the peak of bfloat16.
 fn peak_of_dtype(peak: &Value, dtype: &str) -> Option<f64> {
     peak.as_f64().or_else(|| peak.get(dtype).or_else(|| peak.get("bfloat16"))?.as_f64())
 }
@@ -301,7 +302,7 @@ fn summary(results: &[DetailedResult]) -> Result<Vec<u8>, ::csv::Error> {
     writer.into_inner().map_err(|failed| failed.into_error().into())
 }
 
-/// Cell as Python writes it. Text must not be interpreted as a formula.
+/// Cell in the notation of Python. Text is escaped, so that a spreadsheet does not interpret the text as a formula.
 fn python_cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

@@ -1,4 +1,5 @@
-//! Row of accelerator-microbenchmarks: facts of the case, statistics of each metric, then our own columns.
+//! Row of accelerator-microbenchmarks: facts of the case, statistics of each metric, then the columns that only
+//! Calorimeter writes.
 
 use super::statistics::{STATISTIC_NAMES, SortedValues};
 use crate::columns::Cell;
@@ -17,9 +18,9 @@ pub(super) struct AcceleratorRow {
     pub metadata: Vec<NamedCell>,
     /// Statistics of each metric.
     pub metrics: Vec<NamedCell>,
-    /// Statistics of newer versions, behind the others so that column positions are stable.
+    /// Statistics that were added later, after all other statistics so that column positions are stable.
     pub newer: Vec<NamedCell>,
-    /// Columns that distinguish our rows: implementation, device and regime.
+    /// Columns that only Calorimeter writes: implementation, device and regime.
     pub own: Vec<NamedCell>,
 }
 
@@ -158,12 +159,12 @@ fn milliseconds(record: &Record) -> Vec<f64> {
     record.time.iterations_ns.iter().map(|&nanos| nanos as f64 / 1e6).collect()
 }
 
-/// Amount per second in a unit, with the original order of operations.
+/// Amount per second in a unit, with the order of operations of accelerator-microbenchmarks.
 fn rates(milliseconds: &[f64], amount: Option<f64>, unit: f64) -> Option<Vec<f64>> {
     amount.map(|amount| milliseconds.iter().map(|time| amount / (time / 1e3) / unit).collect())
 }
 
-/// Operations and bytes as the original counts them, else our counts.
+/// Operation and byte counts of accelerator-microbenchmarks, or else of Calorimeter.
 fn counts(case: &Case) -> (Option<u64>, Option<u64>) {
     let published = case.published.as_deref().copied().unwrap_or_default();
     (published.flops.or(case.flops), published.bytes.or(case.bytes))
@@ -176,7 +177,7 @@ fn axes(case: &Case, order: &[&str]) -> Vec<NamedCell> {
     first.chain(rest).map(|(axis, size)| (axis.to_owned(), Some(Cell::Count(size)))).collect()
 }
 
-/// Dtype column next to the sizes, for benchmarks that have one there.
+/// Dtype column after the sizes; `None` for benchmarks without such a column.
 fn dtype_column(case: &Case) -> Option<NamedCell> {
     let output = case.output.unwrap_or(Element::E4m3);
     match case.workload.as_str() {
@@ -187,7 +188,7 @@ fn dtype_column(case: &Case) -> Option<NamedCell> {
     }
 }
 
-/// Dtype columns after the counts, for the benchmark that has them there, in its own notation.
+/// Dtype columns after the counts, in the notation of `gemm_simple_with_dtype`; empty for other benchmarks.
 fn matmul_dtype_columns(case: &Case) -> Vec<NamedCell> {
     if case.workload != "gemm_simple_with_dtype" {
         return Vec::new();
@@ -252,7 +253,7 @@ pub(super) fn utc_time(time: &Option<String>) -> Option<DateTime<Utc>> {
     Some(DateTime::parse_from_rfc3339(time.as_deref()?).ok()?.with_timezone(&Utc))
 }
 
-/// Name and time of the test, in the format of the original pipeline.
+/// Name and time of the test, in the format of accelerator-microbenchmarks.
 fn test_columns(record: &Record) -> Vec<NamedCell> {
     // The original appends a Z to the offset.
     let time = |time| utc_time(time).and_then(|time| text(time.format("%Y-%m-%dT%H:%M:%S%.6f+00:00Z")));

@@ -24,7 +24,7 @@ impl SortedValues {
         least + self.0.iter().map(|value| value - least).sum::<f64>() / self.len() as f64
     }
 
-    /// Standard deviation of the values themselves, not of a population that they represent.
+    /// Standard deviation with the divisor n, not n - 1.
     pub(super) fn deviation(&self) -> f64 {
         let mean = self.mean();
         (self.0.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / self.len() as f64).sqrt()

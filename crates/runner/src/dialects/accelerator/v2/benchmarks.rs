@@ -43,7 +43,7 @@ const BF16: Element = Element::Float(Dtype::Bf16);
 const F32: Element = Element::Float(Dtype::F32);
 
 impl LoweredCase {
-    /// Operator in a dtype, with its axes and the parameters that are their sizes.
+    /// Operator in a dtype. `sizes` contains pairs of an axis and the parameter that is the size of the axis.
     fn new(operator: &'static str, element: Element, sizes: &[(&'static str, &'static str)]) -> Self {
         let size = |&(axis, parameter)| SizeParameter { parameter, axis, factor: 1 };
         Self { operator, element, output: None, sizes: sizes.iter().map(size).collect(), devices: None }

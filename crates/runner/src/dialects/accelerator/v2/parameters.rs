@@ -124,7 +124,7 @@ impl CaseParameters {
         self.get(name).as_str().unwrap_or_default()
     }
 
-    /// Value of a dtype, which was checked when it was read.
+    /// Value of a dtype parameter. The value was validated when the file was read.
     pub(super) fn element(&self, name: &str) -> Element {
         self.text(name).parse().unwrap_or(Element::Float(Dtype::Bf16))
     }

@@ -1,4 +1,4 @@
-//! Language models that the key `model` names: sizes that are parameters of a benchmark.
+//! Language models of the key `model`. A language model defines sizes that are parameters of benchmarks.
 
 use crate::dialects::accelerator::sweep::{ParameterPairs, ParameterValue};
 use crate::entries::word;

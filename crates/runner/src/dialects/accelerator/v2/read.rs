@@ -97,7 +97,7 @@ enum LayerKind {
     Sweep,
 }
 
-/// Invalid value, or invalid combination of values if no key is to blame.
+/// Invalid value of a key. Without a key, the combination of values is invalid.
 struct LayerError {
     key: Option<(LayerKind, String)>,
     message: String,

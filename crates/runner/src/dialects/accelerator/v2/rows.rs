@@ -1,4 +1,4 @@
-//! Rows of `csv_shapes` files: a set of parameters each.
+//! Rows of `csv_shapes` files. Each row is a set of parameters.
 
 use crate::dialects::accelerator::sweep::{ParameterPairs, ParameterValue};
 use crate::entries::{ConfigError, MAX_ENTRIES};

@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 /// Name of the definition of a range.
 const RANGE: &str = "SweepRange";
 
-/// Schema of a file with `name` in its benchmarks. Every benchmark may have the parameters of all benchmarks.
+/// Schema of a file with `name` in its benchmarks. The schema accepts the parameters of all benchmarks in every
+/// benchmark.
 pub(crate) fn schema(schemas: &mut SchemaGenerator) -> Schema {
     let (name, model) = (schemas.subschema_for::<BenchmarkName>(), schemas.subschema_for::<PresetName>());
     let number = json!({ "type": "integer", "minimum": 0 });

@@ -51,6 +51,11 @@ impl Implementation {
         Ok(Self::from_record(&<std::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(deserializer)?))
     }
 
+    /// True if burn computes the model. burn multiplies floats only.
+    pub const fn uses_burn(self) -> bool {
+        matches!(self, Self::Eager | Self::Fused | Self::Cube)
+    }
+
     /// Name of the implementation.
     pub const fn name(self) -> Name {
         match self {

@@ -132,6 +132,7 @@ mod tests {
     use super::*;
     use crate::gate::Tolerance;
     use crate::{Cost, ExactReference, Operation, Signature};
+    use calorimeter_case::Implementation;
     use calorimeter_shapes::Axes;
 
     /// Prefix sums over rows: permuting rows of the input does not permute the output, contrary to the default
@@ -194,5 +195,18 @@ mod tests {
         let problem = OperatorProblem { operator: Operator::new(&PrefixSums), spec, seed: 1 };
         let error = problem.check_set_rotation(&problem.gate_inputs()).unwrap_err().to_string();
         assert!(error.contains("`Operation::set_rotation`") && error.contains("`SetRotation::fixed()`"), "{error}");
+    }
+
+    #[test]
+    fn only_burn_multiplies_the_operands_of_float8_matmuls_as_floats() {
+        let registered = Implementation::register("peer", "Implementation of a test.").unwrap();
+        for (name, element) in [("gemm_simple", Element::E4m3), ("gemm_fp8_rowwise", Element::Float(Dtype::Bf16))] {
+            let operator: Operator = name.parse().unwrap();
+            let axes = Axes::from([("m", 64), ("k", 64), ("n", 64)]);
+            let spec = Spec { axes, element, output: None, training: None };
+            let multiplied = |implementation| operator.matmul_element(&spec, implementation);
+            assert_eq!([registered, Implementation::Native].map(multiplied), [Element::E4m3; 2], "{name}");
+            assert!(matches!(multiplied(Implementation::Eager), Element::Float(_)), "{name}");
+        }
     }
 }

@@ -154,10 +154,7 @@ impl Cost for Gemm {
     }
 
     fn matmul_element(&self, spec: &Spec, implementation: Implementation) -> Element {
-        match implementation {
-            Implementation::Native => spec.element,
-            _ => Element::Float(self.burn_dtype(spec)),
-        }
+        if implementation.uses_burn() { Element::Float(self.burn_dtype(spec)) } else { spec.element }
     }
 
     fn matmuls(&self) -> u32 {

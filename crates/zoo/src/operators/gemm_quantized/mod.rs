@@ -183,8 +183,9 @@ impl Cost for GemmQuantized {
         match implementation {
             // `native` multiplies MX operands dequantized in bf16: tensor cores before Blackwell have no block-scaled
             // instructions.
-            Implementation::Native if self.0 != Fp8Granularity::Mx32 => Element::E4m3,
-            _ => Element::Float(self.burn_dtype()),
+            Implementation::Native if self.0 == Fp8Granularity::Mx32 => Element::Float(self.burn_dtype()),
+            burn if burn.uses_burn() => Element::Float(self.burn_dtype()),
+            _ => Element::E4m3,
         }
     }
 

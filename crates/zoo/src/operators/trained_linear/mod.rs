@@ -232,8 +232,8 @@ impl Cost for TrainedLinear {
     fn matmul_element(&self, spec: &Spec, implementation: Implementation) -> Element {
         match (spec.training, implementation) {
             (None, _) => spec.element,
-            (Some(_), Implementation::Native) => Element::E4m3,
-            (Some(_), _) => F32,
+            (Some(_), burn) if burn.uses_burn() => F32,
+            (Some(_), _) => Element::E4m3,
         }
     }
 }

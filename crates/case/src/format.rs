@@ -69,6 +69,9 @@ pub enum QuantMethod {
     Nvfp4,
     /// 4-bit integers whose group scales are relative to an int8 scale per row.
     Qqq,
+    /// Symmetric integers with the arithmetic of ggml: `Q8_0` for 8 bits, `Q4_0` for 4 bits. The `Q4_0` scale has the
+    /// opposite sign of the value with the largest magnitude.
+    Ggml,
 }
 
 /// Role and element type of a group's zero point.
@@ -191,6 +194,19 @@ impl Format {
             method: QuantMethod::Qqq,
             compute_dtype,
             scale,
+            zero: ZeroPoint::None,
+            sparse_2to4: false,
+        }
+    }
+
+    /// Integers of ggml in blocks of 32, computed in f32 for every dtype of the tensor; scales in f16.
+    pub fn ggml(bits: u8) -> Self {
+        Self {
+            element: Element::Signed(bits),
+            grouping: Grouping::Block(32),
+            method: QuantMethod::Ggml,
+            compute_dtype: Dtype::F32,
+            scale: Element::Float(Dtype::F16),
             zero: ZeroPoint::None,
             sparse_2to4: false,
         }
@@ -342,6 +358,8 @@ mod tests {
         // Two blocks of 32 per row, each with a scale.
         assert_eq!(Format::mx(Element::E2m1, MxScaling::Ceil).bytes(2, 33), 2 * 64 / 2 + 4);
         assert_eq!(Format::nvfp4().bytes(1, 16), 16 + 4 + 4);
+        // The sizes of GGUF: 34 and 18 bytes per block.
+        assert_eq!([8, 4].map(|bits| Format::ggml(bits).bytes(2, 64)), [4 * 34, 4 * 18]);
         assert_eq!(Format::asymmetric(Element::Unsigned(3), Block(64), Dtype::F32).bytes(1, 64), 64 * 3 / 8 + 4 + 4);
     }
 }

@@ -28,7 +28,7 @@ macro_rules! with_rule {
                 (_, MxScaling::Ceil) => { type $rule = rules::MxCeilRule<E4m3>; $body }
             },
             QuantMethod::Nvfp4 => { type $rule = rules::Nvfp4Rule; $body }
-            QuantMethod::Unquantized | QuantMethod::Hqq(_) | QuantMethod::Qqq => unreachable!("this method has no per-group rule"),
+            QuantMethod::Unquantized | QuantMethod::Hqq(_) | QuantMethod::Qqq | QuantMethod::Ggml => unreachable!("this method has no per-group rule"),
         }
     }};
 }

@@ -22,6 +22,7 @@ mod element;
 mod error;
 #[cfg(feature = "cube")]
 mod gemm_support;
+mod ggml;
 mod hqq;
 mod layer;
 mod linear;

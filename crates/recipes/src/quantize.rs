@@ -5,7 +5,7 @@ use crate::format::{Format, Grouping, QuantMethod, ZeroPoint};
 use crate::min_max::min_max;
 use crate::quantized_tensor::QuantizedTensor;
 use crate::scalar::rules::{QuantParams, QuantRule, nvfp4_tensor_scale};
-use crate::{hqq, packing, qqq};
+use crate::{ggml, hqq, packing, qqq};
 use pulp::NullaryFnOnce;
 use rayon::prelude::*;
 use std::marker::PhantomData;
@@ -19,6 +19,7 @@ pub fn quantize(values: &[f32], cols: usize, format: Format) -> QuantizedTensor 
     match format.method {
         QuantMethod::Hqq(iterate) => hqq::quantize(values, cols, format, iterate),
         QuantMethod::Qqq => qqq::quantize(values, cols, format),
+        QuantMethod::Ggml => ggml::quantize(values, cols, format),
         QuantMethod::Unquantized => unreachable!("unquantized formats are not quantized"),
         _ => {
             let amax = match (format.grouping, format.method) {

@@ -208,6 +208,8 @@ mod tests {
             "mxfp8",
             "mxfp4",
             "nvfp4",
+            "q8_0",
+            "q4_0",
         ] {
             let recipe: Recipe = serde_json::from_value(name.into()).unwrap();
             assert_eq!(recipe.to_string(), name);
@@ -262,6 +264,8 @@ mod tests {
             "int8_dynamic_activation_intx_weight-4-0-true",
             "marlin-",
             "mxfp6",
+            "q8",
+            "Q4_0",
         ] {
             assert!(name.parse::<Recipe>().is_err(), "{name}");
         }

@@ -3,7 +3,10 @@
 use super::float_isa::FloatIsa;
 use super::float_vec::{FloatVec, StoredFloat};
 use super::partition::OutputPartition;
-use super::weights::{BLOCK, FloatRows, HostGemmWeight, Int4Weight, Int4WeightRows, Int8WeightRows, WeightRows};
+use super::weights::{
+    BLOCK, BlockWeight, FloatRows, HostGemmWeight, Int4BlockRows, Int4Weight, Int4WeightRows, Int8BlockRows,
+    Int8WeightRows, WeightRows,
+};
 use super::{dot_products, tiles};
 use std::mem::discriminant;
 
@@ -62,6 +65,12 @@ impl FloatGemm {
                     "scales and zero points of {n} x {k}"
                 );
             }
+            HostGemmWeight::Int8Blocks(rows) | HostGemmWeight::Int4Blocks(rows) => {
+                let per_word = if matches!(weights, HostGemmWeight::Int8Blocks(_)) { 4 } else { 8 };
+                let blocks = n * k.div_ceil(BlockWeight::SIZE);
+                assert_eq!(rows.codes.len() * per_word, blocks * BlockWeight::SIZE, "values of {n} x {k}");
+                assert_eq!(rows.scales.len(), blocks, "scales of {n} x {k}");
+            }
         }
         Self { weights, n, k, set }
     }
@@ -82,6 +91,8 @@ impl FloatGemm {
             HostGemmWeight::Floats(FloatVec::F32(numbers)) => self.run_with_rows(&FloatRows(numbers, k), x, y),
             HostGemmWeight::Floats(FloatVec::Bf16(numbers)) => self.run_with_rows(&FloatRows(numbers, k), x, y),
             HostGemmWeight::Int8(rows) => self.run_with_rows(&Int8WeightRows(rows, rows.codes.len() / n), x, y),
+            HostGemmWeight::Int8Blocks(rows) => self.run_with_rows(&Int8BlockRows::new(rows, n), x, y),
+            HostGemmWeight::Int4Blocks(rows) => self.run_with_rows(&Int4BlockRows::new(rows, n), x, y),
             HostGemmWeight::Int4(rows) => match (&rows.scales, &rows.zeros) {
                 (FloatVec::F32(scales), FloatVec::F32(zeros)) => self.run_with_int4(rows, scales, zeros, x, y),
                 (FloatVec::Bf16(scales), FloatVec::Bf16(zeros)) => self.run_with_int4(rows, scales, zeros, x, y),
@@ -123,6 +134,8 @@ impl FloatGemm {
             HostGemmWeight::Floats(FloatVec::Bf16(_)) => "bf16".to_owned(),
             HostGemmWeight::Int8(_) => "int8".to_owned(),
             HostGemmWeight::Int4(rows) => format!("int4, group size {}", rows.group),
+            HostGemmWeight::Int8Blocks(_) => format!("int8, group size {}", BlockWeight::SIZE),
+            HostGemmWeight::Int4Blocks(_) => format!("int4, group size {}", BlockWeight::SIZE),
         };
         let (rows, columns) = self.set.tile();
         let how = if m <= MAX_DOT_ROWS { "dot products".to_owned() } else { format!("tiles of {rows}x{columns}") };
@@ -136,6 +149,7 @@ impl FloatGemm {
 mod tests {
     use super::*;
     use crate::host::{Int4Weight, Int8Weight};
+    use half::f16;
 
     /// Pseudo-random value between -1 and 1.
     fn uniform(i: usize) -> f32 {
@@ -188,6 +202,19 @@ mod tests {
                 let numbers = places().map(number).collect();
                 all.push((HostGemmWeight::Int4(rows), numbers));
             }
+        }
+        for bits in [8, 4] {
+            let blocks = k.div_ceil(BlockWeight::SIZE);
+            let scales: Vec<f16> = floats(n * blocks).into_iter().map(f16::from_f32).collect();
+            let rows = BlockWeight { codes: codes(n, k, bits), scales };
+            let number = |(row, at)| {
+                let code = code(&rows.codes, n, row, at, bits);
+                let value = if bits == 8 { f64::from(code as u8 as i8) } else { f64::from(code) - 8.0 };
+                value * rows.scales[row * blocks + at / BlockWeight::SIZE].to_f64()
+            };
+            let numbers = places().map(number).collect();
+            let weight = if bits == 8 { HostGemmWeight::Int8Blocks(rows) } else { HostGemmWeight::Int4Blocks(rows) };
+            all.push((weight, numbers));
         }
         all
     }

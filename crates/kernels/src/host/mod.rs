@@ -47,4 +47,4 @@ pub use layer::{Cpu, HostLayer, HostLayerContext, HostWeight, QuantizedRows};
 pub use layers::{LAYER_KERNELS, prepare_layer};
 pub use partition::run_parallel;
 pub use rows::{RowwiseOperator, layer_norm};
-pub use weights::{HostGemmWeight, Int4Weight, Int8Weight};
+pub use weights::{BlockWeight, HostGemmWeight, Int4Weight, Int8Weight};

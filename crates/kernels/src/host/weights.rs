@@ -2,6 +2,7 @@
 
 use super::float_simd::{FloatSimd, WIDTH};
 use super::float_vec::{FloatVec, StoredFloat};
+use half::f16;
 
 /// Elements of a block: the words of 128 4-bit values fill a vector.
 pub(super) const BLOCK: usize = 128;
@@ -17,6 +18,10 @@ pub enum HostGemmWeight {
     Int8(Int8Weight),
     /// 4-bit values.
     Int4(Int4Weight),
+    /// int8 values in blocks of 32.
+    Int8Blocks(BlockWeight),
+    /// 4-bit values in blocks of 32.
+    Int4Blocks(BlockWeight),
 }
 
 /// int8 weight with one scale per row: an element is value * scale.
@@ -41,6 +46,20 @@ pub struct Int4Weight {
     pub group: usize,
 }
 
+/// Symmetric weight with an f16 scale per 32 elements of a row: an element is `value * scale`.
+#[derive(Debug, Clone)]
+pub struct BlockWeight {
+    /// int8 values, or 4-bit values plus 8, the first in the lowest bits; rows consist of whole blocks.
+    pub codes: Vec<u32>,
+    /// Finite scale per block, row by row.
+    pub scales: Vec<f16>,
+}
+
+impl BlockWeight {
+    /// Elements that share a scale.
+    pub const SIZE: usize = 32;
+}
+
 impl HostGemmWeight {
     /// Size in bytes, with values and scales in whole words.
     pub fn bytes(&self) -> usize {
@@ -48,6 +67,9 @@ impl HostGemmWeight {
             Self::Floats(numbers) => numbers.bytes(),
             Self::Int8(rows) => 4 * rows.codes.len() + rows.scales.bytes_in_words(),
             Self::Int4(rows) => 4 * rows.codes.len() + rows.scales.bytes_in_words() + rows.zeros.bytes_in_words(),
+            Self::Int8Blocks(rows) | Self::Int4Blocks(rows) => {
+                4 * rows.codes.len() + (2 * rows.scales.len()).next_multiple_of(4)
+            }
         }
     }
 }
@@ -304,6 +326,100 @@ impl<S: StoredFloat, const WHOLE_BLOCKS: bool> WeightRow for Int4Row<'_, S, WHOL
             for (below, floats) in floats.iter_mut().enumerate() {
                 *floats = lanes.multiply_add(lanes.nibbles(words, below as u32), scales, zeros);
             }
+        }
+        floats
+    }
+}
+
+/// Rows of a [`BlockWeight`]; `N` words contain 128 values.
+pub(super) struct BlockWeightRows<'a, const N: usize> {
+    weight: &'a BlockWeight,
+    /// Words and scales per row.
+    words: usize,
+    scales: usize,
+}
+
+impl<'a, const N: usize> BlockWeightRows<'a, N> {
+    /// Views a weight of `n` rows.
+    pub(super) fn new(weight: &'a BlockWeight, n: usize) -> Self {
+        Self { weight, words: weight.codes.len() / n, scales: weight.scales.len() / n }
+    }
+}
+
+/// Rows of int8 values in blocks.
+pub(super) type Int8BlockRows<'a> = BlockWeightRows<'a, INT8_WORDS>;
+/// Rows of 4-bit values in blocks.
+pub(super) type Int4BlockRows<'a> = BlockWeightRows<'a, INT4_WORDS>;
+
+/// Row of a [`BlockWeight`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BlockWeightRow<'a, const N: usize> {
+    words: RowBlocks<'a, u32, N>,
+    scales: &'a [f16],
+}
+
+impl<const N: usize> WeightRows for BlockWeightRows<'_, N>
+where
+    for<'a> BlockWeightRow<'a, N>: WeightRow,
+{
+    const STRIDED: bool = N == INT4_WORDS;
+
+    type Row<'a>
+        = BlockWeightRow<'a, N>
+    where
+        Self: 'a;
+
+    #[inline(always)]
+    fn row(&self, row: usize) -> BlockWeightRow<'_, N> {
+        let words = RowBlocks::new(&self.weight.codes, row, self.words);
+        BlockWeightRow { words, scales: &self.weight.scales[row * self.scales..][..self.scales] }
+    }
+}
+
+impl WeightRow for BlockWeightRow<'_, INT8_WORDS> {
+    type Block = [u32; INT8_WORDS];
+
+    #[inline(always)]
+    fn whole_blocks(&self) -> &[[u32; INT8_WORDS]] {
+        self.words.whole
+    }
+
+    #[inline(always)]
+    fn last_block(&self) -> [u32; INT8_WORDS] {
+        self.words.padded_rest()
+    }
+
+    #[inline(always)]
+    fn dequantize<L: FloatSimd>(&self, lanes: L, block: &[u32; INT8_WORDS], index: usize) -> [L::Floats; VECTORS] {
+        let (scales, zero) = (quarters(self.scales, index, 2), lanes.splat(0.0));
+        let mut floats = block.to_floats(lanes);
+        for (at, floats) in floats.iter_mut().enumerate() {
+            *floats = lanes.multiply_add(*floats, lanes.splat(scales[at * 4 / VECTORS]), zero);
+        }
+        floats
+    }
+}
+
+impl WeightRow for BlockWeightRow<'_, INT4_WORDS> {
+    type Block = [u32; INT4_WORDS];
+
+    #[inline(always)]
+    fn whole_blocks(&self) -> &[[u32; INT4_WORDS]] {
+        self.words.whole
+    }
+
+    #[inline(always)]
+    fn last_block(&self) -> [u32; INT4_WORDS] {
+        self.words.padded_rest()
+    }
+
+    #[inline(always)]
+    fn dequantize<L: FloatSimd>(&self, lanes: L, block: &[u32; INT4_WORDS], index: usize) -> [L::Floats; VECTORS] {
+        let (words, zero) = (lanes.words(block), lanes.splat(0.0));
+        let scales = lanes.splat_quarters(quarters(self.scales, index, 2));
+        let mut floats = [zero; VECTORS];
+        for (below, floats) in floats.iter_mut().enumerate() {
+            *floats = lanes.multiply_add(lanes.nibbles(words, below as u32), scales, zero);
         }
         floats
     }

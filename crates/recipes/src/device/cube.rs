@@ -10,7 +10,7 @@ use crate::hqq::{LANES, inverse_betas, round_to_element, round_zero_point, selec
 use crate::packed_tensor::{TensorPart, part_shape};
 use crate::scalar::hqq::ITERATIONS;
 use crate::scalar::rules::{QuantParams, QuantParamsLaunch, QuantRule};
-use crate::{Dtype, Element, FloatType, LayerSpec, PackedTensor, packing};
+use crate::{Dtype, Element, FloatType, LayerSpec, PackedTensor, ggml, packing};
 use burn::tensor::ops::{FloatTensor, IntTensor};
 use burn::tensor::{DType, Shape};
 use burn_cubecl::kernel::into_contiguous;
@@ -32,6 +32,7 @@ impl<R: CubeRuntime, F: FloatElement, I: IntElement, BT: BoolElement> QuantBacke
             QuantMethod::Hqq(iterate) => quantize_hqq(&tensor, format, iterate),
             QuantMethod::Unquantized => unreachable!("unquantized formats are not quantized"),
             QuantMethod::Qqq => with_steps!(format.compute_dtype, S => { quantize_qqq::<R, S>(&tensor, format) }),
+            QuantMethod::Ggml => quantize_ggml(&tensor, format),
             _ => with_rule!(format, T => quantize_groups::<R, T>(&tensor, format)),
         }
     }
@@ -337,6 +338,39 @@ fn quantize_qqq<R: CubeRuntime, S: crate::scalar::rounding::StepRounding>(
         scales: Some(scales),
         zeros: None,
         outer_scales: Some(outer),
+        positions: None,
+    }
+}
+
+fn quantize_ggml<R: CubeRuntime>(input: &ContiguousRows<R>, format: Format) -> PackedTensor<CubeTensor<R>> {
+    let (rows, cols, words) = (input.rows, input.cols, format.words_per_row(input.cols));
+    let groups = format.scale_count(rows, cols);
+    let (codes, scales) = (input.empty_words(rows * words), input.empty_words(groups));
+    // SAFETY: the kernel checks its block, and writes only words of that block; blocks fill whole words.
+    unsafe {
+        kernels::ggml_quantize::launch_unchecked(
+            &input.tensor.client,
+            cube_count(groups, UNITS_PER_CUBE),
+            CubeDim::new_1d(UNITS_PER_CUBE as u32),
+            input.arg(),
+            codes.clone().into_array_arg(),
+            scales.clone().into_array_arg(),
+            rows,
+            cols,
+            ggml::divisor(format.bits()),
+            0,
+            format.bits(),
+            input.dtype(),
+        );
+    }
+    PackedTensor {
+        format: format.with_f32_scales(),
+        rows,
+        cols,
+        codes,
+        scales: Some(scales),
+        zeros: None,
+        outer_scales: None,
         positions: None,
     }
 }

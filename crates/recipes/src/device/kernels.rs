@@ -8,9 +8,9 @@
 
 use crate::Element;
 use crate::scalar::hqq::{self, ITERATIONS};
-use crate::scalar::qqq;
-use crate::scalar::rounding::{StepRounding, max_f32, min_f32, prevent_fma, select_bits};
+use crate::scalar::rounding::{StepRounding, max_f32, min_f32, prevent_fma, select_bits, to_f16};
 use crate::scalar::rules::{QuantParams, QuantRule};
+use crate::scalar::{ggml, qqq};
 use calorimeter_kernels::cube::decode::{DequantMode, decode, decode_packed, unpack_value};
 use cubecl::prelude::*;
 
@@ -486,6 +486,59 @@ pub(super) fn qqq_quantize<F: Float, S: StepRounding>(
             scales[at] = select_bits(row_range.finite == 1, related.to_bits(), 0x7FC0_0000u32);
         }
         outer[row] = select_bits(row_range.finite == 1, row_scale.to_bits(), 0x7FC0_0000u32);
+    }
+}
+
+/// Quantizes blocks of 32 values with the arithmetic of ggml, one block per unit.
+#[cube(launch_unchecked)]
+#[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
+pub(super) fn ggml_quantize<F: Float>(
+    input: &Tensor<F>,
+    codes: &mut Array<u32>,
+    scales: &mut Array<u32>,
+    rows: usize,
+    cols: usize,
+    divisor: f32,
+    opaque_zero: u32,
+    #[comptime] bits: u32,
+    #[define(F)] _dtype: StorageType,
+) {
+    let groups = cols.div_ceil(32usize);
+    if ABSOLUTE_POS < rows * groups {
+        let row = ABSOLUTE_POS / groups;
+        let start = ABSOLUTE_POS % groups * 32usize;
+        let end = if start + 32usize < cols { start + 32usize } else { cols };
+        let range = group_min_max::<F>(input, row, start, end, 0usize, 1usize);
+        let mut extreme = 0.0f32.runtime();
+        for at in start..end {
+            extreme = ggml::extreme(extreme, f32::cast_from(input[row * input.stride(0) + at]));
+        }
+        let scale = ggml::scale(extreme, divisor);
+        let stored = to_f16(scale).to_bits();
+        // The exponent of an infinity or a NaN.
+        let in_range = (stored & 0x7F80_0000) < 0x7F80_0000;
+        let finite = select_bits(in_range, range.finite, 0u32) == 1;
+        let reciprocal = ggml::reciprocal(scale);
+        let per = comptime!(32 / bits as usize);
+        #[unroll]
+        for index in 0..comptime!(bits as usize) {
+            let mut word = 0u32.runtime();
+            #[unroll]
+            for i in 0..per {
+                let at = start + index * per + i;
+                if at < cols {
+                    let x = f32::cast_from(input[row * input.stride(0) + at]);
+                    let code = if comptime!(bits == 8) {
+                        ggml::q8_0(x, reciprocal)
+                    } else {
+                        ggml::q4_0(x, reciprocal, opaque_zero)
+                    };
+                    word |= (code as u32 & comptime!((1u32 << bits) - 1)) << comptime!(i as u32 * bits);
+                }
+            }
+            codes[ABSOLUTE_POS * comptime!(bits as usize) + index] = select_bits(finite, word, 0u32);
+        }
+        scales[ABSOLUTE_POS] = select_bits(finite, stored, 0x7FC0_0000u32);
     }
 }
 

@@ -48,9 +48,11 @@ impl QuantParams {
             QuantMethod::Floats { epsilon } => (format.element.max_value(), epsilon),
             // The smallest block scale is the smallest normal value of e4m3.
             QuantMethod::Nvfp4 => (format.element.max_value(), 1.0 / 64.0),
-            QuantMethod::Mx(_) | QuantMethod::Hqq(_) | QuantMethod::Qqq | QuantMethod::Unquantized => {
-                (format.element.max_value(), 0.0)
-            }
+            QuantMethod::Mx(_)
+            | QuantMethod::Hqq(_)
+            | QuantMethod::Qqq
+            | QuantMethod::Ggml
+            | QuantMethod::Unquantized => (format.element.max_value(), 0.0),
         };
         Self { divisor, epsilon, min, max, mask: u32::MAX >> (32 - format.bits()), opaque_zero: 0 }
     }

@@ -7,6 +7,7 @@ pub mod float8dq;
 pub mod float8wo;
 pub mod fp6;
 pub mod gemlitewo;
+pub mod ggml;
 pub mod int4wo;
 pub mod int8adq_int4w;
 pub mod int8dq;
@@ -39,4 +40,5 @@ pub(crate) const BUILT_IN: &[&RecipeFamily] = &[
     &float8_training::FAMILY,
     &mxfp::FAMILY,
     &nvfp4::FAMILY,
+    &ggml::FAMILY,
 ];

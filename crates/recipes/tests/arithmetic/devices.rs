@@ -69,6 +69,8 @@ fn formats(dtype: Dtype) -> Vec<Format> {
         Format::float8(Element::E5m2, Row, dtype),
         Format { method: QuantMethod::Floats { epsilon: 1e-12 }, ..Format::float8(Element::E3m2, Row, dtype) },
         Format::nvfp4(),
+        Format::ggml(8),
+        Format::ggml(4),
     ];
     formats.extend([1, 2, 3, 5, 6, 7, 8].map(unsigned));
     for element in [Element::E4m3, Element::E2m1] {

@@ -13,7 +13,7 @@ pub(crate) struct GoldenTensor {
     pub is_u8: bool,
 }
 
-/// Weight, input and torchao's results for a recipe.
+/// Weight, input and results of another library for a recipe.
 pub(crate) struct Golden {
     pub name: String,
     pub dtype: Dtype,
@@ -22,15 +22,29 @@ pub(crate) struct Golden {
     tensors: HashMap<String, GoldenTensor>,
 }
 
-/// Folder of the golden files.
+/// Folder of the golden files of torchao.
 pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/golden")
 }
 
+/// Folder of the golden files of ggml.
+fn ggml_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/ggml")
+}
+
 impl Golden {
-    /// Reads all golden files.
+    /// Reads all golden files of torchao.
     pub(crate) fn all() -> Vec<Self> {
-        let mut paths: Vec<PathBuf> = std::fs::read_dir(folder())
+        Self::in_folder(&folder())
+    }
+
+    /// Reads all golden files of ggml.
+    pub(crate) fn of_ggml() -> Vec<Self> {
+        Self::in_folder(&ggml_folder())
+    }
+
+    fn in_folder(folder: &Path) -> Vec<Self> {
+        let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
             .unwrap()
             .map(|entry| entry.unwrap().path())
             .filter(|path| path.extension().is_some_and(|extension| extension == "safetensors"))

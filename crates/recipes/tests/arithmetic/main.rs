@@ -1,8 +1,9 @@
-//! Guarantees of the crate: torchao's arithmetic bit for bit, identical bits on every device, and small memory.
+//! Guarantees of the crate: the arithmetic of torchao and ggml bit for bit, identical bits on every device, and small memory.
 
 mod casts;
 #[cfg(feature = "cpu")]
 mod devices;
+mod ggml;
 mod golden;
 mod golden_file;
 #[cfg(feature = "full")]

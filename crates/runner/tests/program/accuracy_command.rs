@@ -155,7 +155,7 @@ fn invalid_requests_are_refused_before_running() {
     for (arguments, message) in [
         ("c.yml", "c.yml:1:11: recipes[0]: unknown recipe \"int8w0\"; did you mean \"int8wo\"?"),
         ("missing.yml", "cannot read missing.yml: No such file"),
-        ("--device mock --filter int9", "--filter \"int9\" matches none of the 108 cases"),
+        ("--device mock --filter int9", "--filter \"int9\" matches none of the 114 cases"),
     ] {
         let ended = scene.run(&format!("accuracy {arguments} --out out"));
         assert!(ended.error().starts_with(message), "{ended:?}");
@@ -163,7 +163,7 @@ fn invalid_requests_are_refused_before_running() {
     }
     scene.run("accuracy --precision 1%").expect_code(2);
     let plan = scene.run("accuracy --device cpu --dry-run --format jsonl");
-    assert_eq!(plan.expect_code(0).objects().len(), 108);
+    assert_eq!(plan.expect_code(0).objects().len(), 114);
 }
 
 /// Two sequences of a transformer block are compared.

@@ -4,7 +4,7 @@ use calorimeter_recipes::{Dtype, Recipe};
 use calorimeter_shapes::Shape;
 use calorimeter_zoo::{Device, Implementation, NativeDevices, Problem, Setup, open, support};
 
-const RECIPES: [&str; 11] = [
+const RECIPES: [&str; 13] = [
     "baseline",
     "int8wo",
     "int8dq",
@@ -16,6 +16,8 @@ const RECIPES: [&str; 11] = [
     "int4wo-32-hqq",
     "int4wo-128-hqq",
     "uintx-4-64-hqq",
+    "q8_0",
+    "q4_0",
 ];
 
 /// Sizes on both sides of a dot product, a vector, a panel and a block of 128.

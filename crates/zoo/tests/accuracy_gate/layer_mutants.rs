@@ -85,6 +85,8 @@ const RECIPES: &[&str] = &[
     "mxfp4",
     "nvfp4",
     "marlin-qqq",
+    "q8_0",
+    "q4_0",
 ];
 
 /// Enough rows for scales and fragments; the sample is the complete output.
@@ -200,6 +202,43 @@ fn misplaced_weight_scales_are_rejected() {
         }
     }
     assert!(accepted.is_empty(), "accepted: {accepted:#?}");
+}
+
+/// Arithmetic of a block of ggml: recipe, name, scale for the value with the largest magnitude, rounding of scaled values.
+type BlockArithmetic = (&'static str, &'static str, fn(f32) -> f32, fn(f32) -> f32);
+
+const BLOCK_ARITHMETIC: &[BlockArithmetic] = &[
+    ("q8_0", "correct", |max| max.abs() / 127.0, f32::round),
+    ("q8_0", "amax / 127.5", |max| max.abs() / 127.5, f32::round),
+    ("q8_0", "ties to even", |max| max.abs() / 127.0, f32::round_ties_even),
+    ("q8_0", "truncated", |max| max.abs() / 127.0, f32::trunc),
+    ("q4_0", "correct", |max| max / -8.0, |x| (x + 8.5).trunc().min(15.0) - 8.0),
+    ("q4_0", "max / -7.5", |max| max / -7.5, |x| (x + 8.5).trunc().min(15.0) - 8.0),
+    ("q4_0", "scale without a sign", |max| max.abs() / 8.0, |x| (x + 8.5).trunc().min(15.0) - 8.0),
+    ("q4_0", "ties to even", |max| max / -8.0, |x| x.round_ties_even().clamp(-8.0, 7.0)),
+];
+
+/// Blocks of the weight have the scale 1 (`q8_0`) or -1 (`q4_0`), and all values but the first lie between two quantized values.
+#[test]
+fn wrong_arithmetic_of_ggml_blocks_is_rejected() {
+    for &(recipe, name, scale, round) in BLOCK_ARITHMETIC {
+        let mut bench = LayerBench::new("linear", [32, 512, 48], recipe, Dtype::F32);
+        let (first, steps) = if recipe == "q8_0" { (127.0, 253) } else { (8.0, 15) };
+        let between = |i: usize| (i.wrapping_mul(0x9E37_79B9) >> 7) % steps;
+        let tie = |i: usize| if i.is_multiple_of(32) { first } else { between(i) as f32 - (steps / 2) as f32 - 0.5 };
+        bench.tensors.weights = vec![Weight::new(48, 512, (0..48 * 512).map(tie).collect(), Dtype::F32)];
+        bench.reference = bench.problem.reference(&bench.tensors, &bench.treatment).unwrap();
+        let output = bench.output(&bench.tensors.input, |weight| {
+            let quantize = |block: &[f32]| {
+                let max = block.iter().fold(0.0f32, |max, &x| if x.abs() > max.abs() { x } else { max });
+                let (scale, stored) = (scale(max), Dtype::F16.round(scale(max)));
+                block.iter().map(|x| round(x / scale) * stored).collect::<Vec<_>>()
+            };
+            let values = weight.values().chunks(32).flat_map(quantize).collect();
+            Weight::new(weight.n(), weight.k(), values, Dtype::F32)
+        });
+        assert_eq!(bench.accepts(&output), name == "correct", "{recipe}, {name}");
+    }
 }
 
 #[test]

@@ -192,7 +192,7 @@ fn native_packed_weights_match_references_on_cuda() {
         ["int8wo", "float8wo", "int4wo-32", "int4wo-128", "int4wo-128-hqq", "gemlitewo-4", "gemlitewo-8", "fp6"];
     let uintx =
         ["uintx-1-64", "uintx-3-64", "uintx-4-32", "uintx-6-16", "uintx-8-20", "uintx-5-96-hqq", "uintx-8-64-hqq"];
-    let names = packed.into_iter().chain(uintx).chain(["mxfp8", "mxfp4", "nvfp4"]);
+    let names = packed.into_iter().chain(uintx).chain(["mxfp8", "mxfp4", "nvfp4", "q8_0", "q4_0"]);
     let variants: Vec<RecipeVariant> = names.map(|name| name.parse::<Recipe>().unwrap().into()).collect();
     let models = ["linear", "ln_linear_gelu"].map(str::to_owned);
     let shapes = [(1, 1000, 129), (17, 127, 1000), (96, 320, 64)];
@@ -216,7 +216,7 @@ fn cubecl_stored_weights_match_references_on_cuda() {
 #[ignore = "needs CUDA"]
 fn native_dynamic_quantization_matches_references_on_cuda() {
     let names = ["int8dq", "int8dq_prefill_wo_decode", "float8dq-row", "float8dq-tensor"];
-    let names = names.into_iter().chain(["int8adq-int4w-symm", "marlin-qqq"]);
+    let names = names.into_iter().chain(["int8adq-int4w-symm", "marlin-qqq", "q8_0", "q4_0"]);
     let variants = names.map(|name| name.parse::<Recipe>().unwrap().into()).collect::<Vec<RecipeVariant>>();
     let shapes = [(1, 1000, 129), (3, 17, 127), (17, 129, 1000), (127, 127, 3), (96, 320, 64), (129, 1000, 256)];
     let linear = ["linear".to_owned()];

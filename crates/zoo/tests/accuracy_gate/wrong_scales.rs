@@ -6,8 +6,15 @@ use calorimeter_shapes::Shape;
 use calorimeter_zoo::{Device, Implementation, NativeDevices, Problem, Setup, Tensors, ZooError, open};
 
 /// Recipe, and the number of elements along k that share a scale.
-const RECIPES: &[(&str, usize)] =
-    &[("int8wo", K), ("float8dq-row", K), ("mxfp8", 32), ("int8dq", K), ("int4wo-128", 128)];
+const RECIPES: &[(&str, usize)] = &[
+    ("int8wo", K),
+    ("float8dq-row", K),
+    ("mxfp8", 32),
+    ("int8dq", K),
+    ("int4wo-128", 128),
+    ("q8_0", 32),
+    ("q4_0", 32),
+];
 const K: usize = 256;
 
 /// Factor of a block of weights, given the amax of all blocks and the index of the block.

@@ -18,6 +18,7 @@ layer_kernels! {
     floats::Floats,
     int8_weight::Int8WeightOnly,
     int4_weight::Int4WeightOnly,
+    block_weight::BlockWeightOnly,
     int8_dynamic::Int8Dynamic,
 }
 

@@ -23,10 +23,9 @@ pub(super) enum GemvMatrix {
 /// First compute capability with bf16 tensor cores.
 const TENSOR_CORES: ComputeCapability = ComputeCapability { major: 8, minor: 0 };
 
-/// Row lengths of unquantized 16-bit matrices for which this kernel is faster than cuBLASLt with two rows of x.
-const K_OF_TWO_ROWS: RangeInclusive<usize> = 0..=8192;
-/// Row lengths of unquantized 16-bit matrices for which this kernel is faster than cuBLASLt with 3 or 4 rows of x.
-const K_OF_FOUR_ROWS: RangeInclusive<usize> = 4096..=8192;
+/// Row lengths of unquantized 16-bit matrices for which this kernel was measured and is faster than cuBLASLt with two to
+/// four rows of x.
+const K_OF_SEVERAL_ROWS: RangeInclusive<usize> = 4096..=8192;
 
 impl GemvMatrix {
     /// True if this kernel is faster than cuBLASLt, or than the GEMM of a packed weight. Measured on H200 cards:
@@ -34,7 +33,7 @@ impl GemvMatrix {
     /// | matrix | rows of x | time / time of the other kernel |
     /// |---|---|---|
     /// | bf16 | 1 | 0.64 to 1.01 |
-    /// | bf16, k up to 8192 | 2 | 0.78 to 1.00 |
+    /// | bf16, k = 4096 to 8192 | 2 | 0.78 to 1.00 |
     /// | bf16, k = 4096 to 8192 | 3 and 4 | 0.81 to 0.99 |
     /// | bf16, other k | 2 and 4 | up to 1.10 |
     /// | f32 | 1, 2, 4 | 0.66 to 1.02, 0.50 to 0.85, 0.49 to 0.70 |
@@ -46,8 +45,7 @@ impl GemvMatrix {
         match (self, m) {
             (Self::Packed(spec), 1) => spec.operand_dtype() != Dtype::F32 && capability >= TENSOR_CORES,
             (Self::Unquantized(_), 1) | (Self::Unquantized(Dtype::F32), 2..=4) => true,
-            (Self::Unquantized(_), 2) => K_OF_TWO_ROWS.contains(&k),
-            (Self::Unquantized(_), 3 | 4) => K_OF_FOUR_ROWS.contains(&k),
+            (Self::Unquantized(_), 2..=4) => K_OF_SEVERAL_ROWS.contains(&k),
             _ => false,
         }
     }
@@ -166,7 +164,7 @@ impl GemvTile {
         // Within 7 % of the fastest of 20 to 40 configurations, on average over 3 to 9 shapes on an H200.
         let (rows, in_flight, warps) = match matrix.bits() {
             16.. => (2, 4, accesses.div_ceil(4).min(8)),
-            // Two iterations if there is no remainder, otherwise one.
+            // Two or more iterations if all warps then have equal work, otherwise as few as four warps allow.
             8 if accesses.is_multiple_of(8) => (2, 2, (accesses / 4).min(4)),
             8 => (2, 2, accesses.div_ceil(2).min(4)),
             // x has more bytes than the weight row, and every row of the block uses it.

@@ -16,7 +16,7 @@ pub(super) enum ParameterDefault {
     Flag(bool),
     /// Name of a dtype.
     Dtype(&'static str),
-    /// One of several words; the first one is the default.
+    /// Word from a list; the first word is the default.
     Word(&'static [&'static str]),
     /// Text without effect in this program.
     Text(Option<&'static str>),
